@@ -152,6 +152,9 @@ std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
   auto matmul = dyn_cast<dmir::MatMulOp>(op);
   if (roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
     return OpFormats{{"bf16", "bf16"}, "f32"};
+  if (auto widened = matmul ? matmul.getRhs().getDefiningOp<dmir::CastOp>() : dmir::CastOp();
+      roundsProducts && widened && elementOf(widened.getInput()).isBF16() && elementOf(widened).isF32())
+    return OpFormats{{"f32", "bf16"}, "f32"};
   DictionaryAttr form = region && matmul ? packedRhsForm(matmul, region.getStrategyAttr()) : DictionaryAttr();
   std::optional<WeightFormat> format = form ? formatOfForm(formName(form)) : std::nullopt;
   if (!format || *format == WeightFormat::Kept)

@@ -3,7 +3,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_ROUNDPRODUCTS
@@ -27,7 +27,61 @@ public:
     return result;
   }
 
+  /// For a kernel that can round what it reads: where no other op reads the value its producer writes it rounded, else
+  /// the cast stands where the kernel may take it, and a cache, say, stays as it is.
+  static Value roundForKernel(Value value, Type number) {
+    SmallVector<Operation *> views = viewsOf(value);
+    Value result = castOf(views.empty() ? value : views.back()->getOperand(0), number);
+    for (Operation *view : llvm::reverse(views))
+      result = again(view, result, number);
+    return result;
+  }
+
+  static Value castOf(Value value, Type number) {
+    // What was widened has the shorter numbers.
+    if (auto cast = value.getDefiningOp<dmir::CastOp>(); cast && elementOf(cast.getInput()) == number)
+      return cast.getInput();
+    OpBuilder b(value.getContext());
+    b.setInsertionPointAfterValue(value);
+    return dmir::CastOp::create(b, value.getLoc(), withNumber(value, number), value);
+  }
+
 private:
+  static bool isView(Operation *op) {
+    return isa_and_nonnull<dmir::TransposeOp, dmir::ReshapeOp, dmir::SliceOp, dmir::BroadcastOp>(op);
+  }
+
+  /// The views of rounded numbers through which a kernel reads a value.
+  static SmallVector<Operation *> viewsOf(Value value) {
+    SmallVector<Operation *> views;
+    size_t copied = 0; // up to a view that is no view of memory, as it is reshaped
+    Value source = value;
+    for (Operation *op; source.hasOneUse() && isView(op = source.getDefiningOp()); source = op->getOperand(0)) {
+      if (!views.empty() && isa<dmir::ReshapeOp>(views.back()) && !isa<dmir::ReshapeOp>(op))
+        copied = views.size();
+      views.push_back(op);
+    }
+    if (source.hasOneUse() && source.getDefiningOp() && !source.getDefiningOp<dmir::ConcatOp>())
+      return views;
+    views.truncate(copied);
+    if (copied)
+      return views;
+    for (Operation *op; isa_and_nonnull<dmir::TransposeOp, dmir::BroadcastOp>(op = value.getDefiningOp());
+         value = op->getOperand(0))
+      views.push_back(op);
+    return views;
+  }
+
+  /// The view of other numbers.
+  static Value again(Operation *view, Value source, Type number) {
+    OpBuilder b(view->getContext());
+    b.setInsertionPointAfter(view);
+    Operation *copy = b.clone(*view);
+    copy->setOperand(0, source);
+    copy->getResult(0).setType(withNumber(view->getResult(0), number));
+    return copy->getResult(0);
+  }
+
   static Type withNumber(Value value, Type number) {
     auto type = typeOf(value);
     return RankedTensorType::get(type.getShape(), number, type.getEncoding());
@@ -35,20 +89,9 @@ private:
 
   Value make(Value value, Type number) {
     Operation *producer = value.getDefiningOp();
-    // What was widened has the shorter numbers.
-    if (auto cast = dyn_cast_or_null<dmir::CastOp>(producer))
-      if (elementOf(cast.getInput()) == number)
-        return cast.getInput();
-    OpBuilder b(value.getContext());
-    b.setInsertionPointAfterValue(value);
-    if (isa_and_nonnull<dmir::TransposeOp, dmir::ReshapeOp>(producer)) {
-      Value source = round(producer->getOperand(0), number);
-      Operation *view = b.clone(*producer);
-      view->setOperand(0, source);
-      view->getResult(0).setType(withNumber(value, number));
-      return view->getResult(0);
-    }
-    return dmir::CastOp::create(b, value.getLoc(), withNumber(value, number), value);
+    if (isa_and_nonnull<dmir::TransposeOp, dmir::ReshapeOp>(producer))
+      return again(producer, round(producer->getOperand(0), number), number);
+    return castOf(value, number);
   }
 
   llvm::DenseMap<std::pair<Value, Type>, Value> rounded;
@@ -65,13 +108,24 @@ struct RoundProducts : dmxc::impl::RoundProductsBase<RoundProducts> {
     });
     if (products.empty())
       return;
-    llvm::DenseSet<Operation *> inner = computedByOthers();
+    llvm::DenseMap<Operation *, Operation *> kernels = kernelsOfSeveral();
+    bool isQuantised = multipliesIntegers();
     Rounding rounding;
     for (auto [op, number] : products) {
-      if (inner.contains(op))
+      Operation *kernel = kernels.lookup(op);
+      if (kernel && isQuantised)
         continue;
-      op.getLhsMutable().assign(rounding.round(op.getLhs(), number));
-      op.getRhsMutable().assign(rounding.round(op.getRhs(), number));
+      auto isComputed = [&](Value value) {
+        Operation *producer = value.getDefiningOp();
+        return producer && producer != kernel && kernels.lookup(producer) == kernel;
+      };
+      bool widens = kernel && llvm::any_of(op->getOperands(), isComputed);
+      for (OpOperand &operand : op->getOpOperands()) {
+        if (!kernel)
+          operand.set(rounding.round(operand.get(), number));
+        else if (!isComputed(operand.get()))
+          operand.set(roundForKernel(op, operand.get(), number, widens));
+      }
     }
   }
 
@@ -83,19 +137,37 @@ private:
     return target ? target->roundsOperands(op) : Type();
   }
 
-  /// Products with kernels that compute others on the way, and those others.
-  llvm::DenseSet<Operation *> computedByOthers() {
-    llvm::DenseSet<Operation *> inner;
+  /// Where the kernel computes the other operand itself that one stays f32, and this one is f32 again.
+  static Value roundForKernel(Operation *op, Value value, Type number, bool widens) {
+    Value rounded = Rounding::roundForKernel(value, number);
+    if (!widens)
+      return rounded;
+    OpBuilder b(op);
+    return dmir::CastOp::create(b, op->getLoc(), value.getType(), rounded);
+  }
+
+  /// A model that computes most products in integers rounds to them what attention makes: where that differs a little
+  /// it jumps by a whole step, and attention alone would gain little.
+  bool multipliesIntegers() {
+    auto result = getOperation().walk([](Operation *op) {
+      bool isOne = isa<dmir::MatMulOp, dmir::ConvOp>(op) && isa<IntegerType>(elementOf(op->getOperand(0)));
+      return isOne ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    return result.wasInterrupted();
+  }
+
+  /// The products whose kernels compute other ops on the way, for these ops and themselves.
+  llvm::DenseMap<Operation *, Operation *> kernelsOfSeveral() {
+    llvm::DenseMap<Operation *, Operation *> kernels;
     getOperation().walk([&](Operation *op) {
       const TargetBackend *target = isa<dmir::MatMulOp>(op) ? context.responsible(op) : nullptr;
-      if (!target)
-        return;
-      SmallVector<Operation *> others = target->computedWith(op);
-      inner.insert(others.begin(), others.end());
+      SmallVector<Operation *> others = target ? target->computedWith(op) : SmallVector<Operation *>();
+      for (Operation *other : others)
+        kernels[other] = op;
       if (!others.empty())
-        inner.insert(op);
+        kernels[op] = op;
     });
-    return inner;
+    return kernels;
   }
 
   const PhaseContext &context;

@@ -36,7 +36,7 @@ static std::optional<StridedView> reshapedView(const StridedView &view, ArrayRef
   return result;
 }
 
-std::optional<StridedView> dmxc::kernels::stridedView(Value value, Value origin) {
+std::optional<StridedView> dmxc::kernels::stridedView(Value value, Value origin, bool throughCasts) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (origin ? value == origin : bool(argument)) {
     if (dmir::layoutOf(value.getType()))
@@ -49,9 +49,11 @@ std::optional<StridedView> dmxc::kernels::stridedView(Value value, Value origin)
     return view;
   }
   Operation *op = value.getDefiningOp();
+  if (throughCasts && mlir::isa_and_nonnull<dmir::CastOp>(op))
+    return stridedView(op->getOperand(0), origin, throughCasts);
   if (!op || !mlir::isa<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ReshapeOp>(op))
     return std::nullopt;
-  std::optional<StridedView> from = stridedView(op->getOperand(0), origin);
+  std::optional<StridedView> from = stridedView(op->getOperand(0), origin, throughCasts);
   if (!from)
     return std::nullopt;
   if (mlir::isa<dmir::ReshapeOp>(op))

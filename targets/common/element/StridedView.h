@@ -16,7 +16,8 @@ struct StridedView {
   llvm::SmallVector<Dim> strides; ///< one an axis
 };
 /// The view that `value` is of an operand through transposes, slices, broadcasts and reshapes; nullopt
-/// when it is not one. With an `origin`, of that value as if it lay in a buffer.
-std::optional<StridedView> stridedView(mlir::Value value, mlir::Value origin = {});
+/// when it is not one. With an `origin`, of that value as if it lay in a buffer. `throughCasts`: of the numbers that
+/// are cast to the value's.
+std::optional<StridedView> stridedView(mlir::Value value, mlir::Value origin = {}, bool throughCasts = false);
 
 } // namespace dmxc::kernels

@@ -98,7 +98,8 @@ bool Answers::fusesProducer(Operation *root, OpOperand &use, Operation *producer
     if (axis + 1 == typeOf(concat.getResult()).getRank() && !aligned)
       return false;
   }
-  if (table.readsViews(owner) || (table.readsViews(root) && isView(owner)))
+  bool isRead = isView(owner) || (mlir::isa<dmir::CastOp>(owner) && table.takes(root, owner));
+  if (table.readsViews(owner) || (table.readsViews(root) && isRead))
     return isView(producer) || table.takes(root, producer);
   if (!table.readsOnce(owner) || use.getOperandNumber() >= owner->getNumOperands())
     return false;

@@ -15,14 +15,25 @@ static bool isPlainF32(Value value) {
   return getElementTypeOrSelf(value.getType()).isF32() && !dmir::layoutOf(value.getType());
 }
 
-/// Whether a product's operand will be a view of memory: what is fused into products are views.
-static bool isOperand(Value value, ArrayRef<Dim> batch) {
+/// What kernels of attention read: numbers of f32, or of bf16 that are multiplied in f32.
+static bool isPlainOperand(Value value) {
+  Type element = getElementTypeOrSelf(value.getType());
+  return (element.isF32() || element.isBF16()) && !dmir::layoutOf(value.getType());
+}
+
+/// Whether a product's operand will be a view of memory: what is fused into products are views, and casts between f32
+/// and bf16, which `casts` gets.
+static bool isOperand(Value value, ArrayRef<Dim> batch, SmallVector<Operation *> &casts) {
   SmallVector<Dim> dims = dmir::dimsOf(value);
   size_t missing = batch.size() + 2 - dims.size();
   for (size_t axis = 0; axis + 2 < dims.size(); ++axis)
     if (!dims[axis].isStatic() && !(dims[axis] == batch[axis + missing]))
       return false; // a stride that depends on whether it is 1
-  for (; isPlainF32(value); value = value.getDefiningOp()->getOperand(0)) {
+  for (; isPlainOperand(value); value = value.getDefiningOp()->getOperand(0)) {
+    if (auto cast = value.getDefiningOp<dmir::CastOp>(); cast && isPlainOperand(cast.getInput())) {
+      casts.push_back(cast);
+      continue;
+    }
     if (!mlir::isa_and_nonnull<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp>(value.getDefiningOp()))
       // A constant number is part of the kernel and not in memory.
       return !value.getDefiningOp<dmir::ConstantOp>() || !dmir::elementsOf(value.getType()).is(1);
@@ -122,8 +133,9 @@ std::optional<Attention> kernels::matchAttention(Operation *op) {
   SmallVector<Dim> weights = dmir::dimsOf(found.result.getLhs()), result = dmir::dimsOf(found.result.getResult()),
                    scores = dmir::dimsOf(found.scores.getResult());
   bool filled = llvm::none_of(weights, [](Dim dim) { return dim.is(0); });
-  if (!filled || batchOf(result) != batchOf(weights) || !isOperand(found.scores.getLhs(), batchOf(scores)) ||
-      !isOperand(found.scores.getRhs(), batchOf(scores)) || !isOperand(found.result.getRhs(), batchOf(result)))
+  auto isRead = [&](Value value, ArrayRef<Dim> dims) { return isOperand(value, batchOf(dims), found.casts); };
+  if (!filled || batchOf(result) != batchOf(weights) || !isRead(found.scores.getLhs(), scores) ||
+      !isRead(found.scores.getRhs(), scores) || !isRead(found.result.getRhs(), result))
     return std::nullopt;
   found.zeroRows = zeroRowsOf(found.after);
   return found;

@@ -18,7 +18,7 @@ struct ZeroRows {
 };
 
 /// g(softmax(f(Q K))) V with f and g elementwise, in f32: Q [.., m, d], K [.., d, t], V [.., t, n]. The batch axes may
-/// be other ones from op to op, as long as they are as many elements.
+/// be other ones from op to op, as long as they are as many elements. Q, K and V may be rounded to bf16.
 struct Attention {
   dmir::MatMulOp scores;                       ///< Q K
   llvm::SmallVector<mlir::Operation *> before; ///< f: scale, mask; in order
@@ -26,6 +26,7 @@ struct Attention {
   llvm::SmallVector<mlir::Operation *> after; ///< g: rows without keys
   std::optional<ZeroRows> zeroRows;           ///< all that g does; nothing where it computes weights
   dmir::MatMulOp result;
+  llvm::SmallVector<mlir::Operation *> casts; ///< of Q, K and V, to bf16 or back: from the products on, as far as views
 };
 
 /// The attention whose last product an op is. What is between the products is read there alone.

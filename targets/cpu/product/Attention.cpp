@@ -31,8 +31,9 @@ static constexpr StringLiteral kBlockRows = "block_rows";
 //===----------------------------------------------------------------------===//
 
 AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &attention, int64_t given)
-    : body(body), attention(attention), scores(attention.scores, heavyEpilogue(attention.before), false),
-      result(attention.result, heavyEpilogue(epilogue()), false) {
+    : body(body), attention(attention),
+      scores(MatmulProduct::nested(attention.scores, heavyEpilogue(attention.before))),
+      result(MatmulProduct::nested(attention.result, heavyEpilogue(epilogue()))) {
   online = choosesTiles();
   // Few keys are looked at faster than chosen among.
   if (auto last = this->attention.softmax.getInput().getDefiningOp<dmir::MaskOp>())
@@ -47,7 +48,7 @@ AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &atte
 SmallVector<Operation *> AttentionDetails::epilogue() const {
   SmallVector<Operation *> ops, inner = innerOpsOf(attention.result);
   for (Operation &op : *body.block)
-    if (!llvm::is_contained(inner, &op))
+    if (!llvm::is_contained(inner, &op) && !llvm::is_contained(attention.casts, &op))
       ops.push_back(&op);
   return ops;
 }
@@ -63,6 +64,8 @@ GemmSpec AttentionDetails::specOf(const MatmulProduct &product, int64_t keys) co
   spec.batch = 1;
   spec.m = uniform ? rows : kDynamic;
   spec.nested = true;
+  if (&product == &scores && copiesQueries())
+    spec.aType = spec.accType;
   if (online)
     spec.heavyEpilogue &= &product == &scores; // the result's is emitted once
   if (online || mask)
@@ -119,7 +122,8 @@ int64_t AttentionDetails::gemmBytes(DictionaryAttr tiles, const IsaLevel &level)
 
 Dim AttentionDetails::scratch(int64_t gemm) const {
   int64_t columns = online ? 4 : 1, fixed = online ? rows * resultStride() * 4 : 0;
-  return stride() * (rows * 4) + (gemm + columns * column() * 4 + fixed + (mask ? kStateBytes : 0));
+  Dim queries = copiesQueries() ? queryStride() * (rows * 4) : Dim(0);
+  return stride() * (rows * 4) + queries + (gemm + columns * column() * 4 + fixed + (mask ? kStateBytes : 0));
 }
 
 /// Blocks whose scores fit the second-level cache; some for a few threads to share. Each block copies K and V.
@@ -177,6 +181,8 @@ AttentionEmitter::AttentionEmitter(CpuBuilder &b, const AttentionDetails &detail
   }
   table = next;
   stride = b.idx(d.stride());
+  if (d.copiesQueries())
+    queries = b.elementPtr(f32, table, b.mulC(stride, d.rows));
   origin = b.idx(0);
 }
 
@@ -186,6 +192,8 @@ void AttentionEmitter::emit() {
     batch = b.floorDiv(item, blocks);
     first = b.mulC(b.rem(item, blocks), d.rows);
     rows = d.uniform ? b.idx(d.rows) : b.minS(b.idx(d.rows), b.sub(m, first));
+    if (queries)
+      copyQueries();
     if (d.online)
       emitTiles();
     else
@@ -233,6 +241,36 @@ GemmTiles AttentionEmitter::tilesOf(const MatmulProduct &product, const GemmSpec
   return d.readTiles(tiles, d.nameOf(product, spec), spec, b.isa());
 }
 
+GemmMatrix AttentionEmitter::queriesOfBlock() const {
+  if (!queries)
+    return matrixWithin(b, d.scores.left(b), batch, first);
+  GemmMatrix copy;
+  copy.base = queries;
+  copy.rowStride = b.idx(d.queryStride());
+  copy.colStride = b.idx(1);
+  return copy;
+}
+
+/// The block's rows of Q as they are multiplied, once for all keys.
+void AttentionEmitter::copyQueries() {
+  GemmMatrix q = matrixWithin(b, d.scores.left(b), batch, first);
+  Type element = d.scores.lhsElement;
+  Value base = b.elementPtr(element, q.base, q.offset({})), depth = b.idx(d.scores.k);
+  int64_t lanes = CpuBuilder::constantOf(q.colStride) == 1 ? b.isa().lanes(32) : 1;
+  Value whole = b.mulC(b.floorDiv(depth, b.idx(lanes)), lanes);
+  b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) {
+    Value from = b.mul(row, q.rowStride), to = b.mul(row, b.idx(d.queryStride()));
+    auto copy = [&](Value column, int64_t lanes) {
+      Value x = b.load(element, base, b.add(from, b.mul(column, q.colStride)), lanes);
+      x = convertElements(b, {element, f32, false}, x);
+      b.store(d.scores.roundsLhs ? roundToBf16(b, x) : x, queries, b.add(to, column));
+    };
+    b.forLoop(b.idx(0), whole, b.idx(lanes), [&](Value column) { copy(column, lanes); });
+    if (lanes > 1)
+      b.forLoop(whole, depth, b.idx(1), [&](Value column) { copy(column, 1); });
+  });
+}
+
 /// Scores of keys [from, to), to the table.
 void AttentionEmitter::emitScores(Value from, Value to, const GemmSpec &spec) {
   GemmCallbacks callbacks = storing([this, from](Value row, Index column, Value sums) {
@@ -242,7 +280,7 @@ void AttentionEmitter::emitScores(Value from, Value to, const GemmSpec &spec) {
     // Whole vectors: the table's rows have room, and what is beyond them is not read.
     b.store(score, table, b.add(b.mul(row, stride), b.sub(column.base, origin)));
   });
-  GemmMatrix q = matrixWithin(b, d.scores.left(b), batch, first), k = matrixWithin(b, d.scores.right(b), batch, {});
+  GemmMatrix q = queriesOfBlock(), k = matrixWithin(b, d.scores.right(b), batch, {});
   Value offset = b.add(k.offset({}), b.mul(from, k.colStride));
   k.offset = [offset](Value) { return offset; };
   emitGemm(b, spec, tilesOf(d.scores, spec), q, k, callbacks, {b.idx(1), rows, b.sub(to, from), b.idx(d.scores.k)});

@@ -60,6 +60,10 @@ struct AttentionDetails {
   Dim stride() const { return online ? Dim(kOnlineKeys + 16) : Dim::ceilDiv(result.k, 64) * 64 + 16; }
   /// The same of a row of results.
   int64_t resultStride() const { return ceilDivInt(*result.n.known(), 16) * 16 + 16; }
+  /// Whether a block's queries are copied to scratch, where their numbers are not in memory as they are multiplied.
+  bool copiesQueries() const { return scores.roundsLhs || !scores.lhsElement.isF32(); }
+  /// Of a row of these, as of scores.
+  Dim queryStride() const { return Dim::ceilDiv(scores.k, 16) * 16 + 16; }
   Dim blocks() const { return Dim::ceilDiv(result.m, rows); }
   dmir::TileSize tile() const { return {rows, online ? kOnlineKeys : kKeyTile, online ? kOnlineKeys : kKeyPass}; }
   /// Floats of a block's rows, one a row: rounded up to whole vectors.
@@ -87,6 +91,8 @@ private:
   // --- both schemes
   void chooseKeys(llvm::function_ref<void(const AttentionKeys &)> look,
                   llvm::function_ref<Value(Value row)> highestOfRow);
+  GemmMatrix queriesOfBlock() const;
+  void copyQueries();
   void emitScores(Value from, Value to, const GemmSpec &spec);
   GemmTiles tilesOf(const MatmulProduct &product, const GemmSpec &spec) const;
   Value highestOf(Value row);
@@ -128,6 +134,7 @@ private:
   Value highest, totals, scales; ///< scratch of tiles: a row's greatest score and sum so far, and what scales these
   Value results;                 ///< scratch of tiles: what the block's results are so far
   Value stride;                  ///< of a row of the table
+  Value queries;                 ///< scratch, where they are copied: the block's rows of Q
   Value state;                   ///< scratch, where keys are chosen: the keys, and whether to look again
   Value batch, first, rows;      ///< the block
   Value from, to;                ///< its keys in the table

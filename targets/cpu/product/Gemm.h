@@ -44,6 +44,8 @@ struct GemmSpec {
   bool aUnsigned = false, bUnsigned = false;
   /// B is a constant in panel16 form; otherwise a strided matrix of this run.
   bool packedB = true;
+  /// Elements of a B that is copied, of f32, are rounded to bf16 there.
+  bool roundsB = false;
   /// Elements are fours: four u8 of a row of A and four s8 of a column of B that are adjacent along k, each as one i32
   /// (bType and accType; aType is i8). k counts fours and is static. B is packed by packFours16; offsets and strides of
   /// A count bytes, its columns are adjacent.

@@ -69,6 +69,7 @@ private:
   void packLeft(const Item &item);
   void packLeftTile(const Item &item, const RowTile &tile);
   Value loadLeft(Value base, Value offset, int64_t lanes = 1);
+  Value rightElements(Value raw);
   Value leftRow(const RowTile &tile, int64_t r);
   Value partialStep(const Item &item, Value row);
   Value leftDepth(Value k) {

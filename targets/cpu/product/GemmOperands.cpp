@@ -105,6 +105,12 @@ RightSource GemmEmitter::rightSource(const Item &item, Value k0, Value depth) {
   return source;
 }
 
+/// Elements of B as accumulator elements.
+Value GemmEmitter::rightElements(Value raw) {
+  Value x = convertElements(b, {spec.bType, spec.accType, spec.bUnsigned}, raw);
+  return spec.roundsB ? roundToBf16(b, x) : x;
+}
+
 void GemmEmitter::packRight(const Item &item, Value k0, Value depth) {
   if (spec.blocks)
     return unpackBlocks(item, k0, depth);
@@ -126,16 +132,15 @@ void GemmEmitter::packVector(const Item &item, Value k0, Value depth, int64_t v)
   b.forLoop(b.idx(0), depth, b.idx(1), [&](Value i) {
     Value from = b.add(b.mul(b.add(k0, i), right.rowStride), b.mul(column, right.colStride));
     Value to = b.addC(b.mulC(i, t.columns()), v * t.lanes);
-    auto convert = [&](Value raw) { return convertElements(b, {spec.bType, spec.accType, spec.bUnsigned}, raw); };
     if (adjacent) {
       Value raw =
           lanesOn ? b.maskedLoad(spec.bType, item.bBase, from, lanesOn) : b.load(spec.bType, item.bBase, from, t.lanes);
-      b.store(convert(raw), packed, to);
+      b.store(rightElements(raw), packed, to);
       return;
     }
     b.forLoop(b.idx(0), limit, b.idx(1), [&](Value j) {
       Value raw = b.load(spec.bType, item.bBase, b.add(from, b.mul(j, right.colStride)));
-      b.store(convert(raw), packed, b.add(to, j));
+      b.store(rightElements(raw), packed, b.add(to, j));
     });
   });
 }
@@ -144,7 +149,6 @@ void GemmEmitter::packVector(const Item &item, Value k0, Value depth, int64_t v)
 /// lanes are transposed in registers.
 void GemmEmitter::packTransposed(const Item &item, Value k0, Value depth, int64_t v) {
   Value column = b.addC(item.column, v * t.lanes);
-  ElementConversion conversion{spec.bType, spec.accType, spec.bUnsigned};
   auto source = [&](int64_t j) { // columns beyond n repeat the last one
     Value col = b.minS(b.addC(column, j), b.addC(n, -1));
     return b.add(b.mul(col, right.colStride), k0);
@@ -153,7 +157,7 @@ void GemmEmitter::packTransposed(const Item &item, Value k0, Value depth, int64_
   b.forLoop(b.idx(0), main, b.idx(t.lanes), [&](Value i) {
     SmallVector<Value> rows;
     for (int64_t j = 0; j < t.lanes; ++j)
-      rows.push_back(convertElements(b, conversion, b.load(spec.bType, item.bBase, b.add(source(j), i), t.lanes)));
+      rows.push_back(rightElements(b.load(spec.bType, item.bBase, b.add(source(j), i), t.lanes)));
     SmallVector<Value> turned = transposeVectors(b, rows);
     for (int64_t j = 0; j < t.lanes; ++j)
       b.store(turned[j], packed, b.addC(b.mulC(b.addC(i, j), t.columns()), v * t.lanes));
@@ -162,7 +166,7 @@ void GemmEmitter::packTransposed(const Item &item, Value k0, Value depth, int64_
     for (int64_t j = 0; j < t.lanes; ++j) {
       Value raw = b.load(spec.bType, item.bBase, b.add(source(j), i));
       Value to = b.addC(b.mulC(i, t.columns()), v * t.lanes + j);
-      b.store(convertElements(b, conversion, raw), packed, to);
+      b.store(rightElements(raw), packed, to);
     }
   });
 }

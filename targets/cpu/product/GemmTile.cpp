@@ -31,6 +31,21 @@ Value dmxc::cpu::convertElements(CpuBuilder &b, const ElementConversion &c, Valu
   return arith::ExtSIOp::create(b, type, value);
 }
 
+Value dmxc::cpu::roundToBf16(CpuBuilder &b, Value value) {
+  Type f32 = value.getType(), i32 = b.getI32Type();
+  if (auto vector = dyn_cast<VectorType>(f32))
+    i32 = vector.clone(i32);
+  auto number = [&](int64_t x) { return b.constantInt(i32, x); };
+  Value bits = arith::BitcastOp::create(b, i32, value);
+  Value odd = arith::AndIOp::create(b, Value(arith::ShRUIOp::create(b, bits, number(16))), number(1));
+  Value above = arith::AddIOp::create(b, Value(arith::AddIOp::create(b, bits, number(0x7fff))), odd);
+  Value rounded = arith::AndIOp::create(b, above, number(-0x10000));
+  // What NaN carries is lost, as it is in sums: all ones are one too.
+  Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
+  Value ones = arith::ExtSIOp::create(b, i32, isNaN);
+  return arith::BitcastOp::create(b, f32, Value(arith::OrIOp::create(b, rounded, ones)));
+}
+
 Value dmxc::cpu::halfOfPairs(CpuBuilder &b, Value pairs, int64_t half) {
   Type i32 = pairs.getType(), f32 = b.getF32Type();
   if (auto vector = dyn_cast<VectorType>(i32))

@@ -40,6 +40,9 @@ struct ElementConversion {
 /// Converts a scalar or a vector; widening, or between equal types.
 mlir::Value convertElements(CpuBuilder &b, const ElementConversion &conversion, mlir::Value value);
 
+/// f32 rounded to bf16, to nearest, ties to even; as f32.
+mlir::Value roundToBf16(CpuBuilder &b, mlir::Value value);
+
 /// The first or the second of the two bf16 in each i32, as f32.
 mlir::Value halfOfPairs(CpuBuilder &b, mlir::Value pairs, int64_t half);
 

@@ -22,8 +22,17 @@ bool MatmulProduct::pairs() const {
          k.valueOr(0) > 0;
 }
 
-MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, bool mayJoin)
+/// Whether a view's numbers are rounded to bf16 on the way from memory, which then has f32.
+static bool isRounded(Value value) {
+  for (; Operation *op = value.getDefiningOp(); value = op->getOperand(0))
+    if (auto cast = dyn_cast<dmir::CastOp>(op); cast && elementOf(cast.getInput()).isF32())
+      return true;
+  return false;
+}
+
+MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, Kind kind)
     : op(matmul), heavyEpilogue(heavyEpilogue) {
+  bool nested = kind == Kind::Nested;
   SmallVector<Dim> result = dmir::dimsOf(op.getResult());
   element = getElementTypeOrSelf(op.getResult().getType());
   lhsElement = getElementTypeOrSelf(op.getLhs().getType());
@@ -36,15 +45,20 @@ MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, bool may
   k = inner.isStatic() ? inner : dmir::dimsOf(op.getLhs()).back();
   batchDims.assign(result.begin(), result.end() - 2);
   batch = dmir::product(batchDims);
-  lhs = stridedView(op.getLhs());
-  rhs = stridedView(op.getRhs());
+  lhs = stridedView(op.getLhs(), {}, nested);
+  rhs = stridedView(op.getRhs(), {}, nested);
+  auto inMemory = [&](const StridedView &view) { return elementOf(op->getBlock()->getArgument(view.buffer)); };
+  if (nested && lhs)
+    lhsElement = inMemory(*lhs), roundsLhs = isRounded(op.getLhs());
+  if (nested && rhs)
+    rhsElement = inMemory(*rhs), roundsRhs = isRounded(op.getRhs());
   if (lhs) {
     lhsBatch = batchStrides(*lhs, op.getLhs());
     lhsRow = lhs->strides[lhs->strides.size() - 2];
   }
   if (rhs)
     rhsBatch = batchStrides(*rhs, op.getRhs());
-  else if (mayJoin && element == rhsElement && lhsElement == rhsElement)
+  else if (!nested && element == rhsElement && lhsElement == rhsElement)
     blocks = matchBlockWeights(op.getRhs());
   if (blocks && (blocks->grouped() || !blocks->findBuffers()))
     blocks.reset();
@@ -52,7 +66,7 @@ MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, bool may
     rhsBatch.assign(batchDims.size(), 0);
   if (!direct())
     return;
-  joined = mayJoin && joinsRows();
+  joined = !nested && joinsRows();
   if (joined) {
     // Rows of one element may have any stride.
     if (m.is(1))
@@ -109,6 +123,7 @@ GemmSpec MatmulProduct::spec(MLIRContext *context) const {
   else
     spec.accType = element.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
   spec.packedB = packedRhs;
+  spec.roundsB = roundsRhs;
   if (weights != WeightFormat::Kept)
     spec.bType = weights == WeightFormat::BF16 ? Type(BFloat16Type::get(context)) : IntegerType::get(context, 8);
   if (fours()) {

@@ -26,9 +26,12 @@ struct MatmulProduct {
   bool mayGroup = true;                       ///< bytes may be multiplied four at a time, bf16 two
   WeightFormat weights = WeightFormat::Kept;  ///< of a packed right operand of f32
   mlir::Type element, lhsElement, rhsElement; ///< of the result and of the operands, which may be bytes summed in i32
+  bool roundsLhs = false, roundsRhs = false;  ///< f32 in memory, rounded to bf16 where it is read
 
-  /// `mayJoin`: batch dims may become rows where the right operand has none, which may be of few bits.
-  MatmulProduct(dmir::MatMulOp op, bool heavyEpilogue, bool mayJoin = true);
+  /// Whose batch dims may become rows where the right operand has none, which may be of few bits.
+  MatmulProduct(dmir::MatMulOp op, bool heavyEpilogue) : MatmulProduct(op, heavyEpilogue, Kind::Root) {}
+  /// Of an attention, whose operands may be cast between f32 and bf16 on the way from memory.
+  static MatmulProduct nested(dmir::MatMulOp op, bool heavyEpilogue) { return {op, heavyEpilogue, Kind::Nested}; }
   bool direct() const { return lhs && (rhs || blocks) && !unclear && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
   /// Bytes along rows times constant bytes: computed four at a time.
   bool fours() const;
@@ -42,6 +45,8 @@ struct MatmulProduct {
   GemmMatrix right(CpuBuilder &b) const;
 
 private:
+  enum class Kind { Root, Nested };
+  MatmulProduct(dmir::MatMulOp op, bool heavyEpilogue, Kind kind);
   llvm::SmallVector<Dim> batchStrides(const StridedView &view, mlir::Value operand);
   bool joinsRows() const;
   GemmMatrix matrix(CpuBuilder &b, const StridedView &view, llvm::ArrayRef<Dim> batch, Dim rowStride) const;

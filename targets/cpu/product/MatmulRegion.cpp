@@ -336,10 +336,37 @@ bool dmxc::cpu::takesFewBits(Operation *root, Operation *producer) {
          typeOf(root->getOperand(0)).getElementType() == typeOf(root->getOperand(1)).getElementType();
 }
 
+/// Whether a value is computed from another one by ops of one operand.
+static bool goesThrough(Value value, Operation *op) {
+  for (Operation *at = value.getDefiningOp(); at;
+       at = at->getNumOperands() ? at->getOperand(0).getDefiningOp() : nullptr)
+    if (at == op)
+      return true;
+  return false;
+}
+
+/// Whether an attention rounds what it reads. Each block of its rows copies keys and values: for many they are rounded
+/// before.
+static bool takesRounding(Operation *root, dmir::CastOp cast) {
+  constexpr int64_t fewRows = 64;
+  std::optional<Attention> attention = matchAttention(root);
+  if (!attention || !llvm::is_contained(attention->casts, cast))
+    return false;
+  SmallVector<Dim> scores = dmir::dimsOf(attention->scores.getResult());
+  bool copied = elementOf(cast.getInput()).isF32() && !goesThrough(attention->scores.getLhs(), cast);
+  return !copied || scores[scores.size() - 2].valueOr(1) <= fewRows;
+}
+
+/// Numbers of few bits, and numbers that attention rounds.
+static bool takes(Operation *root, Operation *producer) {
+  auto cast = dyn_cast<dmir::CastOp>(producer);
+  return cast ? takesRounding(root, cast) : takesFewBits(root, producer);
+}
+
 void dmxc::cpu::registerMatmul(KernelTable &table) {
   table.add<dmir::MatMulOp>({.plan = planMatmul,
                              .readsViews = true,
-                             .takes = takesFewBits,
+                             .takes = takes,
                              .epilogue = true,
                              .operations = operations,
                              .computes = innerOpsOf});
