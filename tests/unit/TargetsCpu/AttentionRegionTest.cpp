@@ -93,6 +93,41 @@ func.func @shared(%q: tensor<2x6x19x16xf32>, %k: tensor<2x1x23x16xf32>, %v: tens
 )");
 }
 
+/// Q, K and V rounded to bf16 by the kernel, K below a transpose, or in memory; the weights are f32.
+TEST(AttentionRegion, RoundedOperands) {
+  const char *text = R"(
+func.func @$NAME(%q: tensor<3x$ROWSx20x$MEMORY>, %k: tensor<3x$KEYSx20x$MEMORY>, %v: tensor<3x$KEYSx24x$MEMORY>)
+    -> tensor<3x$ROWSx24xf32> attributes {ulp = 16.0, abs = 5.0e-5} {
+  %scale = dmir.constant dense<0.25> : tensor<f32>
+$CASTS
+  %t = dmir.transpose %y {permutation = array<i64: 0, 2, 1>} : (tensor<3x$KEYSx20xbf16>) -> tensor<3x20x$KEYSxbf16>
+  %s = dmir.matmul %x, %t : (tensor<3x$ROWSx20xbf16>, tensor<3x20x$KEYSxbf16>) -> tensor<3x$ROWSx$KEYSxf32>
+  %m = dmir.mul %s, %scale : (tensor<3x$ROWSx$KEYSxf32>, tensor<f32>) -> tensor<3x$ROWSx$KEYSxf32>
+  %p = dmir.softmax %m {axis = 2 : i64} : (tensor<3x$ROWSx$KEYSxf32>) -> tensor<3x$ROWSx$KEYSxf32>
+  %w = dmir.cast %z : (tensor<3x$KEYSx24xbf16>) -> tensor<3x$KEYSx24xf32>
+  %r = dmir.matmul %p, %w : (tensor<3x$ROWSx$KEYSxf32>, tensor<3x$KEYSx24xf32>) -> tensor<3x$ROWSx24xf32>
+  return %r : tensor<3x$ROWSx24xf32>
+}
+)";
+  const char *casts = "  %x = dmir.cast %q : (tensor<3x$ROWSx20xf32>) -> tensor<3x$ROWSx20xbf16>\n"
+                      "  %y = dmir.cast %k : (tensor<3x$KEYSx20xf32>) -> tensor<3x$KEYSx20xbf16>\n"
+                      "  %z = dmir.cast %v : (tensor<3x$KEYSx24xf32>) -> tensor<3x$KEYSx24xbf16>";
+  const char *views = "  %x = dmir.reshape %q : (tensor<3x$ROWSx20xbf16>) -> tensor<3x$ROWSx20xbf16>\n"
+                      "  %y = dmir.reshape %k : (tensor<3x$KEYSx20xbf16>) -> tensor<3x$KEYSx20xbf16>\n"
+                      "  %z = dmir.reshape %v : (tensor<3x$KEYSx24xbf16>) -> tensor<3x$KEYSx24xbf16>";
+  std::string all;
+  auto add = [&](const char *name, bool isStored, int rows, int keys) {
+    all += substitute(substitute(text, {{"CASTS", isStored ? views : casts}}), {{"NAME", name},
+                                                                                {"ROWS", std::to_string(rows)},
+                                                                                {"KEYS", std::to_string(keys)},
+                                                                                {"MEMORY", isStored ? "bf16" : "f32"}});
+  };
+  add("cast", false, 37, 29);
+  add("cast_of_many_keys", false, 3, 1101);
+  add("stored", true, 17, 40);
+  check(all);
+}
+
 /// Batch axes that are joined around the products, as bmm wants them, and rows that may attend to nothing set to zero.
 TEST(AttentionRegion, ReshapesAndZeroRows) {
   check(R"(
