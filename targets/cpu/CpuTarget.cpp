@@ -35,6 +35,26 @@ constexpr StringLiteral kByteDots = "byte_dots";
 /// the levels with units for it, too.
 constexpr StringLiteral kPairs = "matmul-pairs";
 
+/// Of so few rows a product waits for its right operand, and no unit is faster than f32.
+constexpr int64_t kFewRows = 4;
+
+/// Whether shorter operands make no product faster: one of few rows, or of what may be few in a run beside weights that
+/// lie in the nearest cache.
+bool gainsNothing(dmir::MatMulOp op) {
+  SmallVector<Dim> left = dmir::dimsOf(op.getLhs()), right = dmir::dimsOf(op.getRhs());
+  left.pop_back();
+  if (right.size() > 2) // each matrix has a right operand of its own
+    left.erase(left.begin(), left.end() - 1);
+  int64_t rows = 1;
+  for (Dim dim : left)
+    if ((rows *= kernels::smallest(op->getBlock(), dim)) > kFewRows)
+      return false;
+  if (llvm::all_of(left, [](Dim dim) { return dim.known().has_value(); }))
+    return true;
+  std::optional<int64_t> k = right[right.size() - 2].known(), n = right.back().known();
+  return k && n && *k * *n < IsaLevel::nominal().caches.nearWeights / 4;
+}
+
 StringRef algorithmOf(Operation *kernel) {
   auto name = cast<dlir::KernelOp>(kernel).getStrategy().getAs<StringAttr>(strategy::kAlgorithm);
   return name ? name.getValue() : "";
@@ -144,7 +164,8 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
 Type CpuTarget::roundsOperands(Operation *product) const {
   // Weights of few bits are exact in f32, and unpacked to it.
   bool ofFewBits = product->getOperand(1).getDefiningOp<dmir::DequantizeOp>() != nullptr;
-  return roundsProducts && !ofFewBits ? Type(BFloat16Type::get(product->getContext())) : Type();
+  bool rounds = roundsProducts && !ofFewBits && !gainsNothing(cast<dmir::MatMulOp>(product));
+  return rounds ? Type(BFloat16Type::get(product->getContext())) : Type();
 }
 
 std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {

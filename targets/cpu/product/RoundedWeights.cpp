@@ -35,7 +35,7 @@ struct ModeRow {
   Numerics numerics;
 };
 constexpr ModeRow modes[] = {{"strict", {}},
-                             {"bf16", {WeightFormat::Kept, true}},
+                             {"bf16", {WeightFormat::BF16, true}},
                              {"bf16-weights", {WeightFormat::BF16, false}},
                              {"int8-weights", {WeightFormat::S8, false}}};
 

@@ -23,7 +23,7 @@ enum class WeightFormat { Kept, BF16, S8 };
 /// What a mode of --numerics changes.
 struct Numerics {
   WeightFormat weights = WeightFormat::Kept; ///< of products that wait for them
-  bool roundsProducts = false;               ///< both operands of f32 products to bf16
+  bool roundsProducts = false;               ///< both operands of f32 products of more rows to bf16
 };
 /// "" is strict; nullopt for a name that is no mode.
 std::optional<Numerics> numericsOfMode(llvm::StringRef mode);
