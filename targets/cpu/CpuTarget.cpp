@@ -31,9 +31,6 @@ constexpr StringLiteral kDefaultLevels[] = {"x86-64-v3", "x86-64-v4"};
 /// Unit, in a strategy: the region multiplies bytes that a run quantises. By default such models have code of
 /// kVnniLevel too; at v4 alone bytes are no faster than f32.
 constexpr StringLiteral kByteDots = "byte_dots";
-/// The algorithm of products of bf16 whose weights are packed in pairs. By default models that have one have code of
-/// the levels with units for it, too.
-constexpr StringLiteral kPairs = "matmul-pairs";
 
 /// Of so few rows a product waits for its right operand, and no unit is faster than f32.
 constexpr int64_t kFewRows = 4;
@@ -65,7 +62,9 @@ StringRef algorithmOf(Operation *kernel) {
 size_t codeOf(Operation *kernel, size_t number, ArrayRef<IsaLevel> levels) {
   const IsaLevel &level = levels[number];
   StringRef algorithm = algorithmOf(kernel);
-  if ((level.name != kDotsLevel && level.name != kTileLevel) || algorithm == kPairs)
+  Units units = unitsOf(cast<dlir::KernelOp>(kernel).getStrategy(), {});
+  bool usesTiles = level.name == kTileLevel && units.tiles;
+  if ((level.name != kDotsLevel && level.name != kTileLevel) || algorithm == kMatmulPairs || usesTiles)
     return number;
   StringRef wanted = algorithm.ends_with("-quads") ? StringRef(kVnniLevel) : "x86-64-v4";
   for (size_t other = 0; other < levels.size(); ++other)
@@ -149,7 +148,9 @@ private:
 Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   DictionaryAttr given = region.getStrategyAttr();
   std::vector<IsaLevel> all = withGivenLevels(levels, given);
-  Result<KernelPlan> plan = planRegion(region, given, weights, all);
+  // By default models with products of bf16 have code of the levels with units for it, too.
+  bool adds = options.levels.empty() && roundsProducts;
+  Result<KernelPlan> plan = planRegion(region, given, weights, all, {/*dots=*/adds, /*tiles=*/adds});
   if (!plan)
     return plan.takeError();
   readPackedRows(region, weights, *plan);
@@ -210,7 +211,7 @@ std::vector<IsaLevel> CpuTarget::levelsOf(ArrayRef<Operation *> kernels) const {
   if (options.levels.empty() &&
       llvm::any_of(kernels, [](Operation *op) { return cast<dlir::KernelOp>(op).getStrategy().contains(kByteDots); }))
     all.push_back(*IsaLevel::byName(kVnniLevel));
-  if (options.levels.empty() && llvm::any_of(kernels, [](Operation *op) { return algorithmOf(op) == kPairs; }))
+  if (options.levels.empty() && llvm::any_of(kernels, [](Operation *op) { return algorithmOf(op) == kMatmulPairs; }))
     for (StringRef level : {kDotsLevel, kTileLevel})
       all.push_back(*IsaLevel::byName(level));
   return all;

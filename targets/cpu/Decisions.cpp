@@ -10,7 +10,8 @@ using namespace dmxc::cpu;
 using namespace mlir;
 
 /// Of the packings that keep the weights' values, one plan for each algorithm; the default's is the first.
-static std::vector<KernelPlan> alternativesOf(dmir::RegionOp region, WeightFormat weights, const Decided &decided) {
+static std::vector<KernelPlan> alternativesOf(dmir::RegionOp region, WeightFormat weights, const Decided &decided,
+                                              Units units) {
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   std::vector<KernelPlan> all;
   for (Packing packing : {Packing::Fastest, Packing::Plain, Packing::Fours, Packing::Winograd, Packing::None}) {
@@ -19,6 +20,7 @@ static std::vector<KernelPlan> alternativesOf(dmir::RegionOp region, WeightForma
     choice.weights = weights;
     choice.packing = packing;
     choice.decided = decided;
+    choice.units = units;
     Result<KernelPlan> plan = cpuKernels().plan(region.getBlock(), choice);
     if (plan && llvm::none_of(all, [&](const KernelPlan &known) { return known.algorithm == plan->algorithm; }))
       all.push_back(std::move(*plan));
@@ -34,7 +36,7 @@ std::vector<Decision> dmxc::cpu::decisionsOf(dmir::RegionOp region, DictionaryAt
   for (const IsaLevel &isa : levels)
     of.levels.push_back(isa.name);
   std::vector<Decision> free;
-  std::vector<KernelPlan> all = alternativesOf(region, weights, of);
+  std::vector<KernelPlan> all = alternativesOf(region, weights, of, unitsOf({}, levels));
   if (all.empty())
     return free;
   const KernelPlan *plan = &all.front();
@@ -53,6 +55,38 @@ std::vector<Decision> dmxc::cpu::decisionsOf(dmir::RegionOp region, DictionaryAt
     processors.push_back(&isa);
   llvm::append_range(free, freeOf(*plan, processors, context));
   return free;
+}
+
+//===----------------------------------------------------------------------===//
+// Units
+//===----------------------------------------------------------------------===//
+
+static constexpr StringRef kDotsUnit = "avx512bf16", kTilesUnit = "amx";
+
+ArrayAttr dmxc::cpu::unitNames(Units units, MLIRContext *context) {
+  SmallVector<StringRef> names;
+  if (units.dots)
+    names.push_back(kDotsUnit);
+  if (units.tiles)
+    names.push_back(kTilesUnit);
+  return Builder(context).getStrArrayAttr(names);
+}
+
+Units dmxc::cpu::unitsOf(DictionaryAttr strategy, ArrayRef<IsaLevel> levels) {
+  Units units;
+  if (auto named = strategy ? strategy.getAs<ArrayAttr>(kUnits) : ArrayAttr()) {
+    auto names = [&](StringRef unit) { return llvm::is_contained(named, StringAttr::get(named.getContext(), unit)); };
+    return {names(kDotsUnit), names(kTilesUnit)};
+  }
+  auto given = strategy ? strategy.getAs<DictionaryAttr>(kTiles) : DictionaryAttr();
+  std::vector<IsaLevel> own;
+  if (given)
+    levels = own = withGivenLevels({}, strategy);
+  for (const IsaLevel &level : levels) {
+    units.dots |= level.hasDots;
+    units.tiles |= level.hasTiles;
+  }
+  return units;
 }
 
 //===----------------------------------------------------------------------===//
@@ -125,6 +159,8 @@ Status dmxc::cpu::completeKernel(dlir::KernelOp kernel, ArrayRef<IsaLevel> level
   Choice choice(strategy);
   choice.completes = true;
   choice.decided.all = decidedBy(strategy);
+  choice.units = unitsOf(strategy, levels);
+  choice.namesUnits = true;
   auto given = strategy.getAs<DictionaryAttr>(kTiles);
   for (const IsaLevel &level : all)
     if (given && (given.contains(level.name) || llvm::is_contained(addedLevels, level.name)))

@@ -93,7 +93,7 @@ static DictionaryAttr givenOf(DictionaryAttr strategy, DictionaryAttr decided) {
 }
 
 Result<KernelPlan> dmxc::cpu::planRegion(dmir::RegionOp region, DictionaryAttr strategy, WeightFormat weights,
-                                         ArrayRef<IsaLevel> levels) {
+                                         ArrayRef<IsaLevel> levels, Units added) {
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   Choice choice;
   choice.constant = constant;
@@ -101,6 +101,10 @@ Result<KernelPlan> dmxc::cpu::planRegion(dmir::RegionOp region, DictionaryAttr s
   choice.decided.all = strategy ? strategy.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr();
   for (const IsaLevel &level : levels)
     choice.decided.levels.push_back(level.name);
+  choice.units = unitsOf(strategy, levels);
+  choice.namesUnits = unitsOf({}, levels).any();
+  if (!strategy || !(strategy.contains(kTiles) || strategy.contains(kUnits)))
+    choice.addedUnits = added;
   return planAsGiven(region.getBlock(), givenOf(strategy, choice.decided.all), choice);
 }
 
@@ -131,6 +135,12 @@ int64_t Choice::mostBytes(llvm::function_ref<int64_t(const IsaLevel &)> bytesAt)
 
 DictionaryAttr dmxc::cpu::levelTiles(DictionaryAttr strategy, const IsaLevel &level) {
   return strategy.getAs<DictionaryAttr>(kTiles).getAs<DictionaryAttr>(level.name);
+}
+
+Units Choice::unitsFor(bool bf16) const {
+  if (strategy && strategy.contains(kUnits))
+    return unitsOf(strategy, {});
+  return {units.dots || (bf16 && addedUnits.dots), units.tiles || (bf16 && addedUnits.tiles)};
 }
 
 void Choice::readSizes(KernelPlan &plan) const {

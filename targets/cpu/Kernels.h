@@ -17,6 +17,19 @@ namespace dmxc::cpu {
 /// Emitters read that and choose nothing.
 inline constexpr llvm::StringLiteral kTiles = "tiles";
 
+/// Key of a strategy: names of the units that its kernel is planned for. Levels without them, and those with units that
+/// are not named, compute as v4 does.
+inline constexpr llvm::StringLiteral kUnits = "units";
+
+/// The algorithm of products of bf16 whose weights are packed in pairs.
+inline constexpr llvm::StringLiteral kMatmulPairs = "matmul-pairs";
+
+/// Units by their names.
+mlir::ArrayAttr unitNames(Units units, mlir::MLIRContext *context);
+/// The units that a strategy (may be null) names; where it names none, those of the levels that it has tiles for; where
+/// it has none of these either, those of `levels`.
+Units unitsOf(mlir::DictionaryAttr strategy, llvm::ArrayRef<IsaLevel> levels);
+
 /// Those of targets/common, products and convolutions. Requests for its plans are Choices.
 const KernelTable &cpuKernels();
 
@@ -45,7 +58,10 @@ struct Choice : PlanRequest {
   WeightFormat weights = WeightFormat::Kept; ///< of the constants whose bytes a product waits for
   Packing packing = Packing::Fastest;
   Decided decided;
-  bool completes = false; ///< what a strategy lacks: forms are obeyed, sizes are chosen
+  Units units;             ///< of the levels that the bundle has code of
+  Units addedUnits;        ///< of levels that it gets where products of bf16 have a use for them
+  bool namesUnits = false; ///< also where there are none: some level has units
+  bool completes = false;  ///< what a strategy lacks: forms are obeyed, sizes are chosen
 
   explicit Choice(mlir::DictionaryAttr strategy = {}, const IsaLevel &nominal = IsaLevel::nominal())
       : PlanRequest{nominal, strategy} {}
@@ -55,6 +71,8 @@ struct Choice : PlanRequest {
   bool chooses() const { return !strategy || completes; }
   /// Scratch that is enough at every level, with what is decided for some.
   int64_t mostBytes(llvm::function_ref<int64_t(const IsaLevel &)> bytesAt) const;
+  /// The units that a product may be planned for, of bf16 or of bytes.
+  Units unitsFor(bool bf16) const;
   /// Work and scratch as the strategy has them.
   void readSizes(KernelPlan &plan) const;
 };
@@ -83,9 +101,9 @@ mlir::DictionaryAttr levelTiles(mlir::DictionaryAttr strategy, const IsaLevel &l
 /// follows from that, whatever is given.
 Result<KernelPlan> planAsGiven(mlir::Block *body, mlir::DictionaryAttr given, const Choice &choice);
 /// The same of a region of a model as its strategy, which may be null, says, with `weights` for the constants that
-/// products wait for. What is `decided` in it, for `levels`, counts before the rest.
+/// products wait for. What is `decided` in it, for `levels`, counts before the rest. `added`: see Choice.
 Result<KernelPlan> planRegion(dmir::RegionOp region, mlir::DictionaryAttr strategy, WeightFormat weights,
-                              llvm::ArrayRef<IsaLevel> levels);
+                              llvm::ArrayRef<IsaLevel> levels, Units added = {});
 /// What is free of a region for bundles of these levels (TargetBackend::decisions).
 std::vector<Decision> decisionsOf(dmir::RegionOp region, mlir::DictionaryAttr decided, WeightFormat weights,
                                   llvm::ArrayRef<IsaLevel> levels);

@@ -2,6 +2,8 @@
 """Quantised ONNX graphs against exact integer sums in numpy: equal bits at every level. Usage: quantized.py BIN [unittest
 arguments]. Exit 77 where numpy or onnx is not installed."""
 import itertools
+import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -197,6 +199,42 @@ class Quantised(BundleTest):
                 self.assertEqual(level in bundle.namelist(), of_run)
             for name, found in ((".", of_run), ("x86-64-v4", False)):
                 self.assertEqual(any("vpdpbusd" in path.read_text() for path in (temps / name).rglob("*.s")), found, name)
+
+    def test_tiles_where_a_bundle_asks_for_them(self):
+        """Code of tiles for the level that has them, and not by default; a text keeps what it was made for."""
+        x, w = self.random(np.uint8, (30, 70), 1), self.random(np.int8, (70, 50), 2)
+        wanted = (x.astype(np.int64) - 9) @ w.astype(np.int64)
+        self.model([helper.make_node("MatMulInteger", ["x", "w", "xz"], ["y"])], {"x": x}, {"y": wanted.astype(np.int32)}, {"w": w, "xz": np.uint8(9)})
+        asked = ["-t", "cpu:sapphirerapids+x86-64-v4-vnni+x86-64-v2"]
+
+        def compiled(model, *flags):
+            temps = self.dir / "temps"
+            shutil.rmtree(temps, ignore_errors=True)
+            subprocess.run([BIN / "dmxc", self.dir / model, "-q", "-o", self.dir / "m.bundle", "--save-temps", temps, *flags], check=True)
+            result = self.run_bundle({"x": x})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            np.testing.assert_array_equal(np.load(next((self.dir / "out").glob("*y.npy"))), wanted)
+            levels = {path.parent.name: path.read_text() for path in temps.rglob("*.s")}
+            self.assertFalse([level for level, text in levels.items() if "tdpbusd" in text and level != "sapphirerapids"])
+            return "tdpbusd" in levels.get("sapphirerapids", "")
+
+        def text(phase, *flags):
+            subprocess.run([BIN / "dmxc", self.dir / "m.onnx", "-q", "--emit", phase, "-o", self.dir / "m.mlir", *flags], check=True)
+            return (self.dir / "m.mlir").read_text()
+
+        self.assertTrue(compiled("m.onnx", *asked))
+        self.assertFalse(compiled("m.onnx"))
+        for phase in ("partition", "memory"):
+            self.assertIn('units = ["amx"]', text(phase, *asked))
+            self.assertTrue(compiled("m.mlir", "--from", phase, *asked), phase)
+            self.assertNotIn("units", text(phase))
+            self.assertFalse(compiled("m.mlir", "--from", phase, *asked), phase)
+        changed = re.sub(r"scratch = \d+ : i64, ", "", text("partition", *asked)).replace('units = ["amx"]', 'units = ["npu"]')
+        (self.dir / "m.mlir").write_text(changed)
+        refused = subprocess.run([BIN / "dmxc", self.dir / "m.mlir", "--from", "partition", "-o", self.dir / "m.bundle", *asked],
+                                 capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("of its strategy is", refused.stderr)
 
     def test_weights_that_a_run_brings(self):
         x, w = self.random(np.uint8, (4, 30), 1), self.random(np.int8, (30, 20), 2)

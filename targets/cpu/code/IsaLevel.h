@@ -31,6 +31,14 @@ struct CacheShares {
   int64_t copiedInput = 4 << 20;     ///< of a convolution, in scratch
 };
 
+/// Units for short numbers that levels beyond the psABI's have, and that products may be planned for.
+struct Units {
+  bool dots = false;  ///< IsaLevel::hasDots
+  bool tiles = false; ///< IsaLevel::hasTiles
+
+  bool any() const { return dots || tiles; }
+};
+
 /// Level v4 and AVX512-VNNI.
 constexpr llvm::StringLiteral kVnniLevel = "x86-64-v4-vnni";
 /// v4 of processors with units for products of bf16, by LLVM's names of the first that had them. AMD's, whose vdpbf16ps
@@ -47,7 +55,7 @@ struct IsaLevel : Processor {
   bool hasF16C = false;
   bool hasVnni = false;  ///< u8 x s8 dot products of full vectors (AVX512-VNNI, AVX-VNNI)
   bool hasDots = false;  ///< dot products of pairs of bf16 (AVX512-BF16) that are faster than f32
-  bool hasTiles = false; ///< products of tiles of bf16 (AMX)
+  bool hasTiles = false; ///< products of tiles of bf16 and of bytes (AMX)
   CacheShares caches;
   /// Feature names the runtime checks at load (manifest "features").
   llvm::SmallVector<std::string> required;

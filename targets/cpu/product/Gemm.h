@@ -57,6 +57,8 @@ struct GemmSpec {
   bool pairs = false;
   /// Columns of A are adjacent.
   bool adjacentA = false;
+  /// What levels may multiply pairs and fours with, where they have it.
+  Units units{true, true};
   /// How a level multiplies pairs: see `at`. Otherwise as floats, first the low halves, then the high ones.
   enum class Unit { Floats, Dots, Tiles } unit = Unit::Floats;
   /// Of Dots, whose k counts pairs: the last pair of a row of A has one element. It is read alone.
@@ -87,8 +89,16 @@ struct GemmSpec {
   int64_t rightBits() const { return pairs ? 16 : bType.getIntOrFloatBitWidth(); }
   /// Rows of a panel of a packed B, of a static k.
   int64_t panelRows() const;
-  /// The same product with the unit that a level multiplies pairs with; A's rows must be adjacent for one. Few rows
-  /// wait for B, and tiles would gain nothing.
+  /// Tiles cut k in `count` of `steps` fours or pairs each, the rows of a panel of B that a tile has; the last of them
+  /// begins `again` steps early, with such that the one before has had, so that none goes beyond the panel.
+  struct TileDepth {
+    int64_t steps, count, again;
+  };
+  TileDepth tileDepth() const;
+  /// Those of the units that have a use: A's columns must be adjacent for one. Few rows wait for B, and tiles would
+  /// gain nothing.
+  Units usedUnits() const;
+  /// The same product with the unit that a level multiplies it with.
   GemmSpec at(const IsaLevel &isa) const;
   /// Whether panels of B are written to scratch as accumulator elements before they are multiplied.
   bool copiesB() const { return !packedB || (blocks && !skinny()); }

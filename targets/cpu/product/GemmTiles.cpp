@@ -85,13 +85,25 @@ int64_t GemmSpec::panelRows() const {
   return pairs ? pairsOf(dots() ? 2 * k : k) : k;
 }
 
+GemmSpec::TileDepth GemmSpec::tileDepth() const {
+  constexpr int64_t most = 16;
+  int64_t rows = panelRows(), count = std::max<int64_t>(1, ceilDivInt(rows, most)), steps = ceilDivInt(rows, count);
+  return {steps, count, steps * count - rows};
+}
+
+Units GemmSpec::usedUnits() const {
+  bool fits = pairs && adjacentA;
+  return {units.dots && fits, units.tiles && (fits || fours) && !skinny()};
+}
+
 GemmSpec GemmSpec::at(const IsaLevel &isa) const {
   GemmSpec own = *this;
-  if (!pairs || !adjacentA || unit != Unit::Floats)
+  Units used = usedUnits();
+  if (unit != Unit::Floats)
     return own;
-  if (isa.hasTiles && !skinny()) {
+  if (isa.hasTiles && used.tiles) {
     own.unit = Unit::Tiles;
-  } else if (isa.hasDots) {
+  } else if (isa.hasDots && used.dots) {
     own.unit = Unit::Dots;
     own.halfLast = k % 2 != 0;
     own.k = ceilDivInt(k, 2);
@@ -168,7 +180,7 @@ int64_t dmxc::cpu::packedABytes(const GemmSpec &spec, const GemmTiles &t) {
   if (!t.packA)
     return 0;
   if (spec.tiles())
-    return t.rowsPerBlock() * (spec.panelRows() / pairsOfTile(spec.k)) * kTileRowBytes;
+    return t.rowsPerBlock() * spec.tileDepth().count * kTileRowBytes;
   // The last vector stored may overhang by a vector.
   int64_t elements = t.rowsPerBlock() * spec.k + t.lanes;
   return ceilDivInt(elements * spec.accType.getIntOrFloatBitWidth() / 8, 64) * 64;

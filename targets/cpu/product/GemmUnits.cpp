@@ -1,9 +1,10 @@
-//===- GemmUnits.cpp - products of bf16 by AMX's tiles --------------------===//
+//===- GemmUnits.cpp - products of bf16 and of bytes by AMX's tiles -------===//
 //
-// A tile is a register of up to 16 rows of 64 bytes, and tdpbf16ps adds the product of a tile of A (rows of pairs along
-// k) and a tile of B (a row a pair, 16 columns) to a tile of sums. Eight of them hold one or two tiles of A beneath
-// each other, as many of B as fit, and the sums, which stay where they are from the first k to the last. Tiles are
-// configured where the kernel begins and released where it ends; they hold nothing in between calls.
+// A tile is a register of up to 16 rows of 64 bytes. tdpbf16ps adds the product of a tile of A (rows of pairs along k)
+// and a tile of B (a row a pair, 16 columns) to a tile of sums, tdpbusd that of fours of u8 and of s8. Eight of them
+// hold one or two tiles of A beneath each other, as many of B as fit, and the sums, which stay where they are from the
+// first k to the last. Tiles are configured where the kernel begins and released where it ends; they hold nothing in
+// between calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,13 +39,13 @@ struct Roles {
 };
 
 /// What ldtilecfg reads (palette 1): bytes of a row of each register at 16, two bytes each, rows of each at 48.
-std::array<uint8_t, 64> configuration(const Roles &roles, int64_t rows, int64_t pairs) {
+std::array<uint8_t, 64> configuration(const Roles &roles, int64_t rows, int64_t steps) {
   std::array<uint8_t, 64> bytes{};
   bytes[0] = 1;
   for (int64_t tile = 0; tile < Roles::registers; ++tile) {
     bool isSum = tile < Roles::firstLeft, isLeft = !isSum && tile < Roles::firstLeft + roles.down;
-    bytes[16 + 2 * tile] = isLeft ? 4 * pairs : kTileRowBytes;
-    bytes[48 + tile] = isSum || isLeft ? rows : pairs;
+    bytes[16 + 2 * tile] = isLeft ? 4 * steps : kTileRowBytes;
+    bytes[48 + tile] = isSum || isLeft ? rows : steps;
   }
   return bytes;
 }
@@ -54,7 +55,7 @@ std::array<uint8_t, 64> configuration(const Roles &roles, int64_t rows, int64_t 
 void dmxc::cpu::releaseTiles(CpuBuilder &b) { tileOp(b, "tilerelease", {}); }
 
 void GemmEmitter::configureTiles() {
-  std::array<uint8_t, 64> bytes = configuration({t.tilesDown()}, t.tileRows(), pairsOfTile(spec.k));
+  std::array<uint8_t, 64> bytes = configuration({t.tilesDown()}, t.tileRows(), spec.tileDepth().steps);
   Value room = b.tileBuffer();
   for (int64_t word = 0; word < 8; ++word) {
     uint64_t value = 0;
@@ -65,26 +66,33 @@ void GemmEmitter::configureTiles() {
   tileOp(b, "ldtilecfg", {}, room);
 }
 
-/// A block of A as tiles, [tile of rows][tile of k][row], each row kTileRowBytes; elements beyond k are zeros, rows
-/// beyond m arbitrary.
+/// A block of A as tiles, [tile of rows][tile of k][row], each row kTileRowBytes; elements beyond k are zeros, and so
+/// are those that the last tile has again. Rows beyond m are arbitrary.
 void GemmEmitter::packTiles(const Item &item) {
-  constexpr int64_t lanes = kTileRowBytes / 2;
-  int64_t depth = 2 * pairsOfTile(spec.k), tiles = spec.panelRows() / pairsOfTile(spec.k), height = t.tileRows();
-  Type word = b.getIntegerType(16);
-  int64_t rest = spec.k - (tiles - 1) * depth, wholes = rest == depth ? tiles : tiles - 1;
+  auto [steps, tiles, again] = spec.tileDepth();
+  int64_t perStep = spec.fours ? 4 : 2, lanes = kTileRowBytes * perStep / 4, depth = perStep * steps;
+  int64_t elements = spec.fours ? 4 * (spec.k - 1) + spec.lastFour : spec.k, rest = elements - (tiles - 1) * depth;
+  int64_t height = t.tileRows(), wholes = rest == depth ? tiles : tiles - 1;
+  Type word = b.getIntegerType(32 / perStep);
   b.forLoop(item.firstRow, item.lastRow, b.idx(1), [&](Value row) {
     Value inBlock = b.sub(row, item.firstRow), from = b.mul(row, a.rowStride);
     Value tile = b.floorDiv(inBlock, b.idx(height)), inTile = b.rem(inBlock, b.idx(height));
     Value to = b.mulC(b.add(b.mulC(tile, tiles * height), inTile), lanes);
-    auto copy = [&](Value number, int64_t valid) {
+    auto load = [&](Value number, int64_t valid) {
       Value at = b.add(from, b.mulC(number, depth));
-      Value elements = valid == lanes ? b.load(word, item.aBase, at, lanes)
-                                      : b.maskedLoad(word, item.aBase, at, b.headMask(lanes, valid));
-      b.store(elements, packedLeft, b.add(to, b.mulC(number, height * lanes)));
+      return valid == lanes ? b.load(word, item.aBase, at, lanes)
+                            : b.maskedLoad(word, item.aBase, at, b.headMask(lanes, valid));
     };
-    b.forLoop(b.idx(0), b.idx(wholes), b.idx(1), [&](Value number) { copy(number, depth); });
-    if (wholes < tiles)
-      copy(b.idx(wholes), rest);
+    auto placeOf = [&](Value number) { return b.add(to, b.mulC(number, height * lanes)); };
+    b.forLoop(b.idx(0), b.idx(wholes), b.idx(1),
+              [&](Value number) { b.store(load(number, depth), packedLeft, placeOf(number)); });
+    if (wholes == tiles)
+      return;
+    Value last = b.idx(wholes), place = placeOf(last), given = load(last, rest);
+    if (!again)
+      return b.store(given, packedLeft, place);
+    b.store(b.constant(b.laneType(word, lanes), 0), packedLeft, place);
+    b.maskedStore(given, packedLeft, b.addC(place, again * perStep), b.headMask(lanes, rest));
   });
 }
 
@@ -105,7 +113,9 @@ void GemmEmitter::itemOfTiles(const Item &item) {
 /// The sums of `down` tiles of rows, from `tile` of the block on, and the item's columns: to `partials`.
 void GemmEmitter::sumOfTiles(const Item &item, Value tile, int64_t down) {
   Roles roles{t.tilesDown()};
-  int64_t pairs = pairsOfTile(spec.k), tiles = spec.panelRows() / pairs, leftBytes = t.tileRows() * kTileRowBytes;
+  auto [steps, tiles, again] = spec.tileDepth();
+  const int64_t leftBytes = t.tileRows() * kTileRowBytes, lastStep = steps * (tiles - 1) - again;
+  StringRef product = spec.fours ? "tdpbusd" : "tdpbf16ps";
   Type byte = b.getI8Type();
   Value left = b.elementPtr(byte, packedLeft, b.mulC(tile, tiles * leftBytes)), stride = b.idx(kTileRowBytes);
   for (int64_t r = 0; r < down; ++r)
@@ -115,14 +125,15 @@ void GemmEmitter::sumOfTiles(const Item &item, Value tile, int64_t down) {
     auto load = [&](int64_t to, Value base, Value offset) {
       tileOp(b, "tileloadd64", to, {b.elementPtr(byte, base, offset), stride});
     };
-    Value leftAt = b.mulC(number, leftBytes), rightAt = b.mulC(number, pairs * kTileRowBytes);
+    Value step = b.mulC(number, steps), leftAt = b.mulC(number, leftBytes);
+    Value rightAt = b.mulC(again ? b.minS(step, b.idx(lastStep)) : step, kTileRowBytes);
     // Each is loaded just before it is used first: products wait for less.
     for (int64_t r = 0; r < down; ++r) {
       load(roles.left(r), left, b.addC(leftAt, r * tiles * leftBytes));
       for (int64_t v = 0; v < item.vectors; ++v) {
         if (r == 0)
           load(roles.right(v), item.bBase, b.addC(rightAt, v * spec.panelRows() * kTileRowBytes));
-        tileOp(b, "tdpbf16ps", {roles.sum(r, v), roles.left(r), roles.right(v)});
+        tileOp(b, product, {roles.sum(r, v), roles.left(r), roles.right(v)});
       }
     }
   });

@@ -124,6 +124,7 @@ GemmSpec MatmulProduct::spec(MLIRContext *context) const {
     spec.accType = element.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
   spec.packedB = packedRhs;
   spec.roundsB = roundsRhs;
+  spec.units = units;
   if (weights != WeightFormat::Kept)
     spec.bType = weights == WeightFormat::BF16 ? Type(BFloat16Type::get(context)) : IntegerType::get(context, 8);
   if (fours()) {

@@ -25,6 +25,7 @@ struct MatmulProduct {
   bool packedRhs = false, heavyEpilogue = false;
   bool mayGroup = true;                       ///< bytes may be multiplied four at a time, bf16 two
   WeightFormat weights = WeightFormat::Kept;  ///< of a packed right operand of f32
+  Units units;                                ///< that it is planned for
   mlir::Type element, lhsElement, rhsElement; ///< of the result and of the operands, which may be bytes summed in i32
   bool roundsLhs = false, roundsRhs = false;  ///< f32 in memory, rounded to bf16 where it is read
 

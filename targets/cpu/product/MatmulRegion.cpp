@@ -301,10 +301,13 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
     return planGeneric(body, choice, product);
   if (product->rhs)
     packRight(body, choice, *product, plan);
+  product->units = choice.unitsFor(product->pairs());
   GemmSpec spec = product->spec(context);
+  if (Units used = spec.usedUnits(); used.any() || (choice.namesUnits && (spec.pairs || spec.fours)))
+    plan.own.set(kUnits, unitNames(used, context));
   plan.algorithm = product->blocks      ? "matmul-blocks" + std::to_string(product->blocks->format.bits)
                    : product->fours()   ? "matmul-quads"
-                   : product->pairs()   ? "matmul-pairs"
+                   : product->pairs()   ? kMatmulPairs.str()
                    : product->packedRhs ? "matmul-packed"
                                         : "matmul";
   if (product->weights != WeightFormat::Kept)

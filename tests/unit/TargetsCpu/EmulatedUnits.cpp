@@ -1,8 +1,9 @@
 //===- EmulatedUnits.cpp - AMX and AVX512-BF16 in software ----------------===//
 //
 // From the operation sections of the Intel 64 and IA-32 Architectures Software Developer's Manual: LDTILECFG,
-// TILERELEASE, TILEZERO, TILELOADD, TILESTORED, TDPBF16PS, VDPBF16PS. Both products take subnormal numbers as zeros
-// (DAZ), make zeros of subnormal results (FTZ) and round to nearest, ties to even, whatever MXCSR says.
+// TILERELEASE, TILEZERO, TILELOADD, TILESTORED, TDPBF16PS, TDPBUSD, VDPBF16PS, VPDPBUSD. Products of bf16 take
+// subnormal numbers as zeros (DAZ), make zeros of subnormal results (FTZ) and round to nearest, ties to even, whatever
+// MXCSR says.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,12 +109,25 @@ uint16_t shortAt(const unsigned char *row, unsigned i) {
   return x;
 }
 
+/// The operands of a product; those that it would not take are none.
+struct Operands {
+  Tile &sum, &left, &right;
+  bool fit;
+
+  Operands(uint8_t sumNumber, uint8_t leftNumber, uint8_t rightNumber)
+      : sum(units.tile(sumNumber)), left(units.tile(leftNumber)), right(units.tile(rightNumber)) {
+    bool distinct = sumNumber != leftNumber && sumNumber != rightNumber && leftNumber != rightNumber;
+    fit = distinct && left.bytes == 4 * right.rows && sum.rows == left.rows && sum.bytes == right.bytes &&
+          left.bytes % 4 == 0 && right.bytes % 4 == 0;
+    if (!fit)
+      units.refuse("tiles that do not fit each other");
+  }
+};
+
 void tileProduct(uint8_t sumNumber, uint8_t leftNumber, uint8_t rightNumber) {
-  Tile &sum = units.tile(sumNumber), &left = units.tile(leftNumber), &right = units.tile(rightNumber);
-  bool distinct = sumNumber != leftNumber && sumNumber != rightNumber && leftNumber != rightNumber;
-  if (!distinct || left.bytes != 4 * right.rows || sum.rows != left.rows || sum.bytes != right.bytes ||
-      left.bytes % 4 || right.bytes % 4)
-    return units.refuse("tiles that do not fit each other");
+  auto [sum, left, right, fit] = Operands(sumNumber, leftNumber, rightNumber);
+  if (!fit)
+    return;
   for (unsigned m = 0; m < sum.rows; ++m) {
     float parts[kBytes / 2] = {};
     for (unsigned k = 0; k < left.bytes / 4; ++k)
@@ -128,6 +142,34 @@ void tileProduct(uint8_t sumNumber, uint8_t leftNumber, uint8_t rightNumber) {
   }
   for (unsigned m = sum.rows; m < kRows; ++m)
     std::memset(sum.data[m], 0, kBytes);
+}
+
+/// sum + the products of four bytes, x without a sign, y with one; it wraps around.
+uint32_t addFour(uint32_t sum, const unsigned char *x, const unsigned char *y) {
+  for (unsigned i = 0; i < 4; ++i)
+    sum += static_cast<uint32_t>(int32_t(x[i]) * static_cast<int8_t>(y[i]));
+  return sum;
+}
+
+void byteTileProduct(uint8_t sumNumber, uint8_t leftNumber, uint8_t rightNumber) {
+  auto [sum, left, right, fit] = Operands(sumNumber, leftNumber, rightNumber);
+  if (!fit)
+    return;
+  for (unsigned m = 0; m < sum.rows; ++m)
+    for (unsigned k = 0; k < left.bytes / 4; ++k)
+      for (unsigned n = 0; n < sum.bytes / 4; ++n) {
+        uint32_t total;
+        std::memcpy(&total, sum.data[m] + 4 * n, 4);
+        total = addFour(total, left.data[m] + 4 * k, right.data[k] + 4 * n);
+        std::memcpy(sum.data[m] + 4 * n, &total, 4);
+      }
+  for (unsigned m = sum.rows; m < kRows; ++m)
+    std::memset(sum.data[m], 0, kBytes);
+}
+
+void byteDotProduct(uint32_t *sum, const unsigned char *x, const unsigned char *y) {
+  for (unsigned i = 0; i < 16; ++i)
+    sum[i] = addFour(sum[i], x + 4 * i, y + 4 * i);
 }
 
 /// 16 lanes; the odd elements come first.
@@ -145,7 +187,9 @@ uint64_t functionOf(llvm::StringRef intrinsic) {
       .Case("emulated.tileloadd64", address(load))
       .Case("emulated.tilestored64", address(store))
       .Case("emulated.tdpbf16ps", address(tileProduct))
+      .Case("emulated.tdpbusd", address(byteTileProduct))
       .Case("emulated.avx512bf16.dpbf16ps.512", address(dotProduct))
+      .Case("emulated.avx512.vpdpbusd.512", address(byteDotProduct))
       .Default(0);
 }
 
@@ -188,7 +232,7 @@ static void replaceAll(std::string &text, llvm::StringRef what, llvm::StringRef 
 std::unique_ptr<llvm::Module> dmxc::cpu::test::emulateUnits(std::string text, llvm::LLVMContext &context,
                                                             std::string &problem) {
   // They are intrinsics no more, and where no instruction takes bf16, LLVM would make calls of a library to move it.
-  for (const char *name : {"ldtilecfg", "tile", "tdpbf16ps", "avx512bf16"})
+  for (const char *name : {"ldtilecfg", "tile", "tdpb", "avx512bf16", "avx512.vpdpbusd"})
     replaceAll(text, std::string("@llvm.x86.") + name, std::string("@emulated.") + name);
   replaceAll(text, "bfloat", "i16");
   replaceAll(text, " immarg", "");

@@ -1,7 +1,7 @@
-//===- EmulatedUnits.h - AMX and AVX512-BF16 in software --------*- C++ -*-===//
+//===- EmulatedUnits.h - AMX and dot products in software -------*- C++ -*-===//
 //
-// The instructions for products of bf16 as Intel's manual defines them, so that code that uses them can be tested where
-// no processor has them.
+// The instructions for products of bf16 and of bytes as Intel's manual defines them, so that code that uses them can be
+// tested where no processor has them.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

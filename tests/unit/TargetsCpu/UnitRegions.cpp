@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "UnitRegions.h"
+
 #include "EmulatedUnits.h"
 #include "KernelHarness.h"
 
@@ -277,6 +279,11 @@ func.func @odd(%a: tensor<6x7xbf16>, %w: tensor<7x5xbf16> {test.packed}) -> tens
 // The assembly
 //===----------------------------------------------------------------------===//
 
+/// Whether code has a product of tiles, or of vectors.
+bool has(const std::string &code, const char *instruction) { return code.find(instruction) != std::string::npos; }
+bool hasTileProduct(const std::string &code) { return has(code, "\ttdpb"); }
+bool hasDotProduct(const std::string &code) { return has(code, "\tvdpbf16ps") || has(code, "\tvpdpbusd"); }
+
 /// The lines from a loop's label to its last branch back, of loops that have a product and no other loop inside.
 std::vector<std::string> productLoops(const std::string &assembly) {
   std::vector<std::string> lines, loops;
@@ -296,7 +303,7 @@ std::vector<std::string> productLoops(const std::string &assembly) {
     std::string loop;
     for (size_t j = innermost; j <= i; ++j)
       loop += lines[j] + "\n";
-    if (loop.find("tdpbf16ps") != std::string::npos || loop.find("vdpbf16ps") != std::string::npos)
+    if (hasTileProduct(loop) || hasDotProduct(loop))
       loops.push_back(loop);
   }
   return loops;
@@ -305,10 +312,9 @@ std::vector<std::string> productLoops(const std::string &assembly) {
 /// What should not be in a loop over k: sums that leave their registers.
 std::string spills(const std::string &loop) {
   for (const char *word : {"tilestored", "tilezero", "ldtilecfg", "sttilecfg"})
-    if (loop.find(word) != std::string::npos)
+    if (has(loop, word))
       return word;
-  bool isTile = loop.find("tdpbf16ps") != std::string::npos && loop.find("vdpbf16ps") == std::string::npos;
-  if (isTile && (loop.find("Spill") != std::string::npos || loop.find("Reload") != std::string::npos))
+  if (hasTileProduct(loop) && (has(loop, "Spill") || has(loop, "Reload")))
     return "a spill"; // of registers for addresses; pointers to many rows may wait on the stack
   std::regex stack(R"(%[xyz]mm\d+.*\(%r[sb]p|\(%r[sb]p[^\n]*%[xyz]mm\d+|(16|32|64)-byte [^\n]*(Spill|Reload))"),
       sums(R"(tileloadd\s+[^\n]*%tmm[0-3]\b)");
@@ -342,3 +348,25 @@ TEST(Units, SumsStayInRegisters) {
 }
 
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// For other files
+//===----------------------------------------------------------------------===//
+
+void dmxc::cpu::test::checkAt(ArrayRef<StringRef> levels, const std::string &text) {
+  unitLevels = levels;
+  check(text);
+  unitLevels = kUnitLevels;
+}
+
+std::string dmxc::cpu::test::assemblyAt(StringRef level, const std::string &kernel) {
+  return textOf(level, kernel, ".s");
+}
+
+std::string dmxc::cpu::test::spillIn(const std::string &assembly) {
+  std::vector<std::string> loops = productLoops(assembly);
+  for (const std::string &loop : loops)
+    if (std::string spill = spills(loop); !spill.empty())
+      return spill + ":\n" + loop;
+  return loops.empty() ? "no loop with a product" : "";
+}
