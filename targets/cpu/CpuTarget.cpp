@@ -35,9 +35,20 @@ constexpr StringLiteral kByteDots = "byte_dots";
 /// Of so few rows a product waits for its right operand, and no unit is faster than f32.
 constexpr int64_t kFewRows = 4;
 
-/// Whether shorter operands make no product faster: one of few rows, or of what may be few in a run beside weights that
-/// lie in the nearest cache.
-bool gainsNothing(dmir::MatMulOp op) {
+/// Whether a part of a graph's argument is read as it is.
+bool isBrought(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<dmir::ReshapeOp, dmir::TransposeOp, dmir::SliceOp, dmir::GatherOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return true;
+}
+
+/// Whether a product is better off with the operands it has: shorter ones make none of few rows faster, nor what may be
+/// few in a run beside weights that lie in the nearest cache; and the state of a recurrent net, which each run takes
+/// from the one before, would add up what rounding it changes.
+bool keepsOperands(dmir::MatMulOp op) {
   SmallVector<Dim> left = dmir::dimsOf(op.getLhs()), right = dmir::dimsOf(op.getRhs());
   left.pop_back();
   if (right.size() > 2) // each matrix has a right operand of its own
@@ -46,7 +57,8 @@ bool gainsNothing(dmir::MatMulOp op) {
   for (Dim dim : left)
     if ((rows *= kernels::smallest(op->getBlock(), dim)) > kFewRows)
       return false;
-  if (llvm::all_of(left, [](Dim dim) { return dim.known().has_value(); }))
+  bool isState = right.size() == 2 && isBrought(op.getLhs());
+  if (isState || llvm::all_of(left, [](Dim dim) { return dim.known().has_value(); }))
     return true;
   std::optional<int64_t> k = right[right.size() - 2].known(), n = right.back().known();
   return k && n && *k * *n < IsaLevel::nominal().caches.nearWeights / 4;
@@ -165,7 +177,7 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
 Type CpuTarget::roundsOperands(Operation *product) const {
   // Weights of few bits are exact in f32, and unpacked to it.
   bool ofFewBits = product->getOperand(1).getDefiningOp<dmir::DequantizeOp>() != nullptr;
-  bool rounds = roundsProducts && !ofFewBits && !gainsNothing(cast<dmir::MatMulOp>(product));
+  bool rounds = roundsProducts && !ofFewBits && !keepsOperands(cast<dmir::MatMulOp>(product));
   return rounds ? Type(BFloat16Type::get(product->getContext())) : Type();
 }
 

@@ -134,18 +134,23 @@ class ShortProducts(BundleTest):
             product.check(self, got)
 
     def test_open_sizes(self):
-        """Rows that may be few are rounded beside weights of 64 KiB and more."""
-        for columns in (170, 70):
+        """Rows that may be few are rounded beside weights of 64 KiB and more, but where a run brings them: a state stays as it is."""
+        for columns, brought in ((170, False), (70, False), (170, True)):
             weight = np.random.default_rng(3).standard_normal((150, columns)).astype(np.float32)
-            number = rounded if weight.nbytes >= 65536 else NUMBERS["f32"]
+            large = weight.nbytes >= 65536
+            number = rounded if large and not brought else NUMBERS["f32"]
+            weights = (rounded if large else NUMBERS["f32"])(weight)
             for dims in (["m", 150], [2, "m", 150]):
                 (self.dir / "m.onnx").write_bytes(onnx.model(
-                    [onnx.node("MatMul", "x w", "s"), onnx.node("Relu", "s", "y")], [onnx.info("x", onnx.FLOAT, dims)],
-                    [onnx.info("y", onnx.FLOAT, [*dims[:-1], columns])], weights=[onnx.tensor("w", onnx.FLOAT, weight.shape, raw=weight.tobytes())]))
+                    [onnx.node("Reshape" if brought else "Relu", "x same" if brought else "x", "t"), onnx.node("MatMul", "t w", "s"), onnx.node("Relu", "s", "y")],
+                    [onnx.info("x", onnx.FLOAT, dims)], [onnx.info("y", onnx.FLOAT, [*dims[:-1], columns])],
+                    weights=[onnx.tensor("w", onnx.FLOAT, weight.shape, raw=weight.tobytes()),
+                             onnx.tensor("same", onnx.INT64, [len(dims)], raw=np.array([0] * len(dims), np.int64).tobytes())]))
                 self.compile("--numerics", "bf16")
                 for m in (0, 1, 2, 7, 64, 129):
                     x = np.random.default_rng(m).standard_normal([m if d == "m" else d for d in dims]).astype(np.float32)
-                    wanted, slack = number(x) @ number(weight), np.abs(number(x)) @ np.abs(number(weight)) * 150 * 2.0 ** -23
+                    t = number(x if brought else np.maximum(x, 0))
+                    wanted, slack = t @ weights, np.abs(t) @ np.abs(weights) * 150 * 2.0 ** -23
                     got = self.outputs({"x": x})["y"]
                     self.assertEqual(got.shape, wanted.shape)
                     self.assertTrue((np.abs(got - np.maximum(wanted, 0)) <= slack).all(), f"{dims} {m} {columns}")

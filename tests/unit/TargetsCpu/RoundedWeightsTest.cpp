@@ -30,7 +30,7 @@ TEST(RoundedWeights, Names) {
   EXPECT_EQ(numericsOfMode("")->weights, WeightFormat::Kept);
   EXPECT_EQ(numericsOfMode("strict")->weights, WeightFormat::Kept);
   EXPECT_EQ(numericsOfMode("bf16-weights")->weights, WeightFormat::BF16);
-  EXPECT_EQ(numericsOfMode("bf16")->weights, WeightFormat::Kept);
+  EXPECT_EQ(numericsOfMode("bf16")->weights, WeightFormat::BF16); // of what stays f32
   EXPECT_TRUE(numericsOfMode("bf16")->roundsProducts);
   EXPECT_EQ(numericsOfMode("int8-weights")->weights, WeightFormat::S8);
   EXPECT_FALSE(numericsOfMode("s8"));
