@@ -103,7 +103,7 @@ Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsW
       return added;
   if (Status added = writer.addEntry("debug/kernels.json", kernelNodes(model.graph)); !added)
     return added;
-  for (auto [name, text] :
+  for (const auto &[name, text] :
        {std::pair("debug/masks.json", keptMasks(module)), {"debug/formats.json", keptFormats(module)}})
     if (!text.empty())
       if (Status added = writer.addEntry(name, text); !added)

@@ -54,9 +54,11 @@ bool keepsOperands(dmir::MatMulOp op) {
   if (right.size() > 2) // each matrix has a right operand of its own
     left.erase(left.begin(), left.end() - 1);
   int64_t rows = 1;
-  for (Dim dim : left)
-    if ((rows *= kernels::smallest(op->getBlock(), dim)) > kFewRows)
+  for (Dim dim : left) {
+    rows *= kernels::smallest(op->getBlock(), dim);
+    if (rows > kFewRows)
       return false;
+  }
   bool isState = right.size() == 2 && isBrought(op.getLhs());
   if (isState || llvm::all_of(left, [](Dim dim) { return dim.known().has_value(); }))
     return true;

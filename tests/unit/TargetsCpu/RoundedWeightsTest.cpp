@@ -2,9 +2,10 @@
 
 #include "targets/cpu/product/RoundedWeights.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstring>
-#include <gtest/gtest.h>
 #include <limits>
 #include <vector>
 
