@@ -14,11 +14,9 @@ namespace dmxc::driver {
 static constexpr llvm::StringLiteral kFormatsAttr = "dmir.formats";
 static constexpr std::array<llvm::StringLiteral, 4> keys = {"node", "op", "operands", "result"};
 
-std::string NodeFormats::operands() const { return llvm::join(formats.operands, " "); }
-
 /// In the order of `keys`.
 static std::array<std::string, 4> textsOf(const NodeFormats &one) {
-  return {one.node, one.op, one.operands(), one.formats.result};
+  return {one.node, one.op, llvm::join(one.formats.operands, " "), one.formats.result};
 }
 
 std::vector<NodeFormats> nodeFormats(ModuleOp module, const PhaseContext &context) {

@@ -11,9 +11,6 @@ namespace dmxc::driver {
 struct NodeFormats {
   std::string node, op; ///< "enc/MatMul_2", "matmul"
   OpFormats formats;
-
-  /// "BFP16_64R BFP16_64C"
-  std::string operands() const;
 };
 
 /// Of a module after partition, in its order.

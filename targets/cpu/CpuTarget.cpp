@@ -6,6 +6,7 @@
 #include "Layouts.h"
 #include "targets/cpu/code/Link.h"
 #include "targets/cpu/code/Lowering.h"
+#include "targets/cpu/product/Gemm.h"
 #include "targets/cpu/product/MatmulRegion.h"
 #include "targets/cpu/product/PackedRows.h"
 
@@ -32,9 +33,6 @@ constexpr StringLiteral kDefaultLevels[] = {"x86-64-v3", "x86-64-v4"};
 /// kVnniLevel too; at v4 alone bytes are no faster than f32.
 constexpr StringLiteral kByteDots = "byte_dots";
 
-/// Of so few rows a product waits for its right operand, and no unit is faster than f32.
-constexpr int64_t kFewRows = 4;
-
 /// Whether a part of a graph's argument is read as it is.
 bool isBrought(Value value) {
   while (Operation *op = value.getDefiningOp()) {
@@ -56,14 +54,14 @@ bool keepsOperands(dmir::MatMulOp op) {
   int64_t rows = 1;
   for (Dim dim : left) {
     rows *= kernels::smallest(op->getBlock(), dim);
-    if (rows > kFewRows)
+    if (rows > GemmSpec::kSkinny) // units gain something
       return false;
   }
   bool isState = right.size() == 2 && isBrought(op.getLhs());
   if (isState || llvm::all_of(left, [](Dim dim) { return dim.known().has_value(); }))
     return true;
   std::optional<int64_t> k = right[right.size() - 2].known(), n = right.back().known();
-  return k && n && *k * *n < IsaLevel::nominal().caches.nearWeights / 4;
+  return k && n && IsaLevel::nominal().caches.isNear(*k, *n);
 }
 
 StringRef algorithmOf(Operation *kernel) {

@@ -29,6 +29,9 @@ struct CacheShares {
   int64_t spanInput = 400 << 10;     ///< of a span of pixels; leaves room for weights
   int64_t rowWeights = 600 << 10;    ///< read again for every row of pixels
   int64_t copiedInput = 4 << 20;     ///< of a convolution, in scratch
+
+  /// Whether products of few rows do not wait for k x n weights of f32.
+  bool isNear(int64_t k, int64_t n) const { return k * n < nearWeights / 4; }
 };
 
 /// Units for short numbers that levels beyond the psABI's have, and that products may be planned for.

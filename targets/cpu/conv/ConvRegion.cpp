@@ -29,7 +29,7 @@ template <typename OpTy> static std::array<std::pair<Value, Value>, 2> bothOrder
 static std::pair<Value, Value> scaledInput(dmir::ConvOp op) {
   auto scaling = op.getInput().getDefiningOp<dmir::MulOp>();
   auto weights = typeOf(op.getWeights());
-  if (!scaling || !typeOf(op.getResult()).hasStaticShape() || !elementOf(op.getResult()).isF32() ||
+  if (!scaling || !typeOf(op.getResult()).hasStaticShape() || !elementOf(op.getInput()).isF32() ||
       op.getGroups() != 1 || weights.getNumElements() != weights.getDimSize(0) * weights.getDimSize(1))
     return {};
   for (auto [x, s] : bothOrders(scaling)) {

@@ -33,6 +33,14 @@ struct GemmBlocks {
   int64_t perWord() const { return 32 / bits; }
 };
 
+/// Tiles cut k in `count` of `steps` fours or pairs each, at most 16, the rows of a panel of B that a tile has; the
+/// last of them begins `again` steps early, with such that the one before has had, so that none goes beyond the panel.
+struct TileDepth {
+  int64_t steps, count, again;
+
+  explicit TileDepth(int64_t rows);
+};
+
 /// What a product computes. Sizes may be kDynamic; their values then come with
 /// GemmExtents.
 struct GemmSpec {
@@ -89,11 +97,7 @@ struct GemmSpec {
   int64_t rightBits() const { return pairs ? 16 : bType.getIntOrFloatBitWidth(); }
   /// Rows of a panel of a packed B, of a static k.
   int64_t panelRows() const;
-  /// Tiles cut k in `count` of `steps` fours or pairs each, the rows of a panel of B that a tile has; the last of them
-  /// begins `again` steps early, with such that the one before has had, so that none goes beyond the panel.
-  struct TileDepth {
-    int64_t steps, count, again;
-  };
+  /// How tiles cut the rows of a panel of B.
   TileDepth tileDepth() const;
   /// Those of the units that have a use: A's columns must be adjacent for one. Few rows wait for B, and tiles would
   /// gain nothing.
@@ -201,9 +205,8 @@ inline int64_t foursOf(int64_t k) { return (k + 3) / 4; }
 void packFours16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
                  std::span<std::byte> dst);
 
-/// Pairs of k elements as the pairs16 form has them, and of one tile: at most 16, as many in every tile.
+/// Pairs of k elements as the pairs16 form has them: as many in every tile.
 int64_t pairsOf(int64_t k);
-int64_t pairsOfTile(int64_t k);
 /// Packs a K x N matrix of 16-bit elements as the panel16 form of pairsOf(k) x N pairs, those beyond k zero. `dst` has
 /// panel16Bytes(pairsOf(k), n, 4) bytes; strides count elements.
 void packPairs16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,

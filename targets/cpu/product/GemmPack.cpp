@@ -1,6 +1,8 @@
 //===- GemmPack.cpp - the panel16 form of a constant matrix --------------===//
 
 #include "Gemm.h"
+#include "GemmTile.h"
+
 #include "dmxc/Support/ElementAt.h"
 
 #include <cassert>
@@ -41,9 +43,17 @@ void dmxc::cpu::packFours16(const std::byte *src, int64_t k, int64_t n, int64_t 
   }
 }
 
-static int64_t tilesOf(int64_t k) { return std::max<int64_t>(1, ((k + 1) / 2 + 15) / 16); }
-int64_t dmxc::cpu::pairsOfTile(int64_t k) { return ((k + 1) / 2 + tilesOf(k) - 1) / tilesOf(k); }
-int64_t dmxc::cpu::pairsOf(int64_t k) { return pairsOfTile(k) * tilesOf(k); }
+TileDepth::TileDepth(int64_t rows) {
+  constexpr int64_t most = 16;
+  count = std::max<int64_t>(1, ceilDivInt(rows, most));
+  steps = ceilDivInt(rows, count);
+  again = steps * count - rows;
+}
+
+int64_t dmxc::cpu::pairsOf(int64_t k) {
+  TileDepth depth(ceilDivInt(k, 2));
+  return depth.steps * depth.count;
+}
 
 void dmxc::cpu::packPairs16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
                             std::span<std::byte> dst) {

@@ -85,11 +85,7 @@ int64_t GemmSpec::panelRows() const {
   return pairs ? pairsOf(dots() ? 2 * k : k) : k;
 }
 
-GemmSpec::TileDepth GemmSpec::tileDepth() const {
-  constexpr int64_t most = 16;
-  int64_t rows = panelRows(), count = std::max<int64_t>(1, ceilDivInt(rows, most)), steps = ceilDivInt(rows, count);
-  return {steps, count, steps * count - rows};
-}
+TileDepth GemmSpec::tileDepth() const { return TileDepth(panelRows()); }
 
 Units GemmSpec::usedUnits() const {
   bool fits = pairs && adjacentA;

@@ -220,7 +220,7 @@ bool waitsForWeights(Block *block, const MatmulProduct &product) {
   constexpr int64_t fewRows = 16;
   return isF32(product) && smallest(block, product.m) <= fewRows &&
          smallest(block, product.batch) * smallest(block, product.m) <= fewRows &&
-         *product.k.known() * *product.n.known() >= IsaLevel::nominal().caches.nearWeights / 4;
+         !IsaLevel::nominal().caches.isNear(*product.k.known(), *product.n.known());
 }
 
 /// How a packing keeps the weights; `fewer` bits where they are waited for and nothing else is decided.
