@@ -36,29 +36,65 @@ constexpr StringLiteral kByteDots = "byte_dots";
 /// Whether a part of a graph's argument is read as it is.
 bool isBrought(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<dmir::ReshapeOp, dmir::TransposeOp, dmir::SliceOp, dmir::GatherOp>(op))
+    if (!isa<dmir::ReshapeOp, dmir::TransposeOp, dmir::BroadcastOp, dmir::SliceOp, dmir::GatherOp>(op))
       return false;
     value = op->getOperand(0);
   }
   return true;
 }
 
-/// Whether a product is better off with the operands it has: shorter ones make none of few rows faster, nor what may be
-/// few in a run beside weights that lie in the nearest cache; and the state of a recurrent net, which each run takes
-/// from the one before, would add up what rounding it changes.
-bool keepsOperands(dmir::MatMulOp op) {
-  SmallVector<Dim> left = dmir::dimsOf(op.getLhs()), right = dmir::dimsOf(op.getRhs());
-  left.pop_back();
-  if (right.size() > 2) // each matrix has a right operand of its own
-    left.erase(left.begin(), left.end() - 1);
-  int64_t rows = 1;
-  for (Dim dim : left) {
-    rows *= kernels::smallest(op->getBlock(), dim);
-    if (rows > GemmSpec::kSkinny) // units gain something
+/// Whether a product of a run may have so few rows that no unit is faster.
+bool mayBeOfFewRows(dmir::MatMulOp op, ArrayRef<Dim> rows) {
+  int64_t least = 1;
+  for (Dim dim : rows) {
+    least *= kernels::smallest(op->getBlock(), dim);
+    if (least > GemmSpec::kSkinny)
       return false;
   }
-  bool isState = right.size() == 2 && isBrought(op.getLhs());
-  if (isState || llvm::all_of(left, [](Dim dim) { return dim.known().has_value(); }))
+  return true;
+}
+
+/// The dims of a product's rows: all of the left operand's but k, or the last of them where each matrix has a right
+/// operand of its own.
+SmallVector<Dim> rowsOf(dmir::MatMulOp op) {
+  SmallVector<Dim> rows = dmir::dimsOf(op.getLhs());
+  rows.pop_back();
+  if (dmir::dimsOf(op.getRhs()).size() > 2)
+    rows.erase(rows.begin(), rows.end() - 1);
+  return rows;
+}
+
+/// Whether a product reads the state of a recurrent net, which each run takes from the one before.
+bool readsState(dmir::MatMulOp op) {
+  return dmir::dimsOf(op.getRhs()).size() == 2 && isBrought(op.getLhs()) && mayBeOfFewRows(op, rowsOf(op));
+}
+
+/// Whether one of the products that a sum adds up reads state.
+bool addsState(Value sum) {
+  Operation *op = sum.getDefiningOp();
+  if (auto product = dyn_cast_if_present<dmir::MatMulOp>(op))
+    return readsState(product);
+  return isa_and_nonnull<dmir::AddOp, dmir::ReshapeOp, dmir::TransposeOp>(op) &&
+         llvm::any_of(op->getOperands(), addsState);
+}
+
+/// The sum that a product ends in: gates of a recurrent net add what they make of the input to what they make of state.
+Value sumOf(dmir::MatMulOp op) {
+  Value sum = op.getResult();
+  while (sum.hasOneUse() && isa<dmir::AddOp, dmir::ReshapeOp, dmir::TransposeOp>(*sum.user_begin()))
+    sum = sum.user_begin()->getResult(0);
+  return sum;
+}
+
+/// Whether a product is better off with the operands it has: shorter ones make none of few rows faster, nor what may be
+/// few in a run beside weights that lie in the nearest cache; and the gates of a recurrent net, whose state each run
+/// takes from the one before, would add up what rounding changes.
+bool keepsOperands(dmir::MatMulOp op) {
+  SmallVector<Dim> rows = rowsOf(op), right = dmir::dimsOf(op.getRhs());
+  if (!mayBeOfFewRows(op, rows))
+    return false;
+  bool isFew = llvm::all_of(rows, [](Dim dim) { return dim.known().has_value(); });
+  if (isFew || addsState(sumOf(op)))
     return true;
   std::optional<int64_t> k = right[right.size() - 2].known(), n = right.back().known();
   return k && n && IsaLevel::nominal().caches.isNear(*k, *n);
