@@ -17,8 +17,7 @@ static SmallVector<unsigned> preferredOrder(Value value, size_t rank) {
   return image ? SmallVector<unsigned>{0, 2, 3, 1} : rowMajor(rank);
 }
 
-/// Nothing but rows of it are read: they are fetched from DDR, where the table may be larger than GM.
-static bool isTable(BlockArgument argument) {
+bool dmxc::corsair::isTable(BlockArgument argument) {
   return llvm::all_of(argument.getUses(), [](OpOperand &use) {
     auto gather = dyn_cast<dmir::GatherOp>(use.getOwner());
     return gather && gather.getData() == use.get() && gather.getIndices() != use.get();

@@ -111,10 +111,6 @@ DeviceTensor KernelLowering::allocate(Value result, const DeviceTensor *like) {
   return allocate(type.getShape(), *deviceKind(type.getElementType()), order);
 }
 
-DeviceTensor KernelLowering::writtenOut(const DeviceTensor &tensor, size_t dim) {
-  return tensor.strides[dim] == 0 && tensor.shape[dim] > 1 ? copied(tensor, tensor.order()) : tensor;
-}
-
 Status KernelLowering::lowerConstant(Operation *op) {
   auto constant = cast<dmir::ConstantOp>(op);
   auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());

@@ -40,6 +40,9 @@ Result<Distribution> distributionOf(dlir::KernelOp kernel, const hw::Machine &ma
 /// The form in which a kernel wants a constant; null for what is none.
 mlir::DictionaryAttr packedForm(dlir::KernelOp kernel, mlir::BlockArgument argument);
 
+/// Nothing but rows of a constant are read: they are fetched from DDR, where the table may be larger than GM.
+bool isTable(mlir::BlockArgument argument);
+
 class KernelLowering : public KernelWriter {
 public:
   KernelLowering(dlir::KernelOp kernel, Distribution deal, const hw::Machine &machine, bool fromDdr);
@@ -73,16 +76,11 @@ private:
   Status lowerPad(mlir::Operation *op);
   Status lowerGather(mlir::Operation *op);
   Status lowerScatter(mlir::Operation *op);
-  void reshapeByIndex(llvm::StringRef function, llvm::StringRef rule, const DeviceTensor &from, const DeviceTensor &to,
-                      const DeviceTensor &indices, DmaSpec spec, int64_t pitch, int64_t range);
 
   //--- values
   using KernelWriter::allocate;
   /// A dense tensor for a result; its dims lie in memory as those of `like`, row-major without.
   DeviceTensor allocate(mlir::Value result, const DeviceTensor *like = nullptr);
-  /// The tensor, or its copy where it is broadcast along `dim`, for rows of products: their descriptors take a step of
-  /// 0 between elements for "side by side".
-  DeviceTensor writtenOut(const DeviceTensor &tensor, size_t dim);
   /// Sends the quads' parts of values to all others.
   void makeWhole(llvm::ArrayRef<mlir::Value> parts);
   Address residentTiles(mlir::Value constant);

@@ -58,6 +58,10 @@ DeviceTensor KernelWriter::copied(const DeviceTensor &tensor, ArrayRef<unsigned>
   return result;
 }
 
+DeviceTensor KernelWriter::writtenOut(const DeviceTensor &tensor, size_t dim) {
+  return tensor.strides[dim] == 0 && tensor.shape[dim] > 1 ? copied(tensor, tensor.order()) : tensor;
+}
+
 void KernelWriter::copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split) {
   map(hw::SimdFunction::Copy, to, from, split);
 }
@@ -131,4 +135,32 @@ void KernelWriter::rows(hw::SimdFunction function, const DeviceTensor &source, c
     simdOp.result.strides.push_back(reduces && isRow ? 0 : result.strides[position]);
   }
   simd(std::move(simdOp));
+}
+
+void KernelWriter::gatherRows(const DeviceTensor &data, const DeviceTensor &indices, const DeviceTensor &to,
+                              int64_t axis) {
+  int64_t outer = 1, inner = 1;
+  for (int64_t i = 0; i < axis; ++i)
+    outer *= data.shape[i];
+  for (size_t i = axis + 1; i < data.rank(); ++i)
+    inner *= data.shape[i];
+  const int64_t count = indices.elements(), size = data.elementSize(), row = inner * size;
+  DmaSpec spec{hw::nameOf(data.kind)};
+  spec.unit = inner;
+  spec.dims = {{count, row, row}, {outer, data.shape[axis] * row, count * row}};
+  reshapeByIndex("extract", "gather", data, to, indices, spec, indices.elementSize(), data.shape[axis]);
+}
+
+void KernelWriter::reshapeByIndex(StringRef function, StringRef rule, const DeviceTensor &from, const DeviceTensor &to,
+                                  const DeviceTensor &indices, DmaSpec spec, int64_t pitch, int64_t range) {
+  spec.indexKind = hw::nameOf(indices.kind);
+  spec.indexPitch = pitch;
+  spec.indexRange = range;
+  QueueWriter vector = main->on(Queue::Vector);
+  TaskWriter reshape = vector.task("corsair.reshape");
+  reshape.text("function", function).text("rule", rule).with(vector.descriptor(spec));
+  vector.reads(reshape, from.address);
+  vector.writes(reshape, to.address);
+  vector.reads(reshape, indices.address);
+  reshape.create();
 }

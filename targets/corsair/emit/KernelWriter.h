@@ -88,11 +88,20 @@ protected:
   /// Elements of the operands, broadcast, to those of the result.
   void map(hw::SimdFunction function, const DeviceTensor &result, llvm::ArrayRef<DeviceTensor> operands, Split split);
   void simd(SimdOp op);
+  /// The elements of `data` along the axis that the indices name; both lie row by row. `to` may be the part of the
+  /// result that the indices are a part for.
+  void gatherRows(const DeviceTensor &data, const DeviceTensor &indices, const DeviceTensor &to, int64_t axis);
+  /// Items at places that indices name, `pitch` bytes from one to the next, all below `range`.
+  void reshapeByIndex(llvm::StringRef function, llvm::StringRef rule, const DeviceTensor &from, const DeviceTensor &to,
+                      const DeviceTensor &indices, DmaSpec spec, int64_t pitch, int64_t range);
 
   //--- values
   DeviceTensor allocate(llvm::ArrayRef<int64_t> shape, hw::ElemKind kind, llvm::ArrayRef<unsigned> order);
   /// The tensor copied to a dense one whose dims lie in this order.
   DeviceTensor copied(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order);
+  /// The tensor, or its copy where it is broadcast along `dim`, for rows of products: their descriptors take a step of
+  /// 0 between elements for "side by side".
+  DeviceTensor writtenOut(const DeviceTensor &tensor, size_t dim);
   /// Starts a task of the main program that is called as the op's node.
   void task(mlir::Operation *op);
 

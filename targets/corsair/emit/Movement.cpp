@@ -93,39 +93,12 @@ Status KernelLowering::lowerGather(Operation *op) {
     indices = copied(indices, rowMajor(indices.rank()));
   DeviceTensor result = allocate(gather.getResult());
   values[gather.getResult()] = result;
-  int64_t axis = gather.getAxis(), outer = 1, inner = 1;
-  for (int64_t i = 0; i < axis; ++i)
-    outer *= data.shape[i];
-  for (size_t i = axis + 1; i < data.rank(); ++i)
-    inner *= data.shape[i];
   // Dealt out by the indices: all dims of them before the one that is split are 1.
   const Split split = deal.at(gather.getResult());
-  const DeviceTensor part = result.local(split);
   if (split)
     indices = indices.local({split.dim, split.part});
-  int64_t count = indices.elements(), size = data.elementSize(), row = inner * size;
-  DmaSpec spec{hw::nameOf(data.kind)};
-  spec.unit = inner;
-  spec.dims = {{count, row, row},
-               {outer, data.shape[axis] * row, values[gather.getResult()].elements() / outer * size}};
-  reshapeByIndex("extract", "gather", data, part, indices, spec, indices.elementSize(), data.shape[axis]);
+  gatherRows(data, indices, result.local(split), static_cast<int64_t>(gather.getAxis()));
   return Status::ok();
-}
-
-/// Items at places that indices name, `pitch` bytes from one to the next, all below `range`.
-void KernelLowering::reshapeByIndex(StringRef function, StringRef rule, const DeviceTensor &from,
-                                    const DeviceTensor &to, const DeviceTensor &indices, DmaSpec spec, int64_t pitch,
-                                    int64_t range) {
-  spec.indexKind = hw::nameOf(indices.kind);
-  spec.indexPitch = pitch;
-  spec.indexRange = range;
-  QueueWriter vector = main->on(Queue::Vector);
-  TaskWriter reshape = vector.task("corsair.reshape");
-  reshape.text("function", function).text("rule", rule).with(vector.descriptor(spec));
-  vector.reads(reshape, from.address);
-  vector.writes(reshape, to.address);
-  vector.reads(reshape, indices.address);
-  reshape.create();
 }
 
 /// One row of updates for each index along the axis, straight into a state where the data is one.

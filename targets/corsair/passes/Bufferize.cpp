@@ -1,13 +1,14 @@
 //===- Bufferize.cpp - tensors of a kernel to buffers ---------------------===//
 //
-// A value is a buffer in GM, row by row. Where a product reads or writes it, a grid of tiles is a view of it, whose
-// edges are ragged; packed weights are a grid of tiles in ST. A cast to block_fp becomes one of each tile that is
+// A value is a buffer in GM, or a view of one. Where a product reads or writes it, a grid of tiles is a view of it,
+// whose edges are ragged; packed weights are a grid of tiles in ST. A cast to block_fp becomes one of each tile that is
 // loaded. What is not loops over tiles is one op of the vector device on whole buffers.
 //
 //===----------------------------------------------------------------------===//
 #include "KernelFunctions.h"
 #include "Passes.h"
 #include "TileGrids.h"
+#include "WholeBuffers.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
@@ -29,15 +30,9 @@ using affine_ext::VecExtType;
 
 namespace {
 
-/// Where a tensor lies, and the format that is made of it where it is loaded.
-struct Place {
-  Value memref;
-  Type format;
-};
-
-class KernelBufferizer {
+class KernelBufferizer : WholeBuffers {
 public:
-  explicit KernelBufferizer(func::FuncOp function) : function(function), builder(function.getContext()) {}
+  explicit KernelBufferizer(func::FuncOp function) : WholeBuffers(function) {}
 
   LogicalResult run() {
     if (!function.getBody().hasOneBlock())
@@ -76,41 +71,17 @@ public:
 private:
   LogicalResult convert(Operation *op) {
     return TypeSwitch<Operation *, LogicalResult>(op)
-        .Case<dmir::ConstantOp, dmir::UndefOp, dmir::CastOp, dmir::PadBlocksOp, dmir::ReshapeOp, dmir::MatMulOp,
+        .Case<dmir::ConstantOp, dmir::UndefOp, dmir::CastOp, dmir::PadBlocksOp, dmir::ReshapeOp, dmir::TransposeOp,
+              dmir::SliceOp, dmir::BroadcastOp, dmir::ConcatOp, dmir::PadOp, dmir::GatherOp, dmir::MatMulOp,
               affine::AffineForOp, affine::AffineApplyOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
               lldmir::GatherOp, func::ReturnOp>([&](auto typed) { return lower(typed); })
         .Case([](affine::AffineYieldOp) { return success(); }) // what is carried was stored to
         .Default([&](Operation *other) { return inTiles(other) ? lowerTile(other) : lowerWhole(other); });
   }
 
-  Value memrefOf(Value value) { return places.lookup(value).memref; }
-
-  /// A fresh buffer for a value.
-  Value allocate(Location loc, ArrayRef<int64_t> shape, Type element) {
-    return memref::AllocOp::create(builder, loc, bufferInGm(shape, element));
-  }
-
-  //===--- whole buffers --------------------------------------------------------------===//
+  using WholeBuffers::lower;
 
   LogicalResult lower(dmir::UndefOp) { return success(); } // gets its place where it is written to
-
-  void fill(Operation *op, Type element) {
-    auto splat = cast<SplatElementsAttr>(cast<dmir::ConstantOp>(op).getValue());
-    Value made = allocate(op->getLoc(), shapeOf(op->getResult(0)), element);
-    TypedAttr value = isa<FloatType>(splat.getElementType()) ? TypedAttr(splat.getSplatValue<FloatAttr>())
-                                                             : TypedAttr(splat.getSplatValue<IntegerAttr>());
-    lldmir::SimdOp::create(builder, op->getLoc(), TypeRange(), "fill", ValueRange(), made,
-                           builder.getDictionaryAttr(builder.getNamedAttr("value", value)));
-    places[op->getResult(0)] = {made, {}};
-  }
-
-  LogicalResult lower(dmir::ConstantOp op) {
-    if (!isa<SplatElementsAttr>(op.getValue()))
-      return op.emitError("has more than one value: constants of a kernel are arguments");
-    if (!elementOf(op).isF32()) // else the cast to f16 says how it is kept
-      fill(op, elementOf(op));
-    return success();
-  }
 
   LogicalResult lower(dmir::CastOp op) {
     Type to = elementOf(op.getResult());
@@ -126,40 +97,6 @@ private:
       return success();
     }
     return inTiles(op) ? lowerTile(op) : lowerWhole(op);
-  }
-
-  /// Other dims of the same bytes.
-  LogicalResult lower(dmir::ReshapeOp op) {
-    Place place = places.lookup(op.getInput());
-    if (!place.memref || place.format)
-      return op.emitError("reshapes a value that has no buffer");
-    ArrayRef<int64_t> shape = shapeOf(op.getResult());
-    MemRefType type = bufferInGm(shape, elementOf(op.getResult()));
-    auto [strides, offset] = type.getStridesAndOffset();
-    places[op.getResult()] = {
-        memref::ReinterpretCastOp::create(builder, op.getLoc(), type, place.memref, offset, shape, strides), {}};
-    return success();
-  }
-
-  LogicalResult lowerWhole(Operation *op) {
-    if (op->getName().getDialectNamespace() != "dmir" || op->getNumRegions() || op->getNumResults() != 1)
-      return op->emitError("'") << op->getName() << "' has no form on buffers";
-    SmallVector<Value> inputs;
-    for (Value operand : op->getOperands()) {
-      Place place = places.lookup(operand);
-      if (!place.memref || place.format)
-        return op->emitError("'") << op->getName() << "' reads a value that has no buffer of numbers";
-      inputs.push_back(place.memref);
-    }
-    Value made = allocate(op->getLoc(), shapeOf(op->getResult(0)), elementOf(op->getResult(0)));
-    NamedAttrList parameters(op->getAttrDictionary());
-    Attribute deal = parameters.erase(lldmir::kDealAttr);
-    auto simd = lldmir::SimdOp::create(builder, op->getLoc(), TypeRange(), op->getName().stripDialect(), inputs, made,
-                                       parameters.getDictionary(op->getContext()));
-    if (deal)
-      simd->setAttr(lldmir::kDealAttr, deal);
-    places[op->getResult(0)] = {made, {}};
-    return success();
   }
 
   LogicalResult lower(lldmir::GatherOp op) {
@@ -450,11 +387,8 @@ private:
     return success();
   }
 
-  func::FuncOp function;
-  OpBuilder builder;
-  llvm::DenseMap<Value, Place> places; ///< of tensors
-  IRMapping mapping;                   ///< of indices, and of what is on tiles
-  Operation *nest = nullptr;           ///< the outermost loop of the product that is being lowered
+  IRMapping mapping;         ///< of indices, and of what is on tiles
+  Operation *nest = nullptr; ///< the outermost loop of the product that is being lowered
 };
 
 struct Bufferize : dmxc::impl::BufferizeBase<Bufferize> {

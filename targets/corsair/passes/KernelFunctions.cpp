@@ -46,7 +46,11 @@ private:
       return knows(matmul);
     if (auto constant = dyn_cast<dmir::ConstantOp>(op))
       return isa<SplatElementsAttr>(constant.getValue());
-    return isa<dmir::ReshapeOp>(op) || cs::rowsOp(op) || (cs::elementwiseFunction(op) && !isa<dmir::CastOp>(op));
+    if (auto pad = dyn_cast<dmir::PadOp>(op))
+      return pad.getMode() == dmir::PadMode::constant;
+    return isa<dmir::ReshapeOp, dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ConcatOp, dmir::GatherOp>(
+               op) ||
+           cs::rowsOp(op) || cs::elementwiseFunction(op);
   }
 
   /// A product by packed tiles whose rows lie one behind the other.
@@ -107,8 +111,11 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
     for (BlockArgument argument : body->getArguments()) {
       const unsigned number = argument.getArgNumber();
       function.setArgAttr(number, kTypeAttr, TypeAttr::get(argument.getType()));
-      if (DictionaryAttr form = cs::packedForm(kernel, argument))
+      if (DictionaryAttr form = cs::packedForm(kernel, argument)) {
         function.setArgAttr(number, kFormAttr, form);
+        if (form.getAs<StringAttr>("form").getValue() == cs::forms::kPlain && cs::isTable(argument))
+          function.setArgAttr(number, kTableAttr, b.getUnitAttr());
+      }
       if (!cs::packedForm(kernel, argument) && cs::crossesAsTiles(argument, deal.packed))
         function.setArgAttr(number, kTilesAttr, b.getI64IntegerAttr(cs::rowsOfTiles(argument, deal)));
       if (cs::Split split = deal.at(argument))

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "OutlineKernel.h"
 #include "KernelFunctions.h"
+#include "Views.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
@@ -51,7 +52,7 @@ private:
       SmallVector<Operation *> chain;
       for (Operation *op = value.getDefiningOp(); op;
            op = op->getOperands().empty() ? nullptr : op->getOperand(0).getDefiningOp())
-        if (isa<memref::AllocOp, memref::ReinterpretCastOp>(op))
+        if (isa<memref::AllocOp>(op) || isBufferView(op))
           chain.push_back(op);
       outside.insert(chain.begin(), chain.end());
     }
@@ -113,6 +114,8 @@ private:
     }
     if (auto simd = dyn_cast<lldmir::SimdOp>(op); simd && simd->hasAttr(lldmir::kDealAttr))
       return deal(simd);
+    if (auto reshape = dyn_cast<lldmir::ReshapeOp>(op); reshape && reshape->hasAttr(lldmir::kDealAttr))
+      return deal(reshape);
     builder.clone(*op, mapping);
     if (isa<lldmir::GatherOp>(op))
       gpu::BarrierOp::create(builder, op->getLoc());
@@ -128,8 +131,11 @@ private:
       }
   }
 
-  /// Which dim of an operand a dim of the result is; -1: none.
-  static int64_t dimOf(lldmir::SimdOp op, MemRefType operand, MemRefType result, int64_t dim) {
+  /// Which dim of an input a dim of the result is; -1: none.
+  static int64_t dimOf(lldmir::ReshapeOp, unsigned input, MemRefType, MemRefType, int64_t dim) {
+    return input == 1 ? dim : -1; // rows are gathered for a part of the indices
+  }
+  static int64_t dimOf(lldmir::SimdOp op, unsigned, MemRefType operand, MemRefType result, int64_t dim) {
     DictionaryAttr parameters = op.getParametersAttr();
     auto axes = parameters ? parameters.getAs<DenseI64ArrayAttr>("axes") : DenseI64ArrayAttr();
     if (axes && operand.getRank() > result.getRank()) { // reduced away
@@ -144,8 +150,8 @@ private:
   }
 
   /// Each quad computes its part of the result from parts of the operands.
-  LogicalResult deal(lldmir::SimdOp op) {
-    auto attribute = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
+  template <typename UnitOp> LogicalResult deal(UnitOp op) {
+    auto attribute = op->template getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
     if (!attribute || op.getOuts().size() != 1)
       return op.emitError("is dealt, but does not fill one buffer");
     auto result = cast<MemRefType>(op.getOuts()[0].getType());
@@ -156,11 +162,10 @@ private:
     const int64_t part = result.getDimSize(dim) / quads;
     Location loc = op.getLoc();
     Value at;
-    auto partOf = [&](Value value) -> Value {
+    auto partOf = [&](Value value, int64_t own) -> Value {
       auto type = cast<MemRefType>(value.getType());
       Value mapped = mapping.lookup(value);
-      const int64_t own = dimOf(op, type, result, dim);
-      if (own < 0 || type.getDimSize(own) != part * quads)
+      if (own < 0 || own >= type.getRank() || type.getDimSize(own) != part * quads)
         return mapped;
       if (!at)
         at = affine::AffineApplyOp::create(builder, loc, AffineMap::get(1, 0, builder.getAffineDimExpr(0) * part),
@@ -173,10 +178,10 @@ private:
       return memref::SubViewOp::create(builder, loc, mapped, offsets, sizes, ones);
     };
     SmallVector<Value> inputs, outs;
-    for (Value input : op.getInputs())
-      inputs.push_back(partOf(input));
-    outs.push_back(partOf(op.getOuts()[0]));
-    lldmir::SimdOp::create(builder, loc, TypeRange(), op.getFunction(), inputs, outs, op.getParametersAttr());
+    for (auto [number, input] : llvm::enumerate(op.getInputs()))
+      inputs.push_back(partOf(input, dimOf(op, number, cast<MemRefType>(input.getType()), result, dim)));
+    outs.push_back(partOf(op.getOuts()[0], dim));
+    UnitOp::create(builder, loc, TypeRange(), op.getFunction(), inputs, outs, op.getParametersAttr());
     return success();
   }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "StageWriter.h"
 #include "KernelFunctions.h"
+#include "Views.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
@@ -77,16 +78,13 @@ Status StageWriter::lower() {
       return s;
   unsigned index = 0;
   for (Value value : function.getBody().front().getTerminator()->getOperands()) {
-    Value root = value;
-    while (auto view = root.getDefiningOp<memref::ReinterpretCastOp>())
-      root = view.getSource();
-    auto found = tensors.find(root);
+    Result<DeviceTensor> found = returned(value);
     auto type = function.getResultAttrOfType<TypeAttr>(index, kTypeAttr);
-    if (found == tensors.end() || !type)
-      return fail(function, "returns what its kernel does not fill, or without a host's type");
-    DeviceTensor tensor = found->second;
-    if (std::optional<DeviceTensor> shaped = tensor.reshaped(cast<MemRefType>(value.getType()).getShape()))
-      tensor = *shaped;
+    if (!found)
+      return found.takeError();
+    if (!type)
+      return fail(function, "has no host's type of result " + Twine(index));
+    DeviceTensor tensor = *found;
     tensor.split = {};
     if (auto deal = function.getResultAttrOfType<lldmir::DealAttr>(index, lldmir::kDealAttr)) {
       tensor.split = splitOf(deal, tensor.shape);
@@ -143,7 +141,8 @@ Status StageWriter::addArgument(BlockArgument argument) {
   else if (packing.getValue() == forms::kBias)
     tensors[argument] = addPlainConstant(name, hw::ElemKind::Bfp32, size.getInt() / 4, /*inDdr=*/false);
   else
-    tensors[argument] = addPlainConstant(name, *deviceKind(type.getElementType()), type.getShape(), /*inDdr=*/false);
+    tensors[argument] = addPlainConstant(name, *deviceKind(type.getElementType()), type.getShape(),
+                                         static_cast<bool>(function.getArgAttr(number, kTableAttr)));
   return Status::ok();
 }
 
@@ -167,7 +166,19 @@ Result<DeviceTensor> StageWriter::tensorOf(Operation *user, Value memref) {
   std::optional<hw::ElemKind> kind = kindOf(type.getElementType());
   if (!value.getDefiningOp<memref::AllocOp>() || !kind)
     return fail(user, "reads or writes a buffer that nothing makes").takeError();
-  return tensors[value] = allocate(type.getShape(), *kind, rowMajor(type.getRank()));
+  return tensors[value] = allocate(type.getShape(), *kind, layoutOf(type).order());
+}
+
+Result<DeviceTensor> StageWriter::returned(Value value) {
+  if (auto found = tensors.find(value); found != tensors.end())
+    return found->second;
+  Operation *op = value.getDefiningOp();
+  if (!isBufferView(op))
+    return fail(function, "returns what its kernel does not fill").takeError();
+  if (auto cast = dyn_cast<memref::ReinterpretCastOp>(op))
+    return recast(cast);
+  Result<DeviceTensor> source = returned(op->getOperand(0));
+  return source ? viewOf(op, *source) : std::move(source);
 }
 
 /// The number of the quad times this; nullopt for another offset.
@@ -198,37 +209,81 @@ Status StageWriter::view(Operation *op) {
   Result<DeviceTensor> from = tensorOf(op, source);
   if (!from)
     return from.takeError();
-  DeviceTensor tensor = *from;
-  if (auto cut = dyn_cast<memref::SubViewOp>(op)) {
-    auto type = cast<MemRefType>(source.getType());
-    const int64_t unit = tensor.kind == hw::ElemKind::Bfp16R ? 64 : 1; // a grid's indices are those of tiles
-    for (auto [dim, offset, size] : llvm::enumerate(cut.getMixedOffsets(), cut.getMixedSizes())) {
-      std::optional<std::pair<int64_t, int64_t>> at = offsetOf(offset);
-      std::optional<int64_t> extent = getConstantIntValue(size);
-      if (!at || !extent || at->first < 0 || at->first + *extent + at->second * (quads - 1) > type.getDimSize(dim))
-        return fail(op, "is no part of a quad");
-      const int64_t step = unit * tensor.strides[dim];
-      if (*extent != type.getDimSize(dim))
-        tensor.shape[dim] = *extent * unit;
-      tensor.address = tensor.address.plus(at->first * step).plusQuad(at->second * step);
-    }
-  } else if (auto other = dyn_cast<memref::ReinterpretCastOp>(op)) {
-    std::optional<DeviceTensor> shaped = tensor.reshaped(other.getType().getShape());
-    if (!shaped)
-      return fail(op, "is no view of its buffer");
-    tensor = *shaped;
-  }
-  tensors[made] = tensor;
+  auto cast = dyn_cast<memref::ReinterpretCastOp>(op);
+  Result<DeviceTensor> tensor = cast ? recast(cast) : viewOf(op, *from);
+  if (!tensor)
+    return tensor.takeError();
+  tensors[made] = *tensor;
   return Status::ok();
+}
+
+Result<DeviceTensor> StageWriter::viewOf(Operation *op, DeviceTensor tensor) {
+  if (auto transpose = dyn_cast<memref::TransposeOp>(op)) {
+    const DeviceTensor before = tensor;
+    for (unsigned dim = 0; dim < before.rank(); ++dim) {
+      const unsigned from = transpose.getPermutation().getDimPosition(dim);
+      tensor.shape[dim] = before.shape[from], tensor.strides[dim] = before.strides[from];
+    }
+  }
+  auto cut = dyn_cast<memref::SubViewOp>(op);
+  if (!cut)
+    return tensor; // a grid of tiles
+  auto type = cast<MemRefType>(cut.getSource().getType());
+  if (type.getRank() != cut.getType().getRank())
+    return fail(op, "drops dims of its buffer").takeError();
+  const int64_t unit = tensor.kind == hw::ElemKind::Bfp16R ? 64 : 1; // a grid's indices are those of tiles
+  for (auto [dim, offset, size, step] :
+       llvm::enumerate(cut.getMixedOffsets(), cut.getMixedSizes(), cut.getMixedStrides())) {
+    std::optional<std::pair<int64_t, int64_t>> at = offsetOf(offset);
+    std::optional<int64_t> extent = getConstantIntValue(size), every = getConstantIntValue(step);
+    const bool known = at && extent && every && at->second >= 0;
+    const int64_t last = known ? at->first + (*extent - 1) * *every : 0, moved = known ? at->second * (quads - 1) : 0;
+    if (!known || *extent < 1 || std::min(at->first, last) < 0 ||
+        std::max(at->first, last) + moved >= type.getDimSize(dim))
+      return fail(op, "is no part of its buffer").takeError();
+    const int64_t stride = unit * tensor.strides[dim];
+    if (*extent != type.getDimSize(dim))
+      tensor.shape[dim] = *extent * unit;
+    tensor.strides[dim] *= *every;
+    tensor.address = tensor.address.plus(at->first * stride).plusQuad(at->second * stride);
+  }
+  return tensor;
+}
+
+Result<DeviceTensor> StageWriter::recast(memref::ReinterpretCastOp op) {
+  Value root = op.getSource();
+  while (isBufferView(root.getDefiningOp()))
+    root = root.getDefiningOp()->getOperand(0);
+  Result<DeviceTensor> whole = tensorOf(op, root);
+  if (!whole)
+    return whole;
+  DeviceTensor tensor = *whole;
+  const int64_t elements = tensor.elements();
+  const DeviceTensor layout = layoutOf(op.getType());
+  int64_t last = layout.address.offset;
+  bool fits = last >= 0 && layout.elements() > 0 && tensor.kind != hw::ElemKind::Bfp16R;
+  for (auto [extent, stride] : llvm::zip(layout.shape, layout.strides)) {
+    fits &= stride >= 0 && stride <= elements;
+    last += fits ? (extent - 1) * stride : 0;
+  }
+  if (!fits || last >= elements)
+    return fail(op, "is no view of its buffer").takeError();
+  tensor.shape = layout.shape, tensor.strides = layout.strides;
+  for (int64_t &stride : tensor.strides)
+    stride *= tensor.elementSize();
+  tensor.address = tensor.address.plus(layout.address.offset * tensor.elementSize());
+  return tensor;
 }
 
 Status StageWriter::lower(Operation *op) {
   return llvm::TypeSwitch<Operation *, Status>(op)
       .Case<gpu::ThreadIdOp, gpu::BarrierOp, memref::AllocOp, affine::AffineApplyOp, arith::ConstantOp>(
           [](auto) { return Status::ok(); }) // places come with the first use, a barrier with what is sent
-      .Case<memref::SubViewOp, memref::ReinterpretCastOp, affine_ext::TilesOp>([&](auto) { return view(op); })
+      .Case<memref::SubViewOp, memref::ReinterpretCastOp, memref::TransposeOp, affine_ext::TilesOp>(
+          [&](auto) { return view(op); })
       .Case([&](affine::AffineForOp loop) { return product(loop); })
       .Case([&](lldmir::SimdOp) { return vectorOp(op); })
+      .Case([&](lldmir::ReshapeOp reshape) { return gatherRows(reshape); })
       .Case([&](lldmir::GatherOp gather) -> Status {
         if (!isa_and_present<gpu::BarrierOp>(op->getNextNode()))
           return fail(op, "needs a gpu.barrier behind it: what one quad sends the others read");
@@ -257,30 +312,62 @@ Status StageWriter::lower(Operation *op) {
 // The vector device
 //===----------------------------------------------------------------------===//
 
+Result<SmallVector<DeviceTensor>> StageWriter::operandsOf(Operation *op, ValueRange inputs, ValueRange outs) {
+  if (outs.size() != 1)
+    return fail(op, "fills no buffer").takeError();
+  SmallVector<DeviceTensor> all;
+  for (ValueRange values : {inputs, outs})
+    for (Value value : values) {
+      Result<DeviceTensor> tensor = tensorOf(op, value);
+      if (!tensor)
+        return tensor.takeError();
+      all.push_back(*tensor);
+    }
+  return all;
+}
+
+Status StageWriter::gatherRows(lldmir::ReshapeOp op) {
+  task(op);
+  auto all = operandsOf(op, op.getInputs(), op.getOuts());
+  if (!all)
+    return all.takeError();
+  auto axis = op.getParametersAttr() ? op.getParametersAttr().getAs<IntegerAttr>("axis") : IntegerAttr();
+  if (op.getFunction() != lldmir::kGatherRows || all->size() != 3 || !axis)
+    return fail(op, "names no movement that the reshape engine has");
+  const DeviceTensor &data = (*all)[0], &indices = (*all)[1], &to = (*all)[2];
+  const auto rank = static_cast<int64_t>(data.rank());
+  const bool isInteger = indices.kind == hw::ElemKind::I64 || indices.kind == hw::ElemKind::I32;
+  if (axis.getInt() < 0 || axis.getInt() >= rank || !isInteger || data.kind != to.kind || !data.shape[axis.getInt()] ||
+      data.elements() / data.shape[axis.getInt()] * indices.elements() != to.elements())
+    return fail(op, "gathers other rows than its result has");
+  for (const DeviceTensor *dense : {&data, &indices, &to})
+    if (!dense->isDense() || dense->order() != rowMajor(dense->rank()))
+      return fail(op, "needs buffers that lie row by row");
+  KernelWriter::gatherRows(data, indices, to, axis.getInt());
+  return Status::ok();
+}
+
 Status StageWriter::vectorOp(Operation *op) {
   auto simd = cast<lldmir::SimdOp>(op);
-  if (simd.getOuts().size() != 1)
-    return fail(op, "fills no buffer");
   task(op);
   DictionaryAttr parameters = simd.getParametersAttr();
-  SmallVector<DeviceTensor> inputs;
-  for (Value input : simd.getInputs()) {
-    Result<DeviceTensor> tensor = tensorOf(op, input);
-    if (!tensor)
-      return tensor.takeError();
-    inputs.push_back(*tensor);
-  }
-  Result<DeviceTensor> out = tensorOf(op, simd.getOuts()[0]);
-  if (!out)
-    return out.takeError();
+  auto all = operandsOf(op, simd.getInputs(), simd.getOuts());
+  if (!all)
+    return all.takeError();
+  const DeviceTensor out = all->pop_back_val();
+  const SmallVector<DeviceTensor> &inputs = *all;
   if (simd.getFunction() == "fill") {
     Attribute value = parameters ? parameters.get("value") : Attribute();
     if (auto number = dyn_cast_or_null<FloatAttr>(value))
-      fill(*out, number.getValueAsDouble());
+      fill(out, number.getValueAsDouble());
     else if (auto number = dyn_cast_or_null<IntegerAttr>(value))
-      fill(*out, static_cast<double>(number.getValue().getSExtValue()));
+      fill(out, static_cast<double>(number.getValue().getSExtValue()));
     else
       return fail(op, "has no 'value' to fill with");
+    return Status::ok();
+  }
+  if (simd.getFunction() == lldmir::kCopy && inputs.size() == 1) {
+    copyInto(inputs[0], out, {});
     return Status::ok();
   }
   // The function is the DMIR op's: what it is asked of the op with these attributes.
@@ -299,13 +386,13 @@ Status StageWriter::vectorOp(Operation *op) {
     const int64_t rank = static_cast<int64_t>(inputs[0].rank());
     if (llvm::any_of(rowsOf->axes, [&](int64_t axis) { return axis < 0 || axis >= rank; }))
       return fail(op, "has rows along dims that its buffer does not have");
-    rows(rowsOf->function, inputs[0], *out, rowsOf->axes, rowsOf->imm0, {});
+    rows(rowsOf->function, inputs[0], out, rowsOf->axes, rowsOf->imm0, {});
     return Status::ok();
   }
   std::optional<hw::SimdFunction> function = elementwiseFunction(named.get());
   if (!function)
     return fail(op, "names the function '" + simd.getFunction() + "', which the vector device does not have");
-  map(*function, *out, inputs, {});
+  map(*function, out, inputs, {});
   return Status::ok();
 }
 
@@ -469,7 +556,7 @@ Status StageWriter::product(affine::AffineForOp loop) {
     if (static_cast<int64_t>(product.getPprMode()) != plan.getPprMode() ||
         (static_cast<int64_t>(product.getNumImc()) != plan.getNumImc() && product != nest.chain.back()))
       return fail(product, "has another num_imc or ppr_mode than its plan");
-  MatmulShape shape(*a, *out);
+  MatmulShape shape(writtenOut(*a, 1), *out);
   shape.operands.st = residentTiles(tiles->second);
   if (nest.bias) {
     Result<DeviceTensor> vector = tensorOf(loop, nest.bias.getMemRef());

@@ -1,11 +1,13 @@
 //===- StageWriter.h - a kernel over quads to tasks --------------*- C++ -*-===//
 #pragma once
 
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 #include "targets/corsair/emit/KernelWriter.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace dmxc {
 
@@ -26,7 +28,16 @@ private:
   Status lower(mlir::Operation *op);
   Status product(mlir::affine::AffineForOp loop);
   Status vectorOp(mlir::Operation *op);
+  Status gatherRows(lldmir::ReshapeOp op);
   Status view(mlir::Operation *op);
+  /// What a view makes of a buffer.
+  Result<corsair::DeviceTensor> viewOf(mlir::Operation *op, corsair::DeviceTensor tensor);
+  Result<corsair::DeviceTensor> recast(mlir::memref::ReinterpretCastOp op);
+  /// A buffer that the function returns, or a view of one.
+  Result<corsair::DeviceTensor> returned(mlir::Value value);
+  /// The tensors in an op's inputs and in its only result.
+  Result<llvm::SmallVector<corsair::DeviceTensor>> operandsOf(mlir::Operation *op, mlir::ValueRange inputs,
+                                                              mlir::ValueRange outs);
   /// The tensor in a buffer, which gets its place when it is used first.
   Result<corsair::DeviceTensor> tensorOf(mlir::Operation *user, mlir::Value memref);
   /// Where a value of the kernel lies outside, if it is an argument.

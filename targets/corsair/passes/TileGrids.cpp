@@ -22,7 +22,8 @@ FailureOr<MemRefType> dmxc::argumentBuffer(func::FuncOp function, BlockArgument 
     return function.emitError() << "takes a " << argument.getType() << "; kernels take tensors of static shapes";
   auto block = dmir::blockFpOf(tensor);
   if (!block)
-    return bufferInGm(tensor.getShape(), tensor.getElementType());
+    return bufferIn(function.getArgAttr(argument.getArgNumber(), kTableAttr) ? "DDR" : "GM", tensor.getShape(),
+                    tensor.getElementType());
   auto gridIn = [&](StringRef memory, int64_t down, int64_t right) {
     return bufferIn(memory, {down, right}, VecExtType::get(function.getContext(), {64, 64}, block));
   };

@@ -54,6 +54,8 @@ public:
     Value value = part == Part::All ? onePart(Value()) : allParts();
     if (shape.size() != 2)
       value = dmir::ReshapeOp::create(builder, loc, RankedTensorType::get(shape, element), value);
+    if (Attribute deal = op->getAttr(lldmir::kDealAttr)) // which what is made of the value asks for
+      value.getDefiningOp()->setAttr(lldmir::kDealAttr, deal);
     last->getResult(0).replaceAllUsesWith(value);
     Operation *chain[] = {last, bias ? last->getOperand(0).getDefiningOp() : nullptr, op};
     SmallPtrSet<Operation *, 3> erased;

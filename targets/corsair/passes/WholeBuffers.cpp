@@ -1,0 +1,180 @@
+//===- WholeBuffers.cpp - values of a kernel as whole buffers -------------===//
+#include "WholeBuffers.h"
+#include "Views.h"
+
+#include "targets/corsair/emit/KernelLowering.h"
+
+using namespace mlir;
+using namespace dmxc;
+
+Value WholeBuffers::allocate(Location loc, ArrayRef<int64_t> shape, Type element, ArrayRef<unsigned> order) {
+  SmallVector<unsigned> plain = corsair::rowMajor(shape.size());
+  return memref::AllocOp::create(
+      builder, loc, denseBuffer(shape, element, order.size() == shape.size() ? order : ArrayRef<unsigned>(plain)));
+}
+
+Value WholeBuffers::numbersOf(Operation *op, Value operand) {
+  Place place = places.lookup(operand);
+  if (place.memref && !place.format)
+    return place.memref;
+  op->emitError("'") << op->getName() << "' reads a value that has no buffer of numbers";
+  return {};
+}
+
+Attribute WholeBuffers::dealOf(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return function.getArgAttr(argument.getArgNumber(), lldmir::kDealAttr);
+  return value.getDefiningOp()->getAttr(lldmir::kDealAttr);
+}
+
+static SmallVector<unsigned> orderOf(Value buffer) { return layoutOf(cast<MemRefType>(buffer.getType())).order(); }
+
+void WholeBuffers::copy(Location loc, Value from, Value to, Attribute deal) {
+  auto made = lldmir::SimdOp::create(builder, loc, TypeRange(), lldmir::kCopy, from, to, DictionaryAttr());
+  if (deal)
+    made->setAttr(lldmir::kDealAttr, deal);
+}
+
+Value WholeBuffers::rowByRow(Location loc, Value value, Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  const corsair::DeviceTensor layout = layoutOf(type);
+  if (layout.isDense() && layout.order() == corsair::rowMajor(layout.rank()))
+    return buffer;
+  Value made = allocate(loc, type.getShape(), type.getElementType());
+  copy(loc, buffer, made, dealOf(value));
+  return made;
+}
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+LogicalResult WholeBuffers::lower(dmir::TransposeOp op) {
+  Place place = places.lookup(op.getInput()); // of what is quantised where it is loaded the format turns too
+  if (!place.memref)
+    return op.emitError("transposes a value that has no buffer");
+  places[op.getResult()] = {transposedView(builder, op.getLoc(), place.memref, op.getPermutation()),
+                            place.format ? elementOf(op.getResult()) : Type()};
+  return success();
+}
+
+LogicalResult WholeBuffers::lower(dmir::SliceOp op) {
+  Value from = numbersOf(op, op.getInput());
+  if (!from)
+    return failure();
+  places[op.getResult()] = {slicedView(builder, op.getLoc(), from, op.getStarts(), op.getSizes(), op.getSteps()), {}};
+  return success();
+}
+
+LogicalResult WholeBuffers::lower(dmir::BroadcastOp op) {
+  Value from = numbersOf(op, op.getInput());
+  if (!from)
+    return failure();
+  places[op.getResult()] = {broadcastView(builder, op.getLoc(), from, shapeOf(op.getResult())), {}};
+  return success();
+}
+
+LogicalResult WholeBuffers::lower(dmir::ReshapeOp op) {
+  Value from = numbersOf(op, op.getInput());
+  if (!from)
+    return failure();
+  Value view = reshapedView(builder, op.getLoc(), from, shapeOf(op.getResult()));
+  if (!view)
+    view = reshapedView(builder, op.getLoc(), rowByRow(op.getLoc(), op.getInput(), from), shapeOf(op.getResult()));
+  places[op.getResult()] = {view, {}};
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// What moves or computes
+//===----------------------------------------------------------------------===//
+
+void WholeBuffers::fill(Operation *op, Type element) {
+  auto splat = cast<SplatElementsAttr>(cast<dmir::ConstantOp>(op).getValue());
+  Value made = allocate(op->getLoc(), shapeOf(op->getResult(0)), element);
+  TypedAttr value = isa<FloatType>(splat.getElementType()) ? TypedAttr(splat.getSplatValue<FloatAttr>())
+                                                           : TypedAttr(splat.getSplatValue<IntegerAttr>());
+  lldmir::SimdOp::create(builder, op->getLoc(), TypeRange(), "fill", ValueRange(), made,
+                         builder.getDictionaryAttr(builder.getNamedAttr("value", value)));
+  places[op->getResult(0)] = {made, {}};
+}
+
+LogicalResult WholeBuffers::lower(dmir::ConstantOp op) {
+  if (!isa<SplatElementsAttr>(op.getValue()))
+    return op.emitError("has more than one value: constants of a kernel are arguments");
+  if (!elementOf(op).isF32()) // else the cast to f16 says how it is kept
+    fill(op, elementOf(op));
+  return success();
+}
+
+LogicalResult WholeBuffers::lower(dmir::ConcatOp op) {
+  Value made;
+  SmallVector<int64_t> starts(shapeOf(op.getResult()).size(), 0), ones(starts.size(), 1);
+  for (Value input : op.getInputs()) {
+    Value from = numbersOf(op, input);
+    if (!from)
+      return failure();
+    if (!made)
+      made = allocate(op.getLoc(), shapeOf(op.getResult()), elementOf(op.getResult()), orderOf(from));
+    copy(op.getLoc(), from, slicedView(builder, op.getLoc(), made, starts, shapeOf(input), ones),
+         op->getAttr(lldmir::kDealAttr));
+    starts[op.getAxis()] += shapeOf(input)[op.getAxis()];
+  }
+  places[op.getResult()] = {made, {}};
+  return success();
+}
+
+LogicalResult WholeBuffers::lower(dmir::PadOp op) {
+  Value from = numbersOf(op, op.getInput()), value = numbersOf(op, op.getValue());
+  if (!from || !value)
+    return failure();
+  Value made = allocate(op.getLoc(), shapeOf(op.getResult()), elementOf(op.getResult()), orderOf(from));
+  copy(op.getLoc(), value, made, {});
+  SmallVector<int64_t> steps;
+  for (int64_t interior : op.getInterior())
+    steps.push_back(1 + interior);
+  copy(op.getLoc(), from, slicedView(builder, op.getLoc(), made, op.getLow(), shapeOf(op.getInput()), steps), {});
+  places[op.getResult()] = {made, {}};
+  return success();
+}
+
+LogicalResult WholeBuffers::lower(dmir::GatherOp op) {
+  Value data = numbersOf(op, op.getData()), indices = numbersOf(op, op.getIndices());
+  if (!data || !indices)
+    return failure();
+  data = rowByRow(op.getLoc(), op.getData(), data);
+  indices = rowByRow(op.getLoc(), op.getIndices(), indices);
+  Value made = allocate(op.getLoc(), shapeOf(op.getResult()), elementOf(op.getResult()));
+  auto axis = builder.getNamedAttr("axis", builder.getI64IntegerAttr(static_cast<int64_t>(op.getAxis())));
+  auto reshape = lldmir::ReshapeOp::create(builder, op.getLoc(), TypeRange(), lldmir::kGatherRows,
+                                           ValueRange{data, indices}, made, builder.getDictionaryAttr(axis));
+  if (Attribute deal = op->getAttr(lldmir::kDealAttr))
+    reshape->setAttr(lldmir::kDealAttr, deal);
+  places[op.getResult()] = {made, {}};
+  return success();
+}
+
+LogicalResult WholeBuffers::lowerWhole(Operation *op) {
+  if (op->getName().getDialectNamespace() != "dmir" || op->getNumRegions() || op->getNumResults() != 1)
+    return op->emitError("'") << op->getName() << "' has no form on buffers";
+  SmallVector<Value> inputs;
+  for (Value operand : op->getOperands()) {
+    inputs.push_back(numbersOf(op, operand));
+    if (!inputs.back())
+      return failure();
+  }
+  // The result lies in memory as its largest operand does.
+  SmallVector<unsigned> order;
+  auto count = [](Value value) { return cast<MemRefType>(value.getType()).getNumElements(); };
+  if (!inputs.empty() && (!corsair::rowsOp(op) || shapeOf(op->getOperand(0)) == shapeOf(op->getResult(0))))
+    order = orderOf(*llvm::max_element(inputs, [&](Value a, Value b) { return count(a) < count(b); }));
+  Value made = allocate(op->getLoc(), shapeOf(op->getResult(0)), elementOf(op->getResult(0)), order);
+  NamedAttrList parameters(op->getAttrDictionary());
+  Attribute deal = parameters.erase(lldmir::kDealAttr);
+  auto simd = lldmir::SimdOp::create(builder, op->getLoc(), TypeRange(), op->getName().stripDialect(), inputs, made,
+                                     parameters.getDictionary(op->getContext()));
+  if (deal)
+    simd->setAttr(lldmir::kDealAttr, deal);
+  places[op->getResult(0)] = {made, {}};
+  return success();
+}

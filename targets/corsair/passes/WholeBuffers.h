@@ -1,0 +1,59 @@
+//===- WholeBuffers.h - values of a kernel as whole buffers -----*- C++ -*-===//
+//
+// What is not in loops over tiles: a value is a buffer in GM, a view of one, or filled by one op of the vector device
+// or the reshape engine. Its dims lie in memory as those of what it is made of, so that most transposes move nothing.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace dmxc {
+
+/// Where a tensor lies, and the format that is made of it where it is loaded.
+struct Place {
+  mlir::Value memref;
+  mlir::Type format;
+};
+
+class WholeBuffers {
+protected:
+  explicit WholeBuffers(mlir::func::FuncOp function) : function(function), builder(function.getContext()) {}
+
+  mlir::LogicalResult lower(dmir::ConstantOp op);
+  mlir::LogicalResult lower(dmir::TransposeOp op);
+  mlir::LogicalResult lower(dmir::SliceOp op);
+  mlir::LogicalResult lower(dmir::BroadcastOp op);
+  mlir::LogicalResult lower(dmir::ReshapeOp op);
+  mlir::LogicalResult lower(dmir::ConcatOp op);
+  mlir::LogicalResult lower(dmir::PadOp op);
+  mlir::LogicalResult lower(dmir::GatherOp op);
+  /// One op of the vector device.
+  mlir::LogicalResult lowerWhole(mlir::Operation *op);
+
+  void fill(mlir::Operation *op, mlir::Type element);
+  mlir::Value memrefOf(mlir::Value value) { return places.lookup(value).memref; }
+  /// A fresh buffer, row by row without an order.
+  mlir::Value allocate(mlir::Location loc, llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                       llvm::ArrayRef<unsigned> order = {});
+
+  mlir::func::FuncOp function;
+  mlir::OpBuilder builder;
+  llvm::DenseMap<mlir::Value, Place> places; ///< of tensors
+
+private:
+  /// The buffer of an operand that has one of numbers; null, with an error at the op, for others.
+  mlir::Value numbersOf(mlir::Operation *op, mlir::Value operand);
+  void copy(mlir::Location loc, mlir::Value from, mlir::Value to, mlir::Attribute deal);
+  /// The buffer, or a copy of it that lies row by row without gaps.
+  mlir::Value rowByRow(mlir::Location loc, mlir::Value value, mlir::Value buffer);
+  /// What each quad has of a value.
+  mlir::Attribute dealOf(mlir::Value value);
+};
+
+} // namespace dmxc
