@@ -19,6 +19,11 @@ using namespace dmxc::corsair;
 // TileForm
 //===----------------------------------------------------------------------===//
 
+bool dmxc::corsair::isTiles(DictionaryAttr form) {
+  auto name = form ? form.getAs<StringAttr>("form") : StringAttr();
+  return name && name.getValue() == forms::kTiles;
+}
+
 TileForm TileForm::of(const MatmulPlan &plan) {
   TileForm form;
   form.n = plan.n;

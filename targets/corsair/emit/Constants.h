@@ -19,6 +19,9 @@ inline constexpr llvm::StringLiteral kBias = "bfp32-bias";    ///< a vector, wit
 inline constexpr llvm::StringLiteral kPlain = "device";       ///< row-major in the device's kind
 } // namespace forms
 
+/// Whether a form, which may be null, is that of tiles.
+bool isTiles(mlir::DictionaryAttr form);
+
 /// Tiles of a matrix of n columns, slice by slice in the order in which its array controllers read them:
 /// [quad][slice][product][round][group][chunk]. Tiles beyond n are zeros.
 struct TileForm {

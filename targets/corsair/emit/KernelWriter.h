@@ -80,6 +80,8 @@ protected:
   void multiply(const MatmulPlan &plan, const MatmulOperands &operands);
   /// All products of a batch by B's tiles, which are in ST.
   void multiplyAll(const MatmulPlan &plan, const MatmulShape &shape);
+  /// All products of a batch of matrices, each of B's packed before.
+  void multiplyValues(const MatmulPlan &plan, MatmulShape shape);
   /// Rows along axes: softmax, norms, reductions. `kept`: the result has the source's rank.
   void rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
             llvm::ArrayRef<int64_t> axes, float imm0, Split split);

@@ -63,6 +63,18 @@ void KernelWriter::multiplyAll(const MatmulPlan &plan, const MatmulShape &shape)
                  [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
 }
 
+void KernelWriter::multiplyValues(const MatmulPlan &plan, MatmulShape shape) {
+  llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
+  const int64_t bytes = turnsOf(plan, shape.batch) * plan.bytesPerSlice();
+  shape.operands.st = {buffers.add(hw::Memory::ST, node + ".tiles", bytes), 0, {}};
+  main->task(node);
+  forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(*main, p, at); });
+  main->taskWithAhead(node);
+  forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
+}
+
 Address KernelLowering::biasOf(Operation *product) {
   if (Operation *add = deal.biases.lookup(product))
     for (Value operand : add->getOperands())
@@ -137,16 +149,8 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   }
   const DeviceTensor b = values[matmul.getRhs()];
   MatmulShape shape(a, part(writtenOut(b, b.rank() - 2), rank - 3), out, isBatched(matmul, split));
-  llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
   MatmulPlan plan = planOf(op, deal);
   plan.m = shape.m;
-  const int64_t bytes = turnsOf(plan, shape.batch) * plan.bytesPerSlice();
-  shape.operands.st = {buffers.add(hw::Memory::ST, node + ".tiles", bytes), 0, {}};
-  task(op);
-  forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(*main, p, at); });
-  main->taskWithAhead(node);
-  forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
+  multiplyValues(plan, std::move(shape));
   return Status::ok();
 }

@@ -13,6 +13,8 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
+#include "targets/corsair/emit/Constants.h"
+
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -201,9 +203,10 @@ private:
     for (BlockArgument argument : function.getArguments()) {
       if (argument.use_empty() || !isa<RankedTensorType>(argument.getType()))
         continue;
-      // Of a kernel's inputs partition knows which cross as tiles; the others are f16.
-      if (isKernel && !function.getArgAttr(argument.getArgNumber(), kFormAttr) &&
-          !function.getArgAttr(argument.getArgNumber(), kTilesAttr))
+      // Of a kernel's inputs partition knows which are tiles; the others are f16.
+      const unsigned number = argument.getArgNumber();
+      if (isKernel && !corsair::isTiles(function.getArgAttrOfType<DictionaryAttr>(number, kFormAttr)) &&
+          !function.getArgAttr(number, kTilesAttr))
         continue;
       auto first = dyn_cast<dmir::CastOp>(*argument.user_begin());
       bool alike = first && dmir::blockFpOf(first.getType()) && llvm::all_of(argument.getUsers(), [&](Operation *user) {

@@ -86,9 +86,11 @@ private:
   LogicalResult lower(dmir::CastOp op) {
     Type to = elementOf(op.getResult());
     if (auto block = dyn_cast<dmir::BlockFpType>(to); block && block.hasBlocks()) {
-      if (!memrefOf(op.getInput()))
-        return op.emitError("quantises a value that has no buffer");
-      places[op.getResult()] = {memrefOf(op.getInput()), to};
+      // Descriptors take a step of 0 along K for "side by side".
+      Value numbers = writtenOut(op, op.getInput(), block.getColumns() ? 2 : 1);
+      if (!numbers)
+        return failure();
+      places[op.getResult()] = {numbers, to};
       return success();
     }
     if (auto constant = op.getInput().getDefiningOp<dmir::ConstantOp>(); constant && elementOf(constant).isF32()) {
@@ -124,6 +126,8 @@ private:
   //===--- loops ----------------------------------------------------------------------===//
 
   static bool inTiles(Operation *op) { return isa<affine::AffineForOp>(op->getParentOp()); }
+  /// Of a loop: whether its body has whole products.
+  static bool isOutside(Operation *loop) { return loop->hasAttr(kQuadsAttr) || loop->hasAttr(kBatchAttr); }
 
   LogicalResult lower(affine::AffineForOp op) {
     if (op.getNumRegionIterArgs() != 1 || !op.hasConstantBounds())
@@ -135,16 +139,17 @@ private:
       if (!init.getDefiningOp<dmir::UndefOp>() || !init.hasOneUse())
         return op.emitError("carries a tensor that others may read; only a dmir.undef of its own is written in place");
       FailureOr<Place> made =
-          op->hasAttr(kQuadsAttr) ? Place{allocate(op.getLoc(), shapeOf(init), elementOf(init)), {}} : gridOf(op);
+          isOutside(op) ? Place{allocate(op.getLoc(), shapeOf(init), elementOf(init)), {}} : gridOf(op);
       if (failed(made))
         return failure();
       target = *made;
     }
     auto loop = affine::AffineForOp::create(builder, op.getLoc(), op.getConstantLowerBound(),
                                             op.getConstantUpperBound(), op.getStepAsInt());
-    if (Attribute quads = op->getAttr(kQuadsAttr))
-      loop->setAttr(kQuadsAttr, quads);
-    else if (!nest)
+    for (StringRef key : {kQuadsAttr, kBatchAttr})
+      if (Attribute kind = op->getAttr(key))
+        loop->setAttr(key, kind);
+    if (!isOutside(op) && !nest)
       nest = loop;
     mapping.map(op.getInductionVar(), loop.getInductionVar());
     places[op.getRegionIterArgs()[0]] = target;
@@ -165,8 +170,12 @@ private:
     Value part = cut ? cut.getResult() : value;
     auto into = part.hasOneUse() ? dyn_cast<tensor::InsertSliceOp>(*part.user_begin()) : tensor::InsertSliceOp();
     Value buffer;
+    if (into && into.getSource() == part && into.getDest().getDefiningOp<dmir::UndefOp>() &&
+        !memrefOf(into.getDest())) // the only matrix of a batch
+      places[into.getDest()] = {allocate(op.getLoc(), shapeOf(into.getDest()), elementOf(part)), {}};
     if (into && into.getSource() == part)
-      buffer = partOf(into.getLoc(), memrefOf(into.getDest()), into.getMixedOffsets(), shapeOf(part));
+      buffer =
+          partOf(into.getLoc(), memrefOf(into.getDest()), into.getMixedOffsets(), into.getStaticSizes(), shapeOf(part));
     else
       buffer = allocate(op.getLoc(), shapeOf(part), elementOf(part));
     if (!buffer)
@@ -193,12 +202,18 @@ private:
     return success();
   }
 
-  Value partOf(Location loc, Value memref, ArrayRef<OpFoldResult> offsets, ArrayRef<int64_t> sizes) {
+  /// `shape`: the sizes, or without dims of one.
+  Value partOf(Location loc, Value memref, ArrayRef<OpFoldResult> offsets, ArrayRef<int64_t> sizes,
+               ArrayRef<int64_t> shape) {
     if (!memref)
       return {};
     SmallVector<OpFoldResult> at = offsetsOf(offsets), ones(sizes.size(), builder.getIndexAttr(1)),
                               extents = getAsIndexOpFoldResult(builder.getContext(), sizes);
-    return memref::SubViewOp::create(builder, loc, memref, at, extents, ones);
+    auto type = cast<MemRefType>(memref.getType());
+    if (shape.size() == sizes.size())
+      return memref::SubViewOp::create(builder, loc, memref, at, extents, ones);
+    auto reduced = memref::SubViewOp::inferRankReducedResultType(shape, type, at, extents, ones);
+    return memref::SubViewOp::create(builder, loc, cast<MemRefType>(reduced), memref, at, extents, ones);
   }
 
   /// A buffer as a grid of tiles; made before the loops that walk over it.
@@ -221,7 +236,7 @@ private:
     auto type = cast<MemRefType>(from.memref.getType());
     if (!nest || !insideNest(op)) { // a quad's part
       SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
-      SmallVector<int64_t> sizes(op.getType().getShape());
+      SmallVector<int64_t> sizes(op.getStaticSizes());
       if (auto tile = dyn_cast<VecExtType>(type.getElementType()); tile && tile.getRank() == 2) {
         // Each part has tiles of its own.
         for (size_t i = 0; i < sizes.size(); ++i) {
@@ -232,7 +247,10 @@ private:
           sizes[i] = tilesOf(sizes[i]);
         }
       }
-      places[op.getResult()] = {partOf(op.getLoc(), from.memref, offsets, sizes), from.format};
+      SmallVector<int64_t> shape(sizes);
+      if (op.getType().getRank() < static_cast<int64_t>(sizes.size()))
+        shape.assign(op.getType().getShape().begin(), op.getType().getShape().end());
+      places[op.getResult()] = {partOf(op.getLoc(), from.memref, offsets, sizes, shape), from.format};
       return success();
     }
     return load(op, from);
@@ -240,7 +258,7 @@ private:
 
   static bool insideNest(Operation *op) {
     auto loop = dyn_cast<affine::AffineForOp>(op->getParentOp());
-    return loop && !loop->hasAttr(kQuadsAttr);
+    return loop && !isOutside(loop);
   }
 
   //===--- tiles ----------------------------------------------------------------------===//

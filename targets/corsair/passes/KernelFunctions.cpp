@@ -53,13 +53,19 @@ private:
            cs::rowsOp(op) || cs::elementwiseFunction(op);
   }
 
-  /// A product by packed tiles whose rows lie one behind the other.
+  /// A product by packed tiles whose rows lie one behind the other, or matrices by matrices of their own.
   bool knows(dmir::MatMulOp op) {
-    if (!deal.packed.contains(op.getRhs()) || deal.depth.contains(op) || op.getLhs().getDefiningOp<dmir::ConstantOp>())
+    if (deal.depth.contains(op) || op.getLhs().getDefiningOp<dmir::ConstantOp>())
       return false;
     SmallVector<int64_t> part(shapeOf(op.getResult()));
     cs::Split split = deal.at(op.getResult());
     const auto rank = static_cast<int>(part.size());
+    if (!deal.packed.contains(op.getRhs())) {
+      if (split)
+        part[split.dim] = split.part;
+      return !op.getRhs().getDefiningOp<dmir::ConstantOp>() &&
+             (cs::isBatched(op, split) || ShapedType::getNumElements(ArrayRef(part).drop_back(2)) == 1);
+    }
     if (split && split.dim + 1 < rank)
       for (int dim = 0; dim < split.dim; ++dim)
         if (part[dim] != 1)

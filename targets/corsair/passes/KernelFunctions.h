@@ -11,6 +11,8 @@ inline constexpr llvm::StringLiteral kQuadsAttr = "lldmir.quads";
 inline constexpr llvm::StringLiteral kTypeAttr = "lldmir.type", kFormAttr = "lldmir.form";
 /// Of an argument that crosses as tiles: the rows that begin at a tile of their own.
 inline constexpr llvm::StringLiteral kTilesAttr = "lldmir.tiles";
+/// Of a loop over the matrices of a batch.
+inline constexpr llvm::StringLiteral kBatchAttr = "lldmir.batch";
 /// Of a packed constant that nothing but rows are read of: it stays in DDR.
 inline constexpr llvm::StringLiteral kTableAttr = "lldmir.table";
 /// Of a kernel that stays one: the node that no stage knows.

@@ -39,6 +39,13 @@ std::pair<affine_ext::LoadOp, Type> loadOf(Value operand) {
   return {operand.getDefiningOp<affine_ext::LoadOp>(), Type()};
 }
 
+/// A tile in a format; as it is without one.
+Value tileIn(OpBuilder &builder, Type format, Value tile) {
+  return format ? lldmir::SimdOp::create(builder, tile.getLoc(), format, "cast", tile, ValueRange(), DictionaryAttr())
+                      .getResult(0)
+                : tile;
+}
+
 /// True if nothing writes to memory between a load and the product it is for: the loads of single tiles stand there.
 bool canLoadAt(Operation *op, affine_ext::LoadOp load) {
   if (load->getBlock() != op->getBlock())
@@ -75,7 +82,7 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
 
   LogicalResult lower(affine_ext::MatMulOp op, int64_t limit) {
     auto [a, format] = loadOf(op.getLhs());
-    auto w = op.getRhs().getDefiningOp<affine_ext::LoadOp>();
+    auto [w, weightFormat] = loadOf(op.getRhs());
     auto plan = op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
     if (plan)
       limit = std::min(limit, plan.getNumImc());
@@ -92,15 +99,10 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
     for (int64_t first = 0; first < tiles; first += limit) {
       int64_t count = std::min(limit, tiles - first);
       SmallVector<Value> activations, weights;
-      for (int64_t i = first; i < first + count; ++i) {
-        Value tile = loadTile(builder, a, axisA, i);
-        if (format)
-          tile = lldmir::SimdOp::create(builder, op.getLoc(), format, "cast", tile, ValueRange(), DictionaryAttr())
-                     .getResult(0);
-        activations.push_back(tile);
-      }
       for (int64_t i = first; i < first + count; ++i)
-        weights.push_back(loadTile(builder, w, axisW, i));
+        activations.push_back(tileIn(builder, format, loadTile(builder, a, axisA, i)));
+      for (int64_t i = first; i < first + count; ++i)
+        weights.push_back(tileIn(builder, weightFormat, loadTile(builder, w, axisW, i)));
       const int64_t levels = plan ? plan.getPprMode() : llvm::Log2_64_Ceil(count);
       auto made = lldmir::MatMulOp::create(builder, op.getLoc(), op.getType(), activations, weights, count, levels, sum,
                                            op.getRowsAttr());
@@ -108,11 +110,13 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
         made->setAttr(lldmir::kPlanAttr, plan);
       sum = made;
     }
-    auto cast = op.getLhs().getDefiningOp<affine_ext::CastOp>();
+    affine_ext::CastOp casts[] = {op.getLhs().getDefiningOp<affine_ext::CastOp>(),
+                                  op.getRhs().getDefiningOp<affine_ext::CastOp>()};
     op.replaceAllUsesWith(sum);
     op.erase();
-    if (cast && cast->use_empty())
-      cast.erase();
+    for (affine_ext::CastOp cast : casts)
+      if (cast && cast->use_empty())
+        cast.erase();
     for (affine_ext::LoadOp load : {a, w})
       if (load->use_empty())
         load.erase();

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "StageWriter.h"
 #include "KernelFunctions.h"
+#include "ProductNest.h"
 #include "Views.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
@@ -14,6 +15,7 @@
 
 #include "schemas/corsair/SimdFunctions.h"
 
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -181,21 +183,40 @@ Result<DeviceTensor> StageWriter::returned(Value value) {
   return source ? viewOf(op, *source) : std::move(source);
 }
 
-/// The number of the quad times this; nullopt for another offset.
-static std::optional<std::pair<int64_t, int64_t>> offsetOf(OpFoldResult offset) {
-  if (std::optional<int64_t> constant = getConstantIntValue(offset))
-    return std::pair(*constant, int64_t(0));
-  Value value = cast<Value>(offset);
+std::optional<StageWriter::Index> StageWriter::indexOf(OpFoldResult given) const {
+  Index index;
+  index.trips.assign(batch.size(), 0);
+  if (std::optional<int64_t> constant = getConstantIntValue(given)) {
+    index.first = *constant;
+    return index;
+  }
+  auto value = cast<Value>(given);
+  if (value.getDefiningOp<gpu::ThreadIdOp>()) {
+    index.quad = 1;
+    return index;
+  }
+  for (auto [trips, loop] : llvm::zip(index.trips, batch))
+    if (value == affine::AffineForOp(loop).getInductionVar()) {
+      trips = 1;
+      return index;
+    }
   auto apply = value.getDefiningOp<affine::AffineApplyOp>();
-  AffineExpr expr = apply ? apply.getAffineMap().getResult(0) : AffineExpr();
-  if (!apply || apply.getMapOperands().size() != 1 || !apply.getMapOperands()[0].getDefiningOp<gpu::ThreadIdOp>())
-    return value.getDefiningOp<gpu::ThreadIdOp>() ? std::optional(std::pair(int64_t(0), int64_t(1))) : std::nullopt;
-  auto at = [&](int64_t quad) {
-    MLIRContext *context = expr.getContext();
-    AffineExpr number = getAffineConstantExpr(quad, context);
-    return cast<AffineConstantExpr>(simplifyAffineExpr(expr.replaceDimsAndSymbols(number, number), 0, 0)).getValue();
-  };
-  return std::pair(at(0), at(1) - at(0));
+  SmallVector<int64_t> factors; // of the operands, then the constant
+  if (!apply ||
+      failed(getFlattenedAffineExpr(apply.getAffineMap().getResult(0), apply.getAffineMap().getNumDims(),
+                                    apply.getAffineMap().getNumSymbols(), &factors)) ||
+      factors.size() != apply.getMapOperands().size() + 1)
+    return std::nullopt;
+  index.first = factors.back();
+  for (auto [factor, operand] : llvm::zip(factors, apply.getMapOperands())) {
+    std::optional<Index> part = indexOf(operand);
+    if (!part)
+      return std::nullopt;
+    index.first += factor * part->first, index.quad += factor * part->quad;
+    for (auto [sum, trips] : llvm::zip(index.trips, part->trips))
+      sum += factor * trips;
+  }
+  return index;
 }
 
 Status StageWriter::view(Operation *op) {
@@ -226,27 +247,41 @@ Result<DeviceTensor> StageWriter::viewOf(Operation *op, DeviceTensor tensor) {
     }
   }
   auto cut = dyn_cast<memref::SubViewOp>(op);
-  if (!cut)
-    return tensor; // a grid of tiles
+  if (!cut) { // a grid of tiles, or a transpose
+    trips[op->getResult(0)] = trips.lookup(op->getOperand(0));
+    return tensor;
+  }
   auto type = cast<MemRefType>(cut.getSource().getType());
-  if (type.getRank() != cut.getType().getRank())
-    return fail(op, "drops dims of its buffer").takeError();
   const int64_t unit = tensor.kind == hw::ElemKind::Bfp16R ? 64 : 1; // a grid's indices are those of tiles
+  SmallVector<int64_t> &steps = trips[cut.getResult()] = trips.lookup(cut.getSource());
+  steps.resize(batch.size(), 0);
   for (auto [dim, offset, size, step] :
        llvm::enumerate(cut.getMixedOffsets(), cut.getMixedSizes(), cut.getMixedStrides())) {
-    std::optional<std::pair<int64_t, int64_t>> at = offsetOf(offset);
+    std::optional<Index> at = indexOf(offset);
     std::optional<int64_t> extent = getConstantIntValue(size), every = getConstantIntValue(step);
-    const bool known = at && extent && every && at->second >= 0;
-    const int64_t last = known ? at->first + (*extent - 1) * *every : 0, moved = known ? at->second * (quads - 1) : 0;
-    if (!known || *extent < 1 || std::min(at->first, last) < 0 ||
-        std::max(at->first, last) + moved >= type.getDimSize(dim))
+    bool known = at && extent && every && *extent > 0 && at->quad >= 0;
+    int64_t moved = known ? at->quad * (quads - 1) : 0;
+    for (size_t i = 0; known && i < batch.size(); ++i) {
+      known = at->trips[i] >= 0;
+      moved += at->trips[i] * (affine::AffineForOp(batch[i]).getConstantUpperBound() - 1);
+    }
+    const int64_t last = known ? at->first + (*extent - 1) * *every : 0;
+    if (!known || std::min(at->first, last) < 0 || std::max(at->first, last) + moved >= type.getDimSize(dim))
       return fail(op, "is no part of its buffer").takeError();
     const int64_t stride = unit * tensor.strides[dim];
     if (*extent != type.getDimSize(dim))
       tensor.shape[dim] = *extent * unit;
     tensor.strides[dim] *= *every;
-    tensor.address = tensor.address.plus(at->first * stride).plusQuad(at->second * stride);
+    tensor.address = tensor.address.plus(at->first * stride).plusQuad(at->quad * stride);
+    for (auto [sum, count] : llvm::zip(steps, at->trips))
+      sum += count * stride;
   }
+  const llvm::SmallBitVector dropped = cut.getDroppedDims();
+  for (size_t dim = tensor.rank(); dim-- > 0;)
+    if (dropped.test(dim)) {
+      tensor.shape.erase(tensor.shape.begin() + dim);
+      tensor.strides.erase(tensor.strides.begin() + dim);
+    }
   return tensor;
 }
 
@@ -400,170 +435,128 @@ Status StageWriter::vectorOp(Operation *op) {
 // Products
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// Loops over the tiles of one product, read.
-struct ProductNest {
-  affine::AffineForOp outer, inner;
-  affine::AffineStoreOp store;
-  SmallVector<lldmir::MatMulOp> chain; ///< in the order in which they are added
-  affine::AffineLoadOp bias;
-  bool columnsOutside = false;
-  std::string problem;
-
-  bool read(affine::AffineForOp loop) {
-    outer = loop;
-    for (Operation &op : *loop.getBody())
-      if (auto found = dyn_cast<affine::AffineForOp>(op))
-        inner = found;
-      else if (!isa<affine::AffineYieldOp>(op))
-        return refuse("'" + op.getName().getStringRef().str() + "' stands between its loops");
-    if (!inner)
-      return refuse("its loops are not two");
-    for (Operation &op : *inner.getBody())
-      if (auto found = dyn_cast<affine::AffineStoreOp>(op)) {
-        if (store)
-          return refuse("it stores two tiles");
-        store = found;
-      } else if (!isa<affine::AffineLoadOp, lldmir::MatMulOp, lldmir::SimdOp, affine::AffineYieldOp>(op)) {
-        return refuse("'" + op.getName().getStringRef().str() + "' is not known in it");
-      }
-    return store ? readStore() && readChain() : refuse("it stores no tile");
-  }
-
-private:
-  bool refuse(const std::string &why) {
-    problem = why;
-    return false;
-  }
-
-  /// 0: a constant index, 1: the outer loop's, 2: the inner loop's; -1: another.
-  int counterOf(AffineMap map, ValueRange operands, unsigned position) {
-    AffineExpr expr = map.getResult(position);
-    if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-      return constant.getValue() == 0 ? 0 : -1;
-    auto dim = dyn_cast<AffineDimExpr>(expr);
-    Value counter = dim ? operands[dim.getPosition()] : Value();
-    return counter == outer.getInductionVar() ? 1 : counter && counter == inner.getInductionVar() ? 2 : -1;
-  }
-
-  bool runsOver(int counter, int64_t extent) {
-    if (counter == 0)
-      return extent == 1;
-    affine::AffineForOp loop = counter == 1 ? outer : inner;
-    return loop.hasConstantBounds() && loop.getConstantLowerBound() == 0 && loop.getStepAsInt() == 1 &&
-           loop.getConstantUpperBound() == extent;
-  }
-
-  bool readStore() {
-    MemRefType grid = store.getMemRefType();
-    if (grid.getRank() != 2)
-      return refuse("its result is no grid");
-    row = counterOf(store.getAffineMap(), store.getMapOperands(), 0);
-    column = counterOf(store.getAffineMap(), store.getMapOperands(), 1);
-    if (row < 0 || column < 0 || row == column || !runsOver(row, grid.getDimSize(0)) ||
-        !runsOver(column, grid.getDimSize(1)))
-      return refuse("its loops do not run over the tiles of its result");
-    columnsOutside = column == 1;
-    return true;
-  }
-
-  bool readChain() {
-    Value tile = store.getValueToStore();
-    auto unit = tile.getDefiningOp<lldmir::SimdOp>();
-    if (unit && unit.getFunction() == "cast" && unit.getInputs().size() == 1) {
-      tile = unit.getInputs()[0];
-      unit = tile.getDefiningOp<lldmir::SimdOp>();
-    }
-    if (unit) {
-      if (unit.getFunction() != "add" || unit.getInputs().size() != 2)
-        return refuse("\"" + unit.getFunction().str() + "\" of a tile has no task");
-      tile = unit.getInputs()[0];
-      bias = unit.getInputs()[1].getDefiningOp<affine::AffineLoadOp>();
-      if (!bias || bias.getMemRefType().getRank() != 1 ||
-          counterOf(bias.getAffineMap(), bias.getMapOperands(), 0) != column)
-        return refuse("what is added to a tile is no bias of its columns");
-    }
-    for (auto product = tile.getDefiningOp<lldmir::MatMulOp>(); product;
-         product = product.getInit() ? product.getInit().getDefiningOp<lldmir::MatMulOp>() : lldmir::MatMulOp())
-      chain.insert(chain.begin(), product);
-    if (chain.empty())
-      return refuse("what it stores is no product");
-    int64_t k = 0;
-    for (lldmir::MatMulOp product : chain)
-      for (auto [a, w] : llvm::zip(product.getActivations(), product.getWeights())) {
-        if (!reads(a, row, k, true) || !reads(w, column, k, false))
-          return refuse("tile " + std::to_string(k) + " along K is not loaded in order");
-        ++k;
-      }
-    return k == kTiles ? true : refuse("it multiplies other tiles along K than its operands have");
-  }
-
-  /// Whether a tile is number k along K of the operand's row or column.
-  bool reads(Value tile, int counter, int64_t k, bool isLeft) {
-    if (auto cast = tile.getDefiningOp<lldmir::SimdOp>(); cast && cast.getFunction() == "cast" && isLeft)
-      tile = cast.getInputs()[0];
-    auto load = tile.getDefiningOp<affine::AffineLoadOp>();
-    if (!load || load.getMemRefType().getRank() != 2)
-      return false;
-    Value &operand = isLeft ? left : right;
-    operand = operand ? operand : load.getMemRef();
-    kTiles = load.getMemRefType().getDimSize(isLeft ? 1 : 0);
-    auto along = dyn_cast<AffineConstantExpr>(load.getAffineMap().getResult(isLeft ? 1 : 0));
-    const int across = counterOf(load.getAffineMap(), load.getMapOperands(), isLeft ? 0 : 1);
-    const int64_t extent = load.getMemRefType().getDimSize(isLeft ? 0 : 1);
-    return load.getMemRef() == operand && along && along.getValue() == k && (across == counter || extent == 1);
-  }
-
-  int row = 0, column = 0;
-  int64_t kTiles = 0;
-
-public:
-  Value left, right; ///< grids
-};
-
-} // namespace
-
 Status StageWriter::product(affine::AffineForOp loop) {
+  if (loop->hasAttr(kBatchAttr))
+    return matrices(loop);
   ProductNest nest;
   if (!nest.read(loop))
     return fail(loop, "is no product that the arrays compute: " + nest.problem);
   task(loop);
-  auto plan = nest.chain.front()->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
-  Result<DeviceTensor> a = tensorOf(loop, nest.left), out = tensorOf(loop, nest.store.getMemRef());
   Value packed = outside(nest.right) ? outside(nest.right) : nest.right;
-  auto tiles = weights.find(packed);
-  if (!a)
-    return a.takeError();
-  if (!out)
-    return out.takeError();
-  if (tiles == weights.end() || a->rank() != 2 || out->rank() != 2 || !plan)
-    return fail(loop, "is no product of a matrix by packed weights with a plan");
-  const TileForm &form = tiles->second.form;
-  ProductDims dims;
-  dims.m = out->shape[0], dims.n = out->shape[1], dims.k = a->shape[1], dims.kChunks = (dims.k + 63) / 64;
-  if (a->kind == hw::ElemKind::Bfp16R && (a->shape[0] + 63) / 64 == (dims.m + 63) / 64)
-    a->shape[0] = dims.m; // tiles of a part, the last of them ragged
-  if (std::optional<std::string> why = unfit(plan, dims, machine))
-    return fail(loop, "has the plan of a product that no slice computes: " + *why);
-  MatmulPlan chosen = MatmulPlan::read(plan, dims);
-  chosen.columnsOutside = nest.columnsOutside;
-  const TileForm wanted = TileForm::of(chosen);
-  if (dims.m != a->shape[0] || form.n != dims.n || form.kChunks != dims.kChunks || form.rounds != wanted.rounds ||
-      form.slices != wanted.slices || form.groups != wanted.groups)
-    return fail(loop, "does not fit the packed form of its weights");
+  if (auto tiles = weights.find(packed); tiles != weights.end())
+    return byWeights(loop, nest, tiles->second);
+  return byValues(loop, nest);
+}
+
+Status StageWriter::matrices(affine::AffineForOp loop) {
+  if (!loop.hasConstantBounds() || loop.getConstantLowerBound() != 0 || loop.getStepAsInt() != 1 ||
+      loop.getConstantUpperBound() < 1)
+    return fail(loop, "runs not from 0 by 1 to a constant over a batch");
+  batch.push_back(loop);
+  Status status = Status::ok();
+  int products = 0;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (auto inner = dyn_cast<affine::AffineForOp>(op)) {
+      status = ++products == 1 ? product(inner) : fail(&op, "is a second product in a loop over a batch");
+    } else if (isa<memref::SubViewOp, affine_ext::TilesOp>(op)) {
+      status = view(&op);
+    } else if (!isa<affine::AffineApplyOp>(op)) {
+      status = fail(&op, "is not known in a loop over a batch");
+    }
+    if (!status)
+      break;
+  }
+  batch.pop_back();
+  return status;
+}
+
+Status StageWriter::checkChain(const ProductNest &nest, lldmir::PlanAttr plan) {
   for (lldmir::MatMulOp product : nest.chain)
     if (static_cast<int64_t>(product.getPprMode()) != plan.getPprMode() ||
         (static_cast<int64_t>(product.getNumImc()) != plan.getNumImc() && product != nest.chain.back()))
       return fail(product, "has another num_imc or ppr_mode than its plan");
-  MatmulShape shape(writtenOut(*a, 1), *out);
-  shape.operands.st = residentTiles(tiles->second);
-  if (nest.bias) {
-    Result<DeviceTensor> vector = tensorOf(loop, nest.bias.getMemRef());
+  return Status::ok();
+}
+
+Result<MatmulPlan> StageWriter::planOf(affine::AffineForOp loop, const ProductNest &nest, const ProductDims &dims) {
+  lldmir::MatMulOp first = nest.chain.front();
+  auto plan = first->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
+  if (!plan)
+    return fail(loop, "has no '" + lldmir::kPlanAttr + "'").takeError();
+  if (std::optional<std::string> why = unfit(plan, dims, machine))
+    return fail(loop, "has the plan of a product that no slice computes: " + *why).takeError();
+  if (Status s = checkChain(nest, plan); !s)
+    return s.takeError();
+  MatmulPlan chosen = MatmulPlan::read(plan, dims);
+  chosen.columnsOutside = nest.columnsOutside;
+  return chosen;
+}
+
+Status StageWriter::byWeights(affine::AffineForOp loop, const ProductNest &nest, const Tiles &tiles) {
+  affine::AffineStoreOp store = nest.store;
+  Result<DeviceTensor> a = tensorOf(loop, nest.left), out = tensorOf(loop, store.getMemRef());
+  if (!a)
+    return a.takeError();
+  if (!out)
+    return out.takeError();
+  if (a->rank() != 2 || out->rank() != 2 || !batch.empty())
+    return fail(loop, "is no product of a matrix by packed weights");
+  ProductDims dims;
+  dims.m = out->shape[0], dims.n = out->shape[1], dims.k = a->shape[1], dims.kChunks = (dims.k + 63) / 64;
+  if (a->kind == hw::ElemKind::Bfp16R && (a->shape[0] + 63) / 64 == (dims.m + 63) / 64)
+    a->shape[0] = dims.m; // tiles of a part, the last of them ragged
+  Result<MatmulPlan> plan = planOf(loop, nest, dims);
+  if (!plan)
+    return plan.takeError();
+  const TileForm &form = tiles.form, wanted = TileForm::of(*plan);
+  if (dims.m != a->shape[0] || form.n != dims.n || form.kChunks != dims.kChunks || form.rounds != wanted.rounds ||
+      form.slices != wanted.slices || form.groups != wanted.groups)
+    return fail(loop, "does not fit the packed form of its weights");
+  MatmulShape shape(*a, *out);
+  shape.operands.st = residentTiles(tiles);
+  if (affine::AffineLoadOp bias = nest.bias) {
+    Result<DeviceTensor> vector = tensorOf(loop, bias.getMemRef());
     if (!vector)
       return vector.takeError();
     shape.operands.bias = vector->address;
   }
-  multiplyAll(chosen, shape);
+  multiplyAll(*plan, shape);
+  return Status::ok();
+}
+
+Result<DeviceTensor> StageWriter::matricesOf(Operation *user, Value grid) {
+  Result<DeviceTensor> tensor = tensorOf(user, grid);
+  if (!tensor)
+    return tensor;
+  if (tensor->rank() != 2 || tensor->kind != hw::ElemKind::F16)
+    return fail(user, "multiplies what are no matrices of f16").takeError();
+  SmallVector<int64_t> steps = trips.lookup(grid);
+  steps.resize(batch.size(), 0);
+  for (size_t i = batch.size(); i-- > 0;) {
+    tensor->shape.insert(tensor->shape.begin(), affine::AffineForOp(batch[i]).getConstantUpperBound());
+    tensor->strides.insert(tensor->strides.begin(), steps[i]);
+  }
+  return tensor;
+}
+
+Status StageWriter::byValues(affine::AffineForOp loop, const ProductNest &nest) {
+  affine::AffineStoreOp store = nest.store;
+  Result<DeviceTensor> a = matricesOf(loop, nest.left), b = matricesOf(loop, nest.right),
+                       out = matricesOf(loop, store.getMemRef());
+  for (Result<DeviceTensor> *each : {&a, &b, &out})
+    if (!*each)
+      return each->takeError();
+  ProductDims dims;
+  const size_t rank = out->rank();
+  dims.m = out->shape[rank - 2], dims.n = out->shape.back(), dims.k = a->shape.back(),
+  dims.kChunks = (dims.k + 63) / 64;
+  for (affine::AffineForOp each : batch)
+    dims.batch = std::max(dims.batch, each.getConstantUpperBound());
+  if (a->shape[rank - 2] != dims.m || b->shape[rank - 2] != dims.k || b->shape.back() != dims.n || nest.bias)
+    return fail(loop, "multiplies matrices that do not fit each other");
+  Result<MatmulPlan> plan = planOf(loop, nest, dims);
+  if (!plan)
+    return plan.takeError();
+  multiplyValues(*plan, MatmulShape(*a, *b, *out, !batch.empty()));
   return Status::ok();
 }

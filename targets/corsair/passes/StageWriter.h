@@ -11,6 +11,8 @@
 
 namespace dmxc {
 
+class ProductNest;
+
 /// Writes the program of a function that launches one kernel over quads, as corsair-outline-spmd leaves it.
 class StageWriter : public corsair::KernelWriter {
 public:
@@ -27,6 +29,22 @@ private:
   corsair::Split splitOf(lldmir::DealAttr deal, llvm::ArrayRef<int64_t> shape) const;
   Status lower(mlir::Operation *op);
   Status product(mlir::affine::AffineForOp loop);
+  /// A loop over the matrices of a batch.
+  Status matrices(mlir::affine::AffineForOp loop);
+  Status byWeights(mlir::affine::AffineForOp loop, const ProductNest &nest, const Tiles &tiles);
+  Status byValues(mlir::affine::AffineForOp loop, const ProductNest &nest);
+  Result<corsair::MatmulPlan> planOf(mlir::affine::AffineForOp loop, const ProductNest &nest,
+                                     const corsair::ProductDims &dims);
+  Status checkChain(const ProductNest &nest, lldmir::PlanAttr plan);
+  /// What a grid is of, with the dims of the open loops over a batch in front.
+  Result<corsair::DeviceTensor> matricesOf(mlir::Operation *user, mlir::Value grid);
+  /// A number, and what a quad and a trip of each open loop over a batch add to it.
+  struct Index {
+    int64_t first = 0, quad = 0;
+    llvm::SmallVector<int64_t> trips;
+  };
+  /// Nothing where it is none.
+  std::optional<Index> indexOf(mlir::OpFoldResult given) const;
   Status vectorOp(mlir::Operation *op);
   Status gatherRows(lldmir::ReshapeOp op);
   Status view(mlir::Operation *op);
@@ -48,6 +66,8 @@ private:
   mlir::gpu::LaunchFuncOp launch;
   llvm::DenseMap<mlir::Value, corsair::DeviceTensor> tensors; ///< of memrefs, by what allocates or views them
   llvm::DenseMap<mlir::Value, Tiles> weights;
+  llvm::SmallVector<mlir::affine::AffineForOp> batch;            ///< the open loops over a batch
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<int64_t>> trips; ///< of a view: bytes from trip to trip of each
 };
 
 } // namespace dmxc

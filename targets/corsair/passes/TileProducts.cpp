@@ -1,6 +1,7 @@
 //===- TileProducts.cpp - products of a kernel to loops over tiles --------===//
 //
 //   affine.for quads:                                    where the product is dealt: each has its rows or columns
+//     affine.for batch dims:                             of two values, whose matrices are cut out of them
 //     affine.for rows, affine.for columns:               or columns outside, where weights stay while rows pass
 //       64 x K of the activations (R) by K x 64 of the weights (C), BFP32_1; + bias; cast; into the part of the result
 //
@@ -14,6 +15,7 @@
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/emit/Constants.h"
 #include "targets/corsair/emit/MatmulPlan.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -48,11 +50,12 @@ public:
     builder.setInsertionPoint(last);
     ArrayRef<int64_t> shape = shapeOf(op.getResult());
     rows = corsair::packedRows(shape), columns = shape.back(), depth = shapeOf(op.getLhs()).back();
-    if (failed(readDeal(shape)) || failed(flatten()))
-      return failure();
     element = elementOf(last->getResult(0));
-    Value value = part == Part::All ? onePart(Value()) : allParts();
-    if (shape.size() != 2)
+    const bool ofValues = !isPacked(op.getRhs());
+    if (failed(ofValues ? readMatrices(shape) : readDeal(shape)) || (!ofValues && failed(flatten())))
+      return failure();
+    Value value = ofValues ? allMatrices(shape) : part == Part::All ? onePart(Value()) : allParts();
+    if (!ofValues && shape.size() != 2)
       value = dmir::ReshapeOp::create(builder, loc, RankedTensorType::get(shape, element), value);
     if (Attribute deal = op->getAttr(lldmir::kDealAttr)) // which what is made of the value asks for
       value.getDefiningOp()->setAttr(lldmir::kDealAttr, deal);
@@ -70,6 +73,12 @@ private:
 
   template <typename OpTy> static OpTy onlyUser(Operation *op) {
     return op->getResult(0).hasOneUse() ? dyn_cast<OpTy>(*op->getResult(0).user_begin()) : OpTy();
+  }
+
+  static bool isPacked(Value weights) {
+    auto argument = dyn_cast<BlockArgument>(weights);
+    auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+    return function && corsair::isTiles(function.getArgAttrOfType<DictionaryAttr>(argument.getArgNumber(), kFormAttr));
   }
 
   LogicalResult readDeal(ArrayRef<int64_t> shape) {
@@ -130,8 +139,10 @@ private:
   }
   Value inserted(Value value, Value into, ArrayRef<OpFoldResult> offsets) {
     SmallVector<OpFoldResult> ones(offsets.size(), index(1));
+    SmallVector<int64_t> sizes(offsets.size() - typeOf(value).getRank(), 1); // a matrix of a batch
+    llvm::append_range(sizes, shapeOf(value));
     return tensor::InsertSliceOp::create(builder, loc, value, into, offsets,
-                                         getAsIndexOpFoldResult(builder.getContext(), shapeOf(value)), ones);
+                                         getAsIndexOpFoldResult(builder.getContext(), sizes), ones);
   }
   Value undefined(ArrayRef<int64_t> shape) {
     return dmir::UndefOp::create(builder, loc, RankedTensorType::get(shape, element));
@@ -159,6 +170,92 @@ private:
     return made.getResult(0);
   }
 
+  //===--- matrices by matrices -------------------------------------------------------===//
+
+  LogicalResult readMatrices(ArrayRef<int64_t> shape) {
+    lhs = op.getLhs(), rhs = op.getRhs();
+    const auto rank = static_cast<int64_t>(shape.size());
+    rows = shape[rank - 2];
+    batch.assign(shape.begin(), shape.end() - 2);
+    auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
+    if (!deal || deal.getDim() < 0)
+      return success();
+    if (deal.getDim() + 1 >= rank || shape[deal.getDim()] % quads || deal.getQuads() != quads)
+      return op.emitError() << "cannot be dealt by '" << lldmir::kDealAttr << "' " << deal << ": it gives "
+                            << op.getType() << " to " << quads << " quads";
+    dealt = deal.getDim();
+    (dealt + 2 == rank ? rows : batch[dealt]) /= quads;
+    return success();
+  }
+
+  Value allMatrices(ArrayRef<int64_t> shape) {
+    if (dealt < 0 && batch.empty())
+      return matrix({}, Value());
+    Value whole = undefined(shape);
+    if (dealt < 0)
+      return matrices({}, Value(), whole);
+    auto made = loop(quads, whole, [&](Value quad, Value carried) { return matrices({}, quad, carried); });
+    made->setAttr(kQuadsAttr, builder.getUnitAttr());
+    return made.getResult(0);
+  }
+
+  /// Of the batch dims behind those that `counters` are of (null: the dim has one matrix).
+  Value matrices(SmallVector<Value> counters, Value quad, Value carried) {
+    if (counters.size() == batch.size())
+      return inserted(matrix(counters, quad), carried, at(counters, quad, shapeOf(carried), true));
+    const int64_t extent = batch[counters.size()];
+    counters.push_back(Value());
+    if (extent == 1)
+      return matrices(counters, quad, carried);
+    auto made = loop(extent, carried, [&](Value counter, Value inner) {
+      counters.back() = counter;
+      return matrices(counters, quad, inner);
+    });
+    made->setAttr(kBatchAttr, builder.getUnitAttr());
+    return made.getResult(0);
+  }
+
+  /// Where a matrix begins in an operand, or in the result, of this shape. `byRows`: its rows are the result's.
+  SmallVector<OpFoldResult> at(ArrayRef<Value> counters, Value quad, ArrayRef<int64_t> shape, bool byRows) {
+    SmallVector<OpFoldResult> offsets;
+    const size_t missing = batch.size() + 2 - shape.size();
+    for (size_t dim = 0; dim + 2 < shape.size(); ++dim) {
+      const bool own = dealt == static_cast<int64_t>(dim + missing);
+      offsets.push_back(shape[dim] == 1 ? index(0)
+                                        : sumOf(counters[dim + missing], own ? quad : Value(), batch[dim + missing]));
+    }
+    const bool rowsDealt = byRows && dealt == static_cast<int64_t>(batch.size());
+    offsets.push_back(rowsDealt ? scaled(quad, rows) : index(0));
+    offsets.push_back(index(0));
+    return offsets;
+  }
+
+  /// counter + quad * part; null values are 0.
+  OpFoldResult sumOf(Value counter, Value quad, int64_t part) {
+    if (!quad)
+      return counter ? OpFoldResult(counter) : index(0);
+    if (!counter)
+      return scaled(quad, part);
+    AffineExpr sum = builder.getAffineDimExpr(0) + builder.getAffineDimExpr(1) * part;
+    return affine::AffineApplyOp::create(builder, loc, AffineMap::get(2, 0, sum), ValueRange{counter, quad})
+        .getResult();
+  }
+
+  Value matrix(ArrayRef<Value> counters, Value quad) {
+    auto cut = [&](Value value, bool byRows, int64_t first, int64_t second) -> Value {
+      if (typeOf(value).getRank() == 2 && shapeOf(value)[0] == first)
+        return value;
+      SmallVector<int64_t> sizes(typeOf(value).getRank(), 1);
+      sizes[sizes.size() - 2] = first, sizes.back() = second;
+      SmallVector<OpFoldResult> ones(sizes.size(), index(1));
+      auto type = RankedTensorType::get({first, second}, elementOf(value));
+      return tensor::ExtractSliceOp::create(builder, loc, type, value, at(counters, quad, shapeOf(value), byRows),
+                                            getAsIndexOpFoldResult(builder.getContext(), sizes), ones)
+          .getResult();
+    };
+    return product(cut(lhs, true, rows, depth), cut(rhs, false, depth, columns), Value());
+  }
+
   /// A quad's part of the result, or all of it.
   Value onePart(Value quad) {
     Value a = lhs, b = rhs;
@@ -166,6 +263,10 @@ private:
       a = sliced(a, {scaled(quad, rows), index(0)}, {rows, depth});
     if (part == Part::Columns)
       b = sliced(b, {index(0), scaled(quad, columns)}, {depth, columns});
+    return product(a, b, quad);
+  }
+
+  Value product(Value a, Value b, Value quad) {
     const int64_t m = tilesOf(rows), n = tilesOf(columns), k = tilesOf(depth);
     a = padded(a, m * 64, k * 64), b = padded(b, k * 64, n * 64);
     const bool columnsOutside =
@@ -216,6 +317,8 @@ private:
   lldmir::PlanAttr plan;
   Part part = Part::All;
   int64_t rows = 0, columns = 0, depth = 0; ///< of a quad's part
+  SmallVector<int64_t> batch;               ///< of matrices by matrices, of a quad's part
+  int64_t dealt = -1;                       ///< which dim of the result is
   Value lhs, rhs, bias;
   Type element;
 };
@@ -237,7 +340,7 @@ struct TileProducts : dmxc::impl::TileProductsBase<TileProducts> {
         return signalPassFailure();
     // Casts of operands whose products cast themselves.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-      if (isa<dmir::CastOp, tensor::ExtractSliceOp>(op) && op.use_empty())
+      if ((isa<tensor::ExtractSliceOp>(op) || isOperandForm(&op)) && op.use_empty())
         op.erase();
   }
 
@@ -251,20 +354,21 @@ struct TileProducts : dmxc::impl::TileProductsBase<TileProducts> {
       if (number < 0 || number >= static_cast<int64_t>(op->getNumOperands()))
         return op->emitError() << "has no operand " << number << " to gather";
       Value value = op->getOperand(number);
-      if (auto cast = value.getDefiningOp<dmir::CastOp>(); cast && dmir::blockFpOf(value.getType()))
-        value = cast.getInput();
+      while (isOperandForm(value.getDefiningOp()))
+        value = value.getDefiningOp()->getOperand(0);
       Attribute deal = dealOf(value);
       if (!isa_and_present<lldmir::DealAttr>(deal))
-        return op->emitError() << "gathers operand " << number << ", of which no quad has a part";
+        continue; // whole as it is
       parts.push_back(value);
       deals.push_back(deal);
     }
     op->removeAttr(lldmir::kGatherAttr);
+    if (parts.empty())
+      return success();
     auto made = lldmir::GatherOp::create(builder, op->getLoc(), TypeRange(ValueRange(parts)), parts,
                                          builder.getArrayAttr(deals));
     for (auto [value, whole] : llvm::zip(parts, made.getResults()))
-      if (failed(replaceAfter(made, value, whole)))
-        return failure();
+      replaceAfter(made, value, whole);
     return success();
   }
 
@@ -274,31 +378,33 @@ struct TileProducts : dmxc::impl::TileProductsBase<TileProducts> {
     return value.getDefiningOp()->getAttr(lldmir::kDealAttr);
   }
 
-  /// Later uses of a value, also those by a cast before that is used later.
-  LogicalResult replaceAfter(lldmir::GatherOp made, Value value, Value whole) {
+  /// Whether an op only says in which form a product loads a value: a cast to block_fp, a transpose of that.
+  static bool isOperandForm(Operation *op) {
+    return isa_and_present<dmir::CastOp, dmir::TransposeOp>(op) && dmir::blockFpOf(op->getResult(0).getType());
+  }
+
+  static bool isUsedAfter(Operation *made, Operation *op) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return made->isBeforeInBlock(user) || (isOperandForm(user) && isUsedAfter(made, user));
+    });
+  }
+
+  /// Later uses of a value, also of the forms of it that were made before.
+  void replaceAfter(Operation *made, Value value, Value whole) {
     for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
       Operation *user = use.getOwner();
       if (user == made)
         continue;
       if (made->isBeforeInBlock(user)) {
         use.set(whole);
-        continue;
+      } else if (isOperandForm(user) && isUsedAfter(made, user)) {
+        OpBuilder builder(made->getContext());
+        builder.setInsertionPointAfterValue(whole);
+        Operation *again = builder.clone(*user);
+        again->setOperand(0, whole);
+        replaceAfter(made, user->getResult(0), again->getResult(0));
       }
-      auto cast = dyn_cast<dmir::CastOp>(user);
-      if (!cast || !dmir::blockFpOf(cast.getType()))
-        continue;
-      Value again;
-      for (OpOperand &later : llvm::make_early_inc_range(cast->getUses()))
-        if (made->isBeforeInBlock(later.getOwner())) {
-          if (!again) {
-            OpBuilder builder(made->getContext());
-            builder.setInsertionPointAfter(made);
-            again = dmir::CastOp::create(builder, cast.getLoc(), cast.getType(), whole);
-          }
-          later.set(again);
-        }
     }
-    return success();
   }
 };
 

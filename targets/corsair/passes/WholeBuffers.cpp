@@ -45,6 +45,22 @@ Value WholeBuffers::rowByRow(Location loc, Value value, Value buffer) {
   return made;
 }
 
+Value WholeBuffers::writtenOut(Operation *op, Value operand, unsigned fromEnd) {
+  Value buffer = numbersOf(op, operand);
+  if (!buffer)
+    return {};
+  auto type = cast<MemRefType>(buffer.getType());
+  if (isa<affine_ext::VecExtType>(type.getElementType()) || type.getRank() < fromEnd)
+    return buffer; // tiles
+  const corsair::DeviceTensor layout = layoutOf(type);
+  const size_t dim = layout.rank() - fromEnd;
+  if (layout.strides[dim] != 0 || layout.shape[dim] < 2)
+    return buffer;
+  Value made = allocate(op->getLoc(), type.getShape(), type.getElementType(), layout.order());
+  copy(op->getLoc(), buffer, made, dealOf(operand));
+  return made;
+}
+
 //===----------------------------------------------------------------------===//
 // Views
 //===----------------------------------------------------------------------===//

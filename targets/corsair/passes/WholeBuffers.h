@@ -37,6 +37,9 @@ protected:
   mlir::LogicalResult lowerWhole(mlir::Operation *op);
 
   void fill(mlir::Operation *op, mlir::Type element);
+  /// The buffer of an op's operand, or a copy of it where it is broadcast along the dim so many from the end; null,
+  /// with an error, where it has none.
+  mlir::Value writtenOut(mlir::Operation *op, mlir::Value operand, unsigned fromEnd);
   mlir::Value memrefOf(mlir::Value value) { return places.lookup(value).memref; }
   /// A fresh buffer, row by row without an order.
   mlir::Value allocate(mlir::Location loc, llvm::ArrayRef<int64_t> shape, mlir::Type element,
