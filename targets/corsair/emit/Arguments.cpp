@@ -9,8 +9,7 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
-/// Channels last for what convolutions read.
-static SmallVector<unsigned> preferredOrder(Value value, size_t rank) {
+SmallVector<unsigned> dmxc::corsair::preferredOrder(Value value, size_t rank) {
   bool image = rank == 4 && llvm::any_of(value.getUsers(), [&](Operation *user) {
                  return isa<dmir::ConvOp, dmir::PoolOp>(user) && user->getOperand(0) == value;
                });

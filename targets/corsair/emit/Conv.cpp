@@ -37,6 +37,11 @@ DictionaryAttr Window::attribute(Builder &builder) const {
   return list.getDictionary(builder.getContext());
 }
 
+/// Of a tensor [n, c, h, w]: as images whose dims are walked over channels last.
+static SimdOperand pixelOf(const DeviceTensor &t) {
+  return {t.kind, t.address, {t.strides[0], t.strides[2], t.strides[3], t.strides[1]}};
+}
+
 /// An image with a row axis: [n, c, h, w] from [n, c, w] or itself.
 static DeviceTensor withRows(DeviceTensor tensor) {
   if (tensor.rank() == 3) {
@@ -46,7 +51,7 @@ static DeviceTensor withRows(DeviceTensor tensor) {
   return tensor;
 }
 
-static SmallVector<unsigned> channelsLast(size_t rank) {
+SmallVector<unsigned> dmxc::corsair::channelsLast(size_t rank) {
   SmallVector<unsigned> order{0};
   for (unsigned i = 2; i < rank; ++i)
     order.push_back(i);
@@ -61,31 +66,30 @@ Status KernelLowering::lowerConv(Operation *op) {
   auto type = cast<RankedTensorType>(conv.getResult().getType());
   DeviceTensor out = allocate(type.getShape(), *deviceKind(type.getElementType()), order);
   values[conv.getResult()] = out;
-  ArrayRef<int64_t> weights = shapeOf(conv.getWeights());
-  DeviceTensor result = withRows(out);
-  Window window(source.shape, out.shape, weights.drop_front(2), conv.getStrides(), conv.getDilations(), conv.getLow());
-  int64_t channels = source.shape[1];
-  if (isDepthwise(conv) && source.strides[1] != source.elementSize() && channels > 1)
-    source = copied(source, order);
-  DeviceTensor image = withRows(isDepthwise(conv) ? source : writtenOut(source, 1));
-
+  const Window window(source.shape, out.shape, shapeOf(conv.getWeights()).drop_front(2), conv.getStrides(),
+                      conv.getDilations(), conv.getLow());
   if (isDepthwise(conv)) {
-    DeviceTensor kernel = withRows(values[conv.getWeights()]);
-    SimdOp simdOp{hw::SimdFunction::DepthwiseConv, {result.shape[0], result.shape[2], result.shape[3], channels}};
-    auto pixel = [](const DeviceTensor &t) {
-      return SimdOperand{t.kind, t.address, {t.strides[0], t.strides[2], t.strides[3], t.strides[1]}};
-    };
-    simdOp.result = pixel(result);
-    simdOp.sources = {pixel(image),
-                      {kernel.kind, kernel.address, {0, kernel.strides[2], kernel.strides[3], kernel.strides[0]}}};
-    simdOp.window = window;
-    simd(std::move(simdOp));
+    if (source.strides[1] != source.elementSize() && source.shape[1] > 1)
+      source = copied(source, order);
+    convolveEach(source, values[conv.getWeights()], out, window);
     return Status::ok();
   }
-
-  const Split split = deal.at(conv.getResult());
-  convolve(split.dim == 0 ? image.local(split) : image, result, split, window, conv);
+  const DeviceTensor image = writtenOut(source, 1);
+  convolve(image, out, deal.at(conv.getResult()),
+           {window, static_cast<int64_t>(conv.getGroups()), &tiles.find(conv.getWeights())->second, biasOf(conv),
+            planOf(conv, deal)});
   return Status::ok();
+}
+
+void KernelWriter::convolveEach(const DeviceTensor &source, const DeviceTensor &weights, const DeviceTensor &out,
+                                const Window &window) {
+  const DeviceTensor image = withRows(source), kernel = withRows(weights), result = withRows(out);
+  SimdOp simdOp{hw::SimdFunction::DepthwiseConv, {result.shape[0], result.shape[2], result.shape[3], image.shape[1]}};
+  simdOp.result = pixelOf(result);
+  simdOp.sources = {pixelOf(image),
+                    {kernel.kind, kernel.address, {0, kernel.strides[2], kernel.strides[3], kernel.strides[0]}}};
+  simdOp.window = window;
+  simd(std::move(simdOp));
 }
 
 /// Quantises an image to tiles of 64 pixels by 64 channels.
@@ -106,17 +110,18 @@ static void packImage(const QueueWriter &load, const DeviceTensor &image, const 
 
 /// Groups are convolutions side by side. What is convolved alternates between two places for its tiles, so that one is
 /// packed while the other is convolved.
-void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &whole, Split split, const Window &window,
-                              dmir::ConvOp conv) {
-  const DeviceTensor result = whole.local(split);
-  const auto groups = static_cast<int64_t>(conv.getGroups());
+void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv) {
+  const Window &window = conv.window;
+  const DeviceTensor whole = withRows(source), image = split.dim == 0 ? whole.local(split) : whole;
+  const DeviceTensor result = withRows(out).local(split);
+  const int64_t groups = conv.groups;
   const int64_t channels = image.shape[1] / groups, columns = result.shape[1] / groups, images = image.shape[0];
   const int64_t blocks = (channels + 63) / 64;
-  const Address packed = residentTiles(conv.getWeights()), vector = biasOf(conv);
-  const int64_t packedStep = tiles.find(conv.getWeights())->second.form.productBytes();
+  const Address packed = residentTiles(*conv.tiles), vector = conv.bias;
+  const int64_t packedStep = conv.tiles->form.productBytes();
   main->taskWithAhead(node);
-  const ConvSource source{window, blocks, window.outH * window.outW};
-  MatmulPlan plan = planOf(conv, deal);
+  const ConvSource tiles{window, blocks, window.outH * window.outW};
+  MatmulPlan plan = conv.plan;
   plan.m = result.shape[2] * result.shape[3];
   const int64_t bytes = (window.h * window.w + 63) / 64 * blocks * MatmulPlan::kTileBytes;
   int places[2];
@@ -138,7 +143,7 @@ void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &who
   };
   auto one = [&](int half, const Address &to, const Address &weights, const Address &bias) {
     MatmulOperands operands;
-    operands.conv = &source;
+    operands.conv = &tiles;
     operands.a = {places[half], 0, {}};
     operands.st = weights;
     operands.bias = bias;
@@ -174,18 +179,19 @@ Status KernelLowering::lowerPool(Operation *op) {
   auto type = cast<RankedTensorType>(pool.getResult().getType());
   DeviceTensor out = allocate(type.getShape(), source.kind, channelsLast(source.rank()));
   values[pool.getResult()] = out;
-  Window window(source.shape, out.shape, pool.getWindow(), pool.getStrides(), pool.getDilations(), pool.getLow());
-  DeviceTensor image = withRows(source), result = withRows(out);
-  auto pixel = [](const DeviceTensor &t) {
-    return SimdOperand{t.kind, t.address, {t.strides[0], t.strides[2], t.strides[3], t.strides[1]}};
-  };
-  bool average = pool.getKind() == dmir::Pooling::average;
+  KernelWriter::pool(pool, source, out);
+  return Status::ok();
+}
+
+void KernelWriter::pool(dmir::PoolOp pool, const DeviceTensor &source, const DeviceTensor &out) {
+  const DeviceTensor image = withRows(source), result = withRows(out);
+  const bool average = pool.getKind() == dmir::Pooling::average;
   SimdOp simdOp{average ? hw::SimdFunction::PoolAvg : hw::SimdFunction::PoolMax,
                 {result.shape[0], result.shape[2], result.shape[3], result.shape[1]}};
-  simdOp.result = pixel(result);
-  simdOp.sources = {pixel(image)};
-  simdOp.window = window;
+  simdOp.result = pixelOf(result);
+  simdOp.sources = {pixelOf(image)};
+  simdOp.window =
+      Window(source.shape, out.shape, pool.getWindow(), pool.getStrides(), pool.getDilations(), pool.getLow());
   simdOp.countPadding = average && pool.getCountPadding();
   simd(std::move(simdOp));
-  return Status::ok();
 }

@@ -46,6 +46,9 @@ hw::Piece wholePiece(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order)
 /// 0, 1, ...: dims in the order of the tensor.
 llvm::SmallVector<unsigned> rowMajor(size_t rank);
 
+/// 0, 2, .., 1: images with their channels side by side.
+llvm::SmallVector<unsigned> channelsLast(size_t rank);
+
 /// Byte strides of a dense tensor whose dims lie in memory in this order, the outermost first.
 llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order,
                                         int64_t elementSize);

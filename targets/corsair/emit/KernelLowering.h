@@ -40,6 +40,8 @@ Result<Distribution> distributionOf(dlir::KernelOp kernel, const hw::Machine &ma
 /// The form in which a kernel wants a constant; null for what is none.
 mlir::DictionaryAttr packedForm(dlir::KernelOp kernel, mlir::BlockArgument argument);
 
+/// In which order the dims of an input lie: channels last for what convolutions read.
+llvm::SmallVector<unsigned> preferredOrder(mlir::Value value, size_t rank);
 /// Nothing but rows of a constant are read: they are fetched from DDR, where the table may be larger than GM.
 bool isTable(mlir::BlockArgument argument);
 
@@ -68,8 +70,6 @@ private:
   Status lowerMatmul(mlir::Operation *op);
   void multiplyAlongK(mlir::Operation *op, int64_t depth);
   Status lowerConv(mlir::Operation *op);
-  void convolve(const DeviceTensor &image, const DeviceTensor &whole, Split split, const Window &window,
-                dmir::ConvOp conv);
   Status lowerPool(mlir::Operation *op);
   Status lowerMovement(mlir::Operation *op);
   Status lowerConcat(mlir::Operation *op);

@@ -9,6 +9,7 @@
 #include "Constants.h"
 #include "MatmulView.h"
 #include "SimdOp.h"
+#include "Window.h"
 
 #include "dmxc/Dialect/DLIR/Device.h"
 #include "dmxc/Support/Result.h"
@@ -82,6 +83,19 @@ protected:
   void multiplyAll(const MatmulPlan &plan, const MatmulShape &shape);
   /// All products of a batch of matrices, each of B's packed before.
   void multiplyValues(const MatmulPlan &plan, MatmulShape shape);
+  /// A convolution of images, of whose result the split is a quad's part: of images, channels or rows.
+  struct Convolution {
+    Window window;
+    int64_t groups;
+    const Tiles *tiles;
+    Address bias; ///< no buffer: none
+    MatmulPlan plan;
+  };
+  void convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv);
+  /// A convolution of each channel on its own; the image's channels lie side by side.
+  void convolveEach(const DeviceTensor &source, const DeviceTensor &weights, const DeviceTensor &out,
+                    const Window &window);
+  void pool(dmir::PoolOp pool, const DeviceTensor &source, const DeviceTensor &out);
   /// Rows along axes: softmax, norms, reductions. `kept`: the result has the source's rank.
   void rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
             llvm::ArrayRef<int64_t> axes, float imm0, Split split);

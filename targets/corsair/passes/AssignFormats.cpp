@@ -53,6 +53,8 @@ public:
     for (dmir::MatMulOp product : products)
       if (failed(assign(product)))
         return failure();
+    for (auto conv : llvm::make_early_inc_range(function.getOps<dmir::ConvOp>()))
+      assign(conv);
     // Transposes whose products now transpose blocks.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
       if (isa<dmir::TransposeOp>(op) && op.use_empty())
@@ -109,13 +111,45 @@ private:
     return success();
   }
 
-  /// The numbers of the columns, in front of the zeros that a packed vector goes on with.
-  Value packedBias(dmir::AddOp add, Value vector, int64_t columns) {
+  /// A convolution by packed weights of a kernel, with its bias.
+  void assign(dmir::ConvOp op) {
+    auto weights = isKernel ? dyn_cast<BlockArgument>(op.getWeights()) : BlockArgument();
+    if (!weights || !corsair::isTiles(function.getArgAttrOfType<DictionaryAttr>(weights.getArgNumber(), kFormAttr)))
+      return;
+    const ArrayRef<int64_t> shape = shapeOf(weights);
+    dmir::AddOp add = op.getResult().hasOneUse() ? dyn_cast<dmir::AddOp>(*op.getResult().user_begin()) : dmir::AddOp();
+    if (add && !add->hasAttr(lldmir::kBiasAttr))
+      add = {};
+    Value bias = !add ? Value() : add.getLhs() == op.getResult() ? add.getRhs() : add.getLhs();
+    if (bias)
+      bias = packedVector(bias);
+    auto format = *dmx::blockfp::blockFormatFromName("BFP16_64");
+    weights.setType(RankedTensorType::get(shape, dmir::BlockFpType::get(builder.getContext(), format, true)));
+    Operation *last = add ? add.getOperation() : op.getOperation();
+    builder.setInsertionPoint(last);
+    auto made = lldmir::ConvOp::create(builder, op.getLoc(), RankedTensorType::get(shapeOf(op), builder.getF16Type()),
+                                       op.getInput(), weights, bias, Value(), shape.drop_front(2), op.getStrides(),
+                                       op.getDilations(), op.getLow(), op.getGroups());
+    made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    last->getResult(0).replaceAllUsesWith(made.getResult());
+    if (add)
+      add.erase();
+    op.erase();
+  }
+
+  /// The argument as the numbers of the columns and the zeros that it goes on with when it is packed.
+  BlockArgument packedVector(Value vector) {
     auto argument = cast<BlockArgument>(vector);
     auto form = function.getArgAttrOfType<DictionaryAttr>(argument.getArgNumber(), kFormAttr);
     const int64_t count = form.getAs<IntegerAttr>("size").getInt() / 4;
+    argument.setType(RankedTensorType::get({count}, dmir::BlockFpType::getBfp32(builder.getContext())));
+    return argument;
+  }
+
+  /// The numbers of the columns, in front of the zeros.
+  Value packedBias(dmir::AddOp add, Value vector, int64_t columns) {
+    BlockArgument argument = packedVector(vector);
     auto bfp32 = dmir::BlockFpType::getBfp32(builder.getContext());
-    argument.setType(RankedTensorType::get({count}, bfp32));
     OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1), size = builder.getIndexAttr(columns);
     return tensor::ExtractSliceOp::create(builder, add.getLoc(), RankedTensorType::get({columns}, bfp32), argument,
                                           zero, size, one);

@@ -72,9 +72,9 @@ private:
   LogicalResult convert(Operation *op) {
     return TypeSwitch<Operation *, LogicalResult>(op)
         .Case<dmir::ConstantOp, dmir::UndefOp, dmir::CastOp, dmir::PadBlocksOp, dmir::ReshapeOp, dmir::TransposeOp,
-              dmir::SliceOp, dmir::BroadcastOp, dmir::ConcatOp, dmir::PadOp, dmir::GatherOp, dmir::MatMulOp,
-              affine::AffineForOp, affine::AffineApplyOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
-              lldmir::GatherOp, func::ReturnOp>([&](auto typed) { return lower(typed); })
+              dmir::SliceOp, dmir::BroadcastOp, dmir::ConcatOp, dmir::PadOp, dmir::GatherOp, dmir::ConvOp, dmir::PoolOp,
+              lldmir::ConvOp, dmir::MatMulOp, affine::AffineForOp, affine::AffineApplyOp, tensor::ExtractSliceOp,
+              tensor::InsertSliceOp, lldmir::GatherOp, func::ReturnOp>([&](auto typed) { return lower(typed); })
         .Case([](affine::AffineYieldOp) { return success(); }) // what is carried was stored to
         .Default([&](Operation *other) { return inTiles(other) ? lowerTile(other) : lowerWhole(other); });
   }

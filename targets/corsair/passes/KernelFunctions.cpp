@@ -44,13 +44,24 @@ private:
       return false;
     if (auto matmul = dyn_cast<dmir::MatMulOp>(op))
       return knows(matmul);
+    if (auto conv = dyn_cast<dmir::ConvOp>(op))
+      return cs::isDepthwise(conv) || knows(conv);
     if (auto constant = dyn_cast<dmir::ConstantOp>(op))
       return isa<SplatElementsAttr>(constant.getValue());
     if (auto pad = dyn_cast<dmir::PadOp>(op))
       return pad.getMode() == dmir::PadMode::constant;
-    return isa<dmir::ReshapeOp, dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ConcatOp, dmir::GatherOp>(
-               op) ||
+    return isa<dmir::ReshapeOp, dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ConcatOp, dmir::GatherOp,
+               dmir::PoolOp>(op) ||
            cs::rowsOp(op) || cs::elementwiseFunction(op);
+  }
+
+  /// A convolution by packed tiles that are planned for it.
+  bool knows(dmir::ConvOp op) {
+    SmallVector<int64_t> part(shapeOf(op.getResult()));
+    if (cs::Split split = deal.at(op.getResult()))
+      part[split.dim] = split.part;
+    return deal.packed.contains(op.getWeights()) &&
+           cs::dimsOf(op, deal).m == ShapedType::getNumElements(ArrayRef(part).drop_front(2));
   }
 
   /// A product by packed tiles whose rows lie one behind the other, or matrices by matrices of their own.
@@ -124,6 +135,10 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
       }
       if (!cs::packedForm(kernel, argument) && cs::crossesAsTiles(argument, deal.packed))
         function.setArgAttr(number, kTilesAttr, b.getI64IntegerAttr(cs::rowsOfTiles(argument, deal)));
+      const SmallVector<unsigned> order = cs::preferredOrder(argument, shapeOf(argument).size());
+      if (!cs::packedForm(kernel, argument) && order != cs::rowMajor(order.size()))
+        function.setArgAttr(number, kOrderAttr,
+                            b.getDenseI64ArrayAttr(SmallVector<int64_t>(order.begin(), order.end())));
       if (cs::Split split = deal.at(argument))
         function.setArgAttr(number, lldmir::kDealAttr, lldmir::DealAttr::get(&getContext(), split.dim, deal.quads));
     }

@@ -11,6 +11,8 @@ inline constexpr llvm::StringLiteral kQuadsAttr = "lldmir.quads";
 inline constexpr llvm::StringLiteral kTypeAttr = "lldmir.type", kFormAttr = "lldmir.form";
 /// Of an argument that crosses as tiles: the rows that begin at a tile of their own.
 inline constexpr llvm::StringLiteral kTilesAttr = "lldmir.tiles";
+/// Of an argument: its dims in the order in which they lie in memory, where that is another than row by row.
+inline constexpr llvm::StringLiteral kOrderAttr = "lldmir.order";
 /// Of a loop over the matrices of a batch.
 inline constexpr llvm::StringLiteral kBatchAttr = "lldmir.batch";
 /// Of a packed constant that nothing but rows are read of: it stays in DDR.

@@ -130,7 +130,10 @@ Status StageWriter::addArgument(BlockArgument argument) {
       tensors[argument] = addTiles(name, type, part, split);
       return Status::ok();
     }
-    tensors[argument] = addInput(name, type, rowMajor(type.getRank()), split);
+    SmallVector<unsigned> order = rowMajor(type.getRank());
+    if (auto given = function.getArgAttrOfType<DenseI64ArrayAttr>(number, kOrderAttr))
+      order.assign(given.asArrayRef().begin(), given.asArrayRef().end());
+    tensors[argument] = addInput(name, type, order, split);
     return Status::ok();
   }
   auto packing = form.getAs<StringAttr>("form");
@@ -168,7 +171,10 @@ Result<DeviceTensor> StageWriter::tensorOf(Operation *user, Value memref) {
   std::optional<hw::ElemKind> kind = kindOf(type.getElementType());
   if (!value.getDefiningOp<memref::AllocOp>() || !kind)
     return fail(user, "reads or writes a buffer that nothing makes").takeError();
-  return tensors[value] = allocate(type.getShape(), *kind, layoutOf(type).order());
+  DeviceTensor &tensor = tensors[value] = allocate(type.getShape(), *kind, layoutOf(type).order());
+  for (auto [stride, elements] : llvm::zip(tensor.strides, layoutOf(type).strides))
+    stride = elements * tensor.elementSize();
+  return tensor;
 }
 
 Result<DeviceTensor> StageWriter::returned(Value value) {
@@ -319,6 +325,7 @@ Status StageWriter::lower(Operation *op) {
       .Case([&](affine::AffineForOp loop) { return product(loop); })
       .Case([&](lldmir::SimdOp) { return vectorOp(op); })
       .Case([&](lldmir::ReshapeOp reshape) { return gatherRows(reshape); })
+      .Case([&](lldmir::ConvOp conv) { return convolve(conv); })
       .Case([&](lldmir::GatherOp gather) -> Status {
         if (!isa_and_present<gpu::BarrierOp>(op->getNextNode()))
           return fail(op, "needs a gpu.barrier behind it: what one quad sends the others read");
@@ -341,94 +348,6 @@ Status StageWriter::lower(Operation *op) {
         return Status::ok();
       })
       .Default([&](Operation *other) { return fail(other, "is made by no stage, and has no tasks"); });
-}
-
-//===----------------------------------------------------------------------===//
-// The vector device
-//===----------------------------------------------------------------------===//
-
-Result<SmallVector<DeviceTensor>> StageWriter::operandsOf(Operation *op, ValueRange inputs, ValueRange outs) {
-  if (outs.size() != 1)
-    return fail(op, "fills no buffer").takeError();
-  SmallVector<DeviceTensor> all;
-  for (ValueRange values : {inputs, outs})
-    for (Value value : values) {
-      Result<DeviceTensor> tensor = tensorOf(op, value);
-      if (!tensor)
-        return tensor.takeError();
-      all.push_back(*tensor);
-    }
-  return all;
-}
-
-Status StageWriter::gatherRows(lldmir::ReshapeOp op) {
-  task(op);
-  auto all = operandsOf(op, op.getInputs(), op.getOuts());
-  if (!all)
-    return all.takeError();
-  auto axis = op.getParametersAttr() ? op.getParametersAttr().getAs<IntegerAttr>("axis") : IntegerAttr();
-  if (op.getFunction() != lldmir::kGatherRows || all->size() != 3 || !axis)
-    return fail(op, "names no movement that the reshape engine has");
-  const DeviceTensor &data = (*all)[0], &indices = (*all)[1], &to = (*all)[2];
-  const auto rank = static_cast<int64_t>(data.rank());
-  const bool isInteger = indices.kind == hw::ElemKind::I64 || indices.kind == hw::ElemKind::I32;
-  if (axis.getInt() < 0 || axis.getInt() >= rank || !isInteger || data.kind != to.kind || !data.shape[axis.getInt()] ||
-      data.elements() / data.shape[axis.getInt()] * indices.elements() != to.elements())
-    return fail(op, "gathers other rows than its result has");
-  for (const DeviceTensor *dense : {&data, &indices, &to})
-    if (!dense->isDense() || dense->order() != rowMajor(dense->rank()))
-      return fail(op, "needs buffers that lie row by row");
-  KernelWriter::gatherRows(data, indices, to, axis.getInt());
-  return Status::ok();
-}
-
-Status StageWriter::vectorOp(Operation *op) {
-  auto simd = cast<lldmir::SimdOp>(op);
-  task(op);
-  DictionaryAttr parameters = simd.getParametersAttr();
-  auto all = operandsOf(op, simd.getInputs(), simd.getOuts());
-  if (!all)
-    return all.takeError();
-  const DeviceTensor out = all->pop_back_val();
-  const SmallVector<DeviceTensor> &inputs = *all;
-  if (simd.getFunction() == "fill") {
-    Attribute value = parameters ? parameters.get("value") : Attribute();
-    if (auto number = dyn_cast_or_null<FloatAttr>(value))
-      fill(out, number.getValueAsDouble());
-    else if (auto number = dyn_cast_or_null<IntegerAttr>(value))
-      fill(out, static_cast<double>(number.getValue().getSExtValue()));
-    else
-      return fail(op, "has no 'value' to fill with");
-    return Status::ok();
-  }
-  if (simd.getFunction() == lldmir::kCopy && inputs.size() == 1) {
-    copyInto(inputs[0], out, {});
-    return Status::ok();
-  }
-  // The function is the DMIR op's: what it is asked of the op with these attributes.
-  OperationState state(op->getLoc(), ("dmir." + simd.getFunction()).str());
-  state.addAttributes(parameters ? parameters.getValue() : ArrayRef<NamedAttribute>());
-  std::optional<RegisteredOperationName> known =
-      RegisteredOperationName::lookup(state.name.getStringRef(), op->getContext());
-  if (!known)
-    return fail(op, "names the function '" + simd.getFunction() + "', which the vector device does not have");
-  Type unknown = RankedTensorType::get({}, builder.getF16Type());
-  state.addTypes(unknown);
-  OwningOpRef<Operation *> named = Operation::create(state);
-  if (std::optional<RowsOp> rowsOf = rowsOp(named.get())) {
-    if (inputs.size() != 1)
-      return fail(op, "takes one buffer of rows");
-    const int64_t rank = static_cast<int64_t>(inputs[0].rank());
-    if (llvm::any_of(rowsOf->axes, [&](int64_t axis) { return axis < 0 || axis >= rank; }))
-      return fail(op, "has rows along dims that its buffer does not have");
-    rows(rowsOf->function, inputs[0], out, rowsOf->axes, rowsOf->imm0, {});
-    return Status::ok();
-  }
-  std::optional<hw::SimdFunction> function = elementwiseFunction(named.get());
-  if (!function)
-    return fail(op, "names the function '" + simd.getFunction() + "', which the vector device does not have");
-  map(*function, out, inputs, {});
-  return Status::ok();
 }
 
 //===----------------------------------------------------------------------===//

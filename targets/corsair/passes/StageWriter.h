@@ -47,6 +47,10 @@ private:
   std::optional<Index> indexOf(mlir::OpFoldResult given) const;
   Status vectorOp(mlir::Operation *op);
   Status gatherRows(lldmir::ReshapeOp op);
+  Status convolve(lldmir::ConvOp op);
+  /// A pooling, or a convolution of each channel on its own, with the attributes of `named`.
+  Status windowed(mlir::Operation *named, mlir::Operation *op, llvm::ArrayRef<corsair::DeviceTensor> inputs,
+                  const corsair::DeviceTensor &out);
   Status view(mlir::Operation *op);
   /// What a view makes of a buffer.
   Result<corsair::DeviceTensor> viewOf(mlir::Operation *op, corsair::DeviceTensor tensor);

@@ -1,6 +1,7 @@
 //===- TileGrids.cpp - buffers of a kernel and their tiles ----------------===//
 #include "TileGrids.h"
 #include "KernelFunctions.h"
+#include "Views.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
@@ -21,6 +22,14 @@ FailureOr<MemRefType> dmxc::argumentBuffer(func::FuncOp function, BlockArgument 
   if (!tensor || !tensor.hasStaticShape())
     return function.emitError() << "takes a " << argument.getType() << "; kernels take tensors of static shapes";
   auto block = dmir::blockFpOf(tensor);
+  if (auto given = function.getArgAttrOfType<DenseI64ArrayAttr>(argument.getArgNumber(), kOrderAttr); given && !block) {
+    SmallVector<unsigned> order(given.asArrayRef().begin(), given.asArrayRef().end()), sorted(order);
+    llvm::sort(sorted);
+    if (sorted != corsair::rowMajor(tensor.getRank()))
+      return function.emitError() << "has a '" << kOrderAttr << "' of argument " << argument.getArgNumber()
+                                  << " that is no order of its dims";
+    return denseBuffer(tensor.getShape(), tensor.getElementType(), order);
+  }
   if (!block)
     return bufferIn(function.getArgAttr(argument.getArgNumber(), kTableAttr) ? "DDR" : "GM", tensor.getShape(),
                     tensor.getElementType());

@@ -184,6 +184,11 @@ LogicalResult WholeBuffers::lowerWhole(Operation *op) {
   auto count = [](Value value) { return cast<MemRefType>(value.getType()).getNumElements(); };
   if (!inputs.empty() && (!corsair::rowsOp(op) || shapeOf(op->getOperand(0)) == shapeOf(op->getResult(0))))
     order = orderOf(*llvm::max_element(inputs, [&](Value a, Value b) { return count(a) < count(b); }));
+  unit(op, inputs, order);
+  return success();
+}
+
+void WholeBuffers::unit(Operation *op, ValueRange inputs, ArrayRef<unsigned> order) {
   Value made = allocate(op->getLoc(), shapeOf(op->getResult(0)), elementOf(op->getResult(0)), order);
   NamedAttrList parameters(op->getAttrDictionary());
   Attribute deal = parameters.erase(lldmir::kDealAttr);
@@ -192,5 +197,48 @@ LogicalResult WholeBuffers::lowerWhole(Operation *op) {
   if (deal)
     simd->setAttr(lldmir::kDealAttr, deal);
   places[op->getResult(0)] = {made, {}};
+}
+
+//===----------------------------------------------------------------------===//
+// Images
+//===----------------------------------------------------------------------===//
+
+/// Of each channel on its own; the channels of a pixel lie side by side.
+LogicalResult WholeBuffers::lower(dmir::ConvOp op) {
+  Value image = numbersOf(op, op.getInput()), kernel = numbersOf(op, op.getWeights());
+  if (!image || !kernel)
+    return failure();
+  auto type = cast<MemRefType>(image.getType());
+  const SmallVector<unsigned> order = corsair::channelsLast(type.getRank());
+  if (layoutOf(type).strides[1] != 1 && type.getDimSize(1) > 1) {
+    Value sideBySide = allocate(op.getLoc(), type.getShape(), type.getElementType(), order);
+    copy(op.getLoc(), image, sideBySide, dealOf(op.getInput()));
+    image = sideBySide;
+  }
+  unit(op, ValueRange{image, kernel}, order);
+  return success();
+}
+
+LogicalResult WholeBuffers::lower(dmir::PoolOp op) {
+  Value image = numbersOf(op, op.getInput());
+  if (!image)
+    return failure();
+  unit(op, image, corsair::channelsLast(shapeOf(op.getResult()).size()));
+  return success();
+}
+
+LogicalResult WholeBuffers::lower(lldmir::ConvOp op) {
+  const size_t rank = shapeOf(op.getImage()).size();
+  Value image = writtenOut(op, op.getImage(), rank - 1), weights = memrefOf(op.getWeights()),
+        bias = op.getBias() ? memrefOf(op.getBias()) : Value();
+  if (!image)
+    return failure();
+  if (!weights || (op.getBias() && !bias))
+    return op.emitError("convolves by weights that have no buffer");
+  Value made = allocate(op.getLoc(), shapeOf(op.getResult()), elementOf(op.getResult()), corsair::channelsLast(rank));
+  auto conv = lldmir::ConvOp::create(builder, op.getLoc(), TypeRange(), image, weights, bias, made, op.getKernel(),
+                                     op.getStrides(), op.getDilations(), op.getLow(), op.getGroups());
+  conv->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  places[op.getResult()] = {made, {}};
   return success();
 }

@@ -33,6 +33,9 @@ protected:
   mlir::LogicalResult lower(dmir::ConcatOp op);
   mlir::LogicalResult lower(dmir::PadOp op);
   mlir::LogicalResult lower(dmir::GatherOp op);
+  mlir::LogicalResult lower(dmir::ConvOp op);
+  mlir::LogicalResult lower(dmir::PoolOp op);
+  mlir::LogicalResult lower(lldmir::ConvOp op);
   /// One op of the vector device.
   mlir::LogicalResult lowerWhole(mlir::Operation *op);
 
@@ -53,6 +56,8 @@ private:
   /// The buffer of an operand that has one of numbers; null, with an error at the op, for others.
   mlir::Value numbersOf(mlir::Operation *op, mlir::Value operand);
   void copy(mlir::Location loc, mlir::Value from, mlir::Value to, mlir::Attribute deal);
+  /// One op of the vector device on buffers.
+  void unit(mlir::Operation *op, mlir::ValueRange inputs, llvm::ArrayRef<unsigned> order);
   /// The buffer, or a copy of it that lies row by row without gaps.
   mlir::Value rowByRow(mlir::Location loc, mlir::Value value, mlir::Value buffer);
   /// What each quad has of a value.

@@ -220,6 +220,31 @@ LogicalResult GatherOp::verify() {
   return success();
 }
 
+LogicalResult ConvOp::verify() {
+  if (static_cast<bool>(getResult()) == static_cast<bool>(getOut()))
+    return emitOpError("C1: has either a result, of tensors, or a buffer that it fills");
+  auto image = cast<ShapedType>(getImage().getType());
+  auto result = cast<ShapedType>(getOut() ? Type(getOut().getType()) : Type(getResult().getType()));
+  const auto axes = static_cast<size_t>(image.getRank()) - 2;
+  const bool ranked = image.getRank() == result.getRank() && (image.getRank() == 3 || image.getRank() == 4);
+  auto positive = [](ArrayRef<int64_t> numbers) { return llvm::all_of(numbers, [](int64_t n) { return n > 0; }); };
+  if (!ranked || getKernel().size() != axes || getStrides().size() != axes || getDilations().size() != axes ||
+      getLow().size() != axes || !positive(getKernel()) || !positive(getStrides()) || !positive(getDilations()) ||
+      static_cast<int64_t>(getGroups()) < 1)
+    return emitOpError("C2: needs an image and a result of one rank, 3 or 4, and positive numbers a spatial axis");
+  return success();
+}
+
+void ConvOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  if (!getOut())
+    return;
+  for (OpOperand &operand : getOperation()->getOpOperands())
+    if (operand.get() == getOut())
+      effects.emplace_back(MemoryEffects::Write::get(), &operand, SideEffects::DefaultResource::get());
+    else
+      effects.emplace_back(MemoryEffects::Read::get(), &operand, SideEffects::DefaultResource::get());
+}
+
 void GatherOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
   for (OpOperand &part : getPartsMutable())
     if (isa<MemRefType>(part.get().getType())) {

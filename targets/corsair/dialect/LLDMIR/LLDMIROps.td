@@ -121,6 +121,32 @@ def LLDMIR_ReshapeOp : LLDMIR_UnitOp<"reshape"> {
   }];
 }
 
+def LLDMIR_ConvOp : LLDMIR_Op<"conv", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "a convolution by packed weights";
+  let description = [{
+    The image is quantised to tiles of 64 pixels by 64 channels (BFP16_64R), from which the array controller takes the window
+    of each output pixel; weights are tiles in the order in which it walks over a window. Its sums, from the bias on, become f16.
+    The attributes are dmir.conv's; `lldmir.plan` says how the slices and cores share it, `lldmir.deal` what of the result each
+    quad computes: images (dim 0), channels (1) or rows (2).
+
+    `%y = lldmir.conv %x, %w bias %b {..} : (tensor<1x64x56x56xf16>, ..) -> tensor<1x64x56x56xf16>`, on buffers
+    `lldmir.conv %x, %w bias %b outs %y {..}`.
+
+    C1: a result of tensors, or a buffer that is filled. C2: image and result have equal ranks, 3 or 4; one stride, dilation, low
+    and kernel extent a spatial axis, all but low positive.
+  }];
+  let arguments = (ins AnyTypeOf<[AnyRankedTensor, AnyMemRef]>:$image, AnyTypeOf<[AnyRankedTensor, AnyMemRef]>:$weights,
+                       Optional<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$bias, Optional<AnyMemRef>:$out,
+                       DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
+                       DenseI64ArrayAttr:$low, I64Attr:$groups);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let assemblyFormat = [{
+    $image `,` $weights (`bias` $bias^)? (`outs` $out^)? attr-dict `:` type($image) `,` type($weights) (`,` type($bias)^)?
+    (`outs` type($out)^)? (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+}
+
 def LLDMIR_GatherOp : LLDMIR_Op<"gather", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "all parts of values to all quads";
   let description = [{

@@ -1,0 +1,172 @@
+//===- StageUnits.cpp - ops on whole buffers to tasks ---------------------===//
+#include "StageWriter.h"
+
+#include "targets/corsair/emit/KernelLowering.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+
+Result<SmallVector<DeviceTensor>> StageWriter::operandsOf(Operation *op, ValueRange inputs, ValueRange outs) {
+  if (outs.size() != 1)
+    return fail(op, "fills no buffer").takeError();
+  SmallVector<DeviceTensor> all;
+  for (ValueRange values : {inputs, outs})
+    for (Value value : values) {
+      Result<DeviceTensor> tensor = tensorOf(op, value);
+      if (!tensor)
+        return tensor.takeError();
+      all.push_back(*tensor);
+    }
+  return all;
+}
+
+Status StageWriter::gatherRows(lldmir::ReshapeOp op) {
+  task(op);
+  auto all = operandsOf(op, op.getInputs(), op.getOuts());
+  if (!all)
+    return all.takeError();
+  auto axis = op.getParametersAttr() ? op.getParametersAttr().getAs<IntegerAttr>("axis") : IntegerAttr();
+  if (op.getFunction() != lldmir::kGatherRows || all->size() != 3 || !axis)
+    return fail(op, "names no movement that the reshape engine has");
+  const DeviceTensor &data = (*all)[0], &indices = (*all)[1], &to = (*all)[2];
+  const auto rank = static_cast<int64_t>(data.rank());
+  const bool isInteger = indices.kind == hw::ElemKind::I64 || indices.kind == hw::ElemKind::I32;
+  if (axis.getInt() < 0 || axis.getInt() >= rank || !isInteger || data.kind != to.kind || !data.shape[axis.getInt()] ||
+      data.elements() / data.shape[axis.getInt()] * indices.elements() != to.elements())
+    return fail(op, "gathers other rows than its result has");
+  for (const DeviceTensor *dense : {&data, &indices, &to})
+    if (!dense->isDense() || dense->order() != rowMajor(dense->rank()))
+      return fail(op, "needs buffers that lie row by row");
+  KernelWriter::gatherRows(data, indices, to, axis.getInt());
+  return Status::ok();
+}
+
+Status StageWriter::convolve(lldmir::ConvOp op) {
+  task(op);
+  if (!op.getOut())
+    return fail(op, "fills no buffer");
+  Result<DeviceTensor> image = tensorOf(op, op.getImage()), out = tensorOf(op, op.getOut());
+  for (Result<DeviceTensor> *each : {&image, &out})
+    if (!*each)
+      return each->takeError();
+  auto plan = op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
+  Value packed = outside(op.getWeights()) ? outside(op.getWeights()) : op.getWeights();
+  auto tiles = weights.find(packed);
+  if (!plan || tiles == weights.end())
+    return fail(op, "is no convolution by packed weights with a plan");
+  Split split;
+  if (auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr)) {
+    split = splitOf(deal, out->shape);
+    if (!split || split.dim > 2)
+      return fail(op, "has a '" + lldmir::kDealAttr + "' that gives no parts");
+  }
+  const auto groups = static_cast<int64_t>(op.getGroups());
+  const bool byChannels = split.dim == 1;
+  const Window window(image->shape, out->shape, op.getKernel(), op.getStrides(), op.getDilations(), op.getLow());
+  if (image->shape[1] % groups || out->shape[1] % groups || image->shape[0] != out->shape[0] ||
+      (byChannels && groups > 1) || out->kind != hw::ElemKind::F16 || image->kind != hw::ElemKind::F16)
+    return fail(op, "has an image, a result and groups that do not fit each other");
+  ProductDims dims;
+  dims.conv = true;
+  dims.n = (byChannels ? split.part : out->shape[1]) / groups;
+  dims.m = window.outH * window.outW;
+  if (split.dim == 2)
+    dims.m = dims.m / out->shape[2] * split.part;
+  dims.kChunks = window.kh * window.kw * ((image->shape[1] / groups + 63) / 64);
+  dims.k = dims.kChunks * 64;
+  if (std::optional<std::string> why = unfit(plan, dims, machine))
+    return fail(op, "has the plan of a convolution that no slice computes: " + *why);
+  const MatmulPlan chosen = MatmulPlan::read(plan, dims);
+  const TileForm &form = tiles->second.form, wanted = TileForm::of(chosen);
+  if (form.n != dims.n || form.kChunks != dims.kChunks || form.rounds != wanted.rounds ||
+      form.slices != wanted.slices || form.groups != wanted.groups || form.products != groups)
+    return fail(op, "does not fit the packed form of its weights");
+  Address bias;
+  if (op.getBias()) {
+    Result<DeviceTensor> vector = tensorOf(op, op.getBias());
+    if (!vector)
+      return vector.takeError();
+    bias = vector->address.plusQuad(byChannels ? 4 * split.part : 0);
+  }
+  KernelWriter::convolve(*image, *out, split, {window, groups, &tiles->second, bias, chosen});
+  return Status::ok();
+}
+
+Status StageWriter::vectorOp(Operation *op) {
+  auto simd = cast<lldmir::SimdOp>(op);
+  task(op);
+  DictionaryAttr parameters = simd.getParametersAttr();
+  auto all = operandsOf(op, simd.getInputs(), simd.getOuts());
+  if (!all)
+    return all.takeError();
+  const DeviceTensor out = all->pop_back_val();
+  const SmallVector<DeviceTensor> &inputs = *all;
+  if (simd.getFunction() == "fill") {
+    Attribute value = parameters ? parameters.get("value") : Attribute();
+    if (auto number = dyn_cast_or_null<FloatAttr>(value))
+      fill(out, number.getValueAsDouble());
+    else if (auto number = dyn_cast_or_null<IntegerAttr>(value))
+      fill(out, static_cast<double>(number.getValue().getSExtValue()));
+    else
+      return fail(op, "has no 'value' to fill with");
+    return Status::ok();
+  }
+  if (simd.getFunction() == lldmir::kCopy && inputs.size() == 1) {
+    copyInto(inputs[0], out, {});
+    return Status::ok();
+  }
+  // The function is the DMIR op's: what it is asked of the op with these attributes.
+  OperationState state(op->getLoc(), ("dmir." + simd.getFunction()).str());
+  state.addAttributes(parameters ? parameters.getValue() : ArrayRef<NamedAttribute>());
+  std::optional<RegisteredOperationName> known =
+      RegisteredOperationName::lookup(state.name.getStringRef(), op->getContext());
+  if (!known)
+    return fail(op, "names the function '" + simd.getFunction() + "', which the vector device does not have");
+  Type unknown = RankedTensorType::get({}, builder.getF16Type());
+  state.addTypes(unknown);
+  OwningOpRef<Operation *> named = Operation::create(state);
+  if (std::optional<RowsOp> rowsOf = rowsOp(named.get())) {
+    if (inputs.size() != 1)
+      return fail(op, "takes one buffer of rows");
+    const int64_t rank = static_cast<int64_t>(inputs[0].rank());
+    if (llvm::any_of(rowsOf->axes, [&](int64_t axis) { return axis < 0 || axis >= rank; }))
+      return fail(op, "has rows along dims that its buffer does not have");
+    rows(rowsOf->function, inputs[0], out, rowsOf->axes, rowsOf->imm0, {});
+    return Status::ok();
+  }
+  if (isa<dmir::PoolOp, dmir::ConvOp>(named.get()))
+    return windowed(named.get(), op, inputs, out);
+  std::optional<hw::SimdFunction> function = elementwiseFunction(named.get());
+  if (!function)
+    return fail(op, "names the function '" + simd.getFunction() + "', which the vector device does not have");
+  map(*function, out, inputs, {});
+  return Status::ok();
+}
+
+Status StageWriter::windowed(Operation *named, Operation *op, ArrayRef<DeviceTensor> inputs, const DeviceTensor &out) {
+  auto pool = dyn_cast<dmir::PoolOp>(named);
+  const size_t rank = out.rank(), axes = rank - 2;
+  auto isRight = [&](StringRef key, int64_t least) {
+    auto numbers = named->getAttrOfType<DenseI64ArrayAttr>(key);
+    return numbers && numbers.asArrayRef().size() == axes &&
+           llvm::all_of(numbers.asArrayRef(), [&](int64_t number) { return number >= least; });
+  };
+  const bool fits = (rank == 3 || rank == 4) && inputs.size() == (pool ? 1 : 2) && isRight("strides", 1) &&
+                    isRight("dilations", 1) && isRight("low", 0) && inputs[0].rank() == rank &&
+                    inputs[0].shape[0] == out.shape[0] && inputs[0].shape[1] == out.shape[1] &&
+                    llvm::all_of(inputs, [&](const DeviceTensor &each) {
+                      return each.rank() == rank && each.kind == hw::ElemKind::F16;
+                    });
+  if (!fits || (pool ? !isRight("window", 1) || !named->getAttr("kind") : inputs[1].shape[0] != out.shape[1]))
+    return fail(op, "has no window over images that fits its buffers");
+  if (pool) {
+    KernelWriter::pool(pool, inputs[0], out);
+    return Status::ok();
+  }
+  auto conv = cast<dmir::ConvOp>(named);
+  convolveEach(inputs[0], inputs[1], out,
+               Window(inputs[0].shape, out.shape, ArrayRef(inputs[1].shape).drop_front(2), conv.getStrides(),
+                      conv.getDilations(), conv.getLow()));
+  return Status::ok();
+}
