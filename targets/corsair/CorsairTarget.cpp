@@ -3,7 +3,8 @@
 #include "dialect/Corsair/Corsair.h"
 #include "dialect/LLDMIR/LLDMIR.h"
 #include "emit/Constants.h"
-#include "emit/KernelLowering.h"
+#include "emit/Kernels.h"
+#include "emit/Ops.h"
 #include "emit/ProductDecisions.h"
 #include "encode/Encode.h"
 #include "passes/KernelFunctions.h"
@@ -159,19 +160,6 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   return list.getDictionary(region.getContext());
 }
 
-/// What writes the program of a kernel, or of the function that the stages made of it.
-static Result<std::unique_ptr<corsair::KernelWriter>> writerOf(Operation *op, const hw::Machine &machine,
-                                                               bool fromDdr) {
-  auto kernel = dyn_cast<dlir::KernelOp>(op);
-  if (!kernel)
-    return StageWriter::create(op, machine, fromDdr);
-  Result<corsair::Distribution> deal = corsair::distributionOf(kernel, machine);
-  if (!deal)
-    return deal.takeError();
-  return std::unique_ptr<corsair::KernelWriter>(
-      new corsair::KernelLowering(kernel, std::move(*deal), machine, fromDdr));
-}
-
 /// Writes a program before each kernel; none if one fails.
 Status CorsairTarget::lower(ArrayRef<Operation *> kernels, bool fromDdr) const {
   std::vector<std::unique_ptr<corsair::KernelWriter>> lowered;
@@ -182,7 +170,7 @@ Status CorsairTarget::lower(ArrayRef<Operation *> kernels, bool fromDdr) const {
       const std::string name = SymbolTable::getSymbolName(kernel).str();
       WorkTimer timer("kernel", name);
       noteWork(name);
-      Result<std::unique_ptr<corsair::KernelWriter>> writer = writerOf(kernel, machine, fromDdr);
+      Result<std::unique_ptr<corsair::KernelWriter>> writer = StageWriter::create(kernel, machine, fromDdr);
       if (!writer)
         return writer.takeError();
       lowered.push_back(std::move(*writer));

@@ -1,7 +1,7 @@
 //===- Constants.cpp - packed forms of a model's constants ----------------===//
 
 #include "Constants.h"
-#include "KernelLowering.h"
+#include "Ops.h"
 
 #include "dmxc/Support/ElementAt.h"
 #include "schemas/blockfp/BlockFloat.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
+#include "KernelWriter.h"
 #include "MatmulView.h"
 #include "Window.h"
 
@@ -57,28 +57,6 @@ SmallVector<unsigned> dmxc::corsair::channelsLast(size_t rank) {
     order.push_back(i);
   order.push_back(1);
   return order;
-}
-
-Status KernelLowering::lowerConv(Operation *op) {
-  auto conv = cast<dmir::ConvOp>(op);
-  DeviceTensor source = values[conv.getInput()];
-  SmallVector<unsigned> order = channelsLast(source.rank());
-  auto type = cast<RankedTensorType>(conv.getResult().getType());
-  DeviceTensor out = allocate(type.getShape(), *deviceKind(type.getElementType()), order);
-  values[conv.getResult()] = out;
-  const Window window(source.shape, out.shape, shapeOf(conv.getWeights()).drop_front(2), conv.getStrides(),
-                      conv.getDilations(), conv.getLow());
-  if (isDepthwise(conv)) {
-    if (source.strides[1] != source.elementSize() && source.shape[1] > 1)
-      source = copied(source, order);
-    convolveEach(source, values[conv.getWeights()], out, window);
-    return Status::ok();
-  }
-  const DeviceTensor image = writtenOut(source, 1);
-  convolve(image, out, deal.at(conv.getResult()),
-           {window, static_cast<int64_t>(conv.getGroups()), &tiles.find(conv.getWeights())->second, biasOf(conv),
-            planOf(conv, deal)});
-  return Status::ok();
 }
 
 void KernelWriter::convolveEach(const DeviceTensor &source, const DeviceTensor &weights, const DeviceTensor &out,
@@ -171,16 +149,6 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
       one(0, to.plus(last * inner.to), weights.plus(last * inner.weights), bias.plus(last * inner.bias));
     }
   });
-}
-
-Status KernelLowering::lowerPool(Operation *op) {
-  auto pool = cast<dmir::PoolOp>(op);
-  DeviceTensor source = values[pool.getInput()];
-  auto type = cast<RankedTensorType>(pool.getResult().getType());
-  DeviceTensor out = allocate(type.getShape(), source.kind, channelsLast(source.rank()));
-  values[pool.getResult()] = out;
-  KernelWriter::pool(pool, source, out);
-  return Status::ok();
 }
 
 void KernelWriter::pool(dmir::PoolOp pool, const DeviceTensor &source, const DeviceTensor &out) {

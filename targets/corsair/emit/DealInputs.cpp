@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
-#include "KernelLowering.h"
+#include "Ops.h"
 
 using namespace mlir;
 using namespace dmxc;

@@ -1,6 +1,7 @@
 //===- Decide.cpp - how a region's ops are computed -----------------------===//
 
-#include "KernelLowering.h"
+#include "Kernels.h"
+#include "Ops.h"
 #include "ProductDecisions.h"
 
 using namespace mlir;

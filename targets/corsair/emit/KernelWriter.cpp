@@ -58,10 +58,6 @@ DeviceTensor KernelWriter::copied(const DeviceTensor &tensor, ArrayRef<unsigned>
   return result;
 }
 
-DeviceTensor KernelWriter::writtenOut(const DeviceTensor &tensor, size_t dim) {
-  return tensor.strides[dim] == 0 && tensor.shape[dim] > 1 ? copied(tensor, tensor.order()) : tensor;
-}
-
 void KernelWriter::copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split) {
   map(hw::SimdFunction::Copy, to, from, split);
 }
@@ -163,4 +159,33 @@ void KernelWriter::reshapeByIndex(StringRef function, StringRef rule, const Devi
   vector.writes(reshape, to.address);
   vector.reads(reshape, indices.address);
   reshape.create();
+}
+
+Status KernelWriter::scatterRows(const DeviceTensor &updates, const DeviceTensor &indices, const DeviceTensor &to,
+                                 size_t axis) {
+  if (updates.elements() == 0)
+    return Status::ok();
+  DeviceTensor rows = updates, places = to; // of one index
+  places.shape = rows.shape;
+  rows.shape[axis] = places.shape[axis] = 1;
+  SmallVector<CopyDim> dims = copyDims(rows, places);
+  if (dims.size() > 4)
+    return Error{ErrorKind::Constraint, "the rows that node '" + node + "' scatters have too many dims apart"};
+  DmaSpec spec{hw::nameOf(to.kind)};
+  spec.unit = dims.back().extent / to.elementSize();
+  spec.dims = {{updates.shape[axis], updates.strides[axis], to.strides[axis]}};
+  addDims(spec, ArrayRef(dims).drop_back());
+  reshapeByIndex("insert", "scatter", updates, to, indices, spec, indices.strides[axis], to.shape[axis]);
+  return Status::ok();
+}
+
+void KernelWriter::addUp(const DeviceTensor &sums, const DeviceTensor &to) {
+  const int64_t elements = to.elements();
+  const SimdOperand first{hw::ElemKind::F32, sums.address, {4}};
+  for (int quad = 1; quad < quads; ++quad) {
+    SimdOp add{hw::SimdFunction::Add, {elements}};
+    add.sources = {first, {hw::ElemKind::F32, sums.address.plus(quad * elements * 4), {4}}};
+    add.result = quad + 1 < quads ? first : SimdOperand{to.kind, to.address, {2}};
+    simd(std::move(add));
+  }
 }

@@ -74,6 +74,11 @@ protected:
   /// The tiles in ST, fetched now if they do not stay there.
   Address residentTiles(const Tiles &packed);
   void storeResult(DeviceTensor tensor, mlir::Type type, unsigned index);
+  /// A tensor that stays in GM from run to run: every quad of the team has a copy, and all keep theirs up to date.
+  DeviceTensor addState(unsigned argument, mlir::RankedTensorType type);
+  /// A state's next value: it is in place already, or is copied there.
+  void keepState(DeviceTensor value, const DeviceTensor &state, mlir::Type type, unsigned result);
+  void declareState(mlir::Type type, const DeviceTensor &state, const std::string &name);
   /// Other quads send parts of these inputs up to here: their places are taken until all have met.
   void meetAfterInputs(llvm::ArrayRef<int> inputs);
 
@@ -107,6 +112,10 @@ protected:
   /// The elements of `data` along the axis that the indices name; both lie row by row. `to` may be the part of the
   /// result that the indices are a part for.
   void gatherRows(const DeviceTensor &data, const DeviceTensor &indices, const DeviceTensor &to, int64_t axis);
+  /// A row of updates to each place along the axis that the indices name.
+  Status scatterRows(const DeviceTensor &updates, const DeviceTensor &indices, const DeviceTensor &to, size_t axis);
+  /// The quads' sums of a product along K, [quad, elements], added up in the order of the quads.
+  void addUp(const DeviceTensor &sums, const DeviceTensor &to);
   /// Items at places that indices name, `pitch` bytes from one to the next, all below `range`.
   void reshapeByIndex(llvm::StringRef function, llvm::StringRef rule, const DeviceTensor &from, const DeviceTensor &to,
                       const DeviceTensor &indices, DmaSpec spec, int64_t pitch, int64_t range);
@@ -115,9 +124,6 @@ protected:
   DeviceTensor allocate(llvm::ArrayRef<int64_t> shape, hw::ElemKind kind, llvm::ArrayRef<unsigned> order);
   /// The tensor copied to a dense one whose dims lie in this order.
   DeviceTensor copied(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order);
-  /// The tensor, or its copy where it is broadcast along `dim`, for rows of products: their descriptors take a step of
-  /// 0 between elements for "side by side".
-  DeviceTensor writtenOut(const DeviceTensor &tensor, size_t dim);
   /// Starts a task of the main program that is called as the op's node.
   void task(mlir::Operation *op);
 

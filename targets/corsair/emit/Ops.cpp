@@ -1,6 +1,7 @@
 //===- Ops.cpp - which ops the device computes, and how -------------------===//
 
-#include "KernelLowering.h"
+#include "Ops.h"
+#include "Constants.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -285,35 +286,4 @@ OpFormats dmxc::corsair::formatsOf(Operation *op) {
                       llvm::any_of((*op->getUsers().begin())->getOperands(), isBias);
   formats.result = biased ? "BFP32_1" : nameOf(op->getResult(0));
   return formats;
-}
-
-//===----------------------------------------------------------------------===//
-// How the others are lowered
-//===----------------------------------------------------------------------===//
-
-Status KernelLowering::lower(Operation *op) {
-  if (makesNothing(op)) {
-    for (Value result : op->getResults())
-      values[result] = allocate(result);
-    return Status::ok();
-  }
-  if (std::optional<SimdFunction> function = elementwiseFunction(op))
-    return lowerElementwise(op, *function);
-  if (std::optional<RowsOp> rows = rowsOp(op))
-    return lowerRows(op, *rows);
-  return llvm::TypeSwitch<Operation *, Status>(op)
-      .Case<dmir::ConstantOp>([&](auto) { return lowerConstant(op); })
-      .Case<dmir::IsInfOp>([&](auto) { return lowerIsInf(op); })
-      .Case<dmir::MatMulOp>([&](auto) { return lowerMatmul(op); })
-      .Case<dmir::ConvOp>([&](auto) { return lowerConv(op); })
-      .Case<dmir::PoolOp>([&](auto) { return lowerPool(op); })
-      .Case<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ReshapeOp>(
-          [&](auto) { return lowerMovement(op); })
-      .Case<dmir::ConcatOp>([&](auto) { return lowerConcat(op); })
-      .Case<dmir::PadOp>([&](auto) { return lowerPad(op); })
-      .Case<dmir::GatherOp>([&](auto) { return lowerGather(op); })
-      .Case<dmir::ScatterElementsOp>([&](auto) { return lowerScatter(op); })
-      .Default([](Operation *other) {
-        return Error{ErrorKind::Internal, "no lowering for '" + other->getName().getStringRef().str() + "'"};
-      });
 }

@@ -1,6 +1,7 @@
 //===- Transfers.cpp - between the host's buffers and GM ------------------===//
 
-#include "KernelLowering.h"
+#include "KernelWriter.h"
+#include "Ops.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -184,4 +185,36 @@ void KernelWriter::storeResult(DeviceTensor tensor, Type type, unsigned index) {
     store();
   else
     main->when(kIsFirst, store);
+}
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+void KernelWriter::declareState(Type type, const DeviceTensor &state, const std::string &name) {
+  SmallVector<unsigned> order = rowMajor(state.rank());
+  std::vector<hw::Piece> pieces(quads, wholePiece(state, order));
+  for (int quad = 0; quad < quads; ++quad)
+    pieces[quad].unit = quad;
+  declare(dlir::ArgumentRole::state, name, type, state.kind, order, state.address.buffer, pieces);
+}
+
+DeviceTensor KernelWriter::addState(unsigned argument, RankedTensorType type) {
+  DeviceTensor tensor =
+      DeviceTensor::dense(*deviceKind(type.getElementType()), type.getShape(), rowMajor(type.getRank()));
+  const std::string name = "state" + std::to_string(argument);
+  const int64_t bytes = tensor.elements() * tensor.elementSize();
+  tensor.address = {buffers.add(hw::Memory::GM, name, bytes, /*permanent=*/true), 0, {}};
+  declareState(type, tensor, name);
+  return tensor;
+}
+
+void KernelWriter::keepState(DeviceTensor value, const DeviceTensor &state, Type type, unsigned result) {
+  node = "state";
+  if (value.address.buffer != state.address.buffer) {
+    if (value.split)
+      exchange(&value);
+    copyInto(value, state, {});
+  }
+  declareState(type, state, "state_result" + std::to_string(result));
 }

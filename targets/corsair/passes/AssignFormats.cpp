@@ -47,7 +47,8 @@ public:
     for (Operation &op : function.getBody().front()) {
       if (op.getNumRegions())
         return op.emitError("holds other ops; formats are assigned before regions and loops are made");
-      if (auto product = dyn_cast<dmir::MatMulOp>(op); product && hasFloats(product.getLhs()))
+      if (auto product = dyn_cast<dmir::MatMulOp>(op);
+          product && hasFloats(product.getLhs()) && !corsair::makesNothing(product))
         products.push_back(product);
     }
     for (dmir::MatMulOp product : products)
@@ -60,7 +61,7 @@ public:
       if (isa<dmir::TransposeOp>(op) && op.use_empty())
         op.erase();
     for (dmir::CastOp &cast : casts)
-      if (cast && failed(quantizeConstant(cast)))
+      if (cast && !isKernel && failed(quantizeConstant(cast))) // the device quantises what it fills a buffer with
         return failure();
     quantizeInputs();
     if (failed(narrowFloats()))

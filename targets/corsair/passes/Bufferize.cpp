@@ -12,6 +12,7 @@
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/emit/Distribution.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -73,15 +74,21 @@ private:
     return TypeSwitch<Operation *, LogicalResult>(op)
         .Case<dmir::ConstantOp, dmir::UndefOp, dmir::CastOp, dmir::PadBlocksOp, dmir::ReshapeOp, dmir::TransposeOp,
               dmir::SliceOp, dmir::BroadcastOp, dmir::ConcatOp, dmir::PadOp, dmir::GatherOp, dmir::ConvOp, dmir::PoolOp,
-              lldmir::ConvOp, dmir::MatMulOp, affine::AffineForOp, affine::AffineApplyOp, tensor::ExtractSliceOp,
-              tensor::InsertSliceOp, lldmir::GatherOp, func::ReturnOp>([&](auto typed) { return lower(typed); })
+              dmir::IsInfOp, dmir::ScatterElementsOp, lldmir::ConvOp, lldmir::SumOp, dmir::MatMulOp,
+              affine::AffineForOp, affine::AffineApplyOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
+              lldmir::GatherOp, func::ReturnOp>([&](auto typed) { return lower(typed); })
         .Case([](affine::AffineYieldOp) { return success(); }) // what is carried was stored to
         .Default([&](Operation *other) { return inTiles(other) ? lowerTile(other) : lowerWhole(other); });
   }
 
   using WholeBuffers::lower;
 
-  LogicalResult lower(dmir::UndefOp) { return success(); } // gets its place where it is written to
+  /// What has elements gets its place where it is written to.
+  LogicalResult lower(dmir::UndefOp op) {
+    if (corsair::makesNothing(op))
+      places[op.getResult()] = {allocate(op.getLoc(), shapeOf(op.getResult()), elementOf(op.getResult())), {}};
+    return success();
+  }
 
   LogicalResult lower(dmir::CastOp op) {
     Type to = elementOf(op.getResult());
@@ -93,9 +100,9 @@ private:
       places[op.getResult()] = {numbers, to};
       return success();
     }
-    if (auto constant = op.getInput().getDefiningOp<dmir::ConstantOp>(); constant && elementOf(constant).isF32()) {
+    if (auto constant = op.getInput().getDefiningOp<dmir::ConstantOp>(); constant && isWide(elementOf(constant))) {
       fill(constant, to);
-      places[op.getResult()] = places[constant.getResult()];
+      places[op.getResult()] = places.lookup(constant.getResult());
       return success();
     }
     return inTiles(op) ? lowerTile(op) : lowerWhole(op);

@@ -17,7 +17,7 @@ inline constexpr llvm::StringLiteral kOrderAttr = "lldmir.order";
 inline constexpr llvm::StringLiteral kBatchAttr = "lldmir.batch";
 /// Of a packed constant that nothing but rows are read of: it stays in DDR.
 inline constexpr llvm::StringLiteral kTableAttr = "lldmir.table";
-/// Of a kernel that stays one: the node that no stage knows.
-inline constexpr llvm::StringLiteral kUnstagedAttr = "lldmir.unstaged";
+/// Of an argument that stays on the device from run to run: the result that is its next value.
+inline constexpr llvm::StringLiteral kStateAttr = "lldmir.state";
 
 } // namespace dmxc

@@ -1,7 +1,7 @@
 //===- StageUnits.cpp - ops on whole buffers to tasks ---------------------===//
 #include "StageWriter.h"
 
-#include "targets/corsair/emit/KernelLowering.h"
+#include "targets/corsair/emit/Ops.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -21,14 +21,17 @@ Result<SmallVector<DeviceTensor>> StageWriter::operandsOf(Operation *op, ValueRa
   return all;
 }
 
-Status StageWriter::gatherRows(lldmir::ReshapeOp op) {
+Status StageWriter::move(lldmir::ReshapeOp op) {
   task(op);
   auto all = operandsOf(op, op.getInputs(), op.getOuts());
   if (!all)
     return all.takeError();
   auto axis = op.getParametersAttr() ? op.getParametersAttr().getAs<IntegerAttr>("axis") : IntegerAttr();
-  if (op.getFunction() != lldmir::kGatherRows || all->size() != 3 || !axis)
+  const bool scatters = op.getFunction() == lldmir::kScatterRows;
+  if ((op.getFunction() != lldmir::kGatherRows && !scatters) || all->size() != 3 || !axis)
     return fail(op, "names no movement that the reshape engine has");
+  if (scatters)
+    return scatter(op, *all, axis.getInt());
   const DeviceTensor &data = (*all)[0], &indices = (*all)[1], &to = (*all)[2];
   const auto rank = static_cast<int64_t>(data.rank());
   const bool isInteger = indices.kind == hw::ElemKind::I64 || indices.kind == hw::ElemKind::I32;
@@ -39,6 +42,34 @@ Status StageWriter::gatherRows(lldmir::ReshapeOp op) {
     if (!dense->isDense() || dense->order() != rowMajor(dense->rank()))
       return fail(op, "needs buffers that lie row by row");
   KernelWriter::gatherRows(data, indices, to, axis.getInt());
+  return Status::ok();
+}
+
+/// A row of updates for each index.
+Status StageWriter::scatter(Operation *op, ArrayRef<DeviceTensor> all, int64_t axis) {
+  const DeviceTensor &updates = all[0], &indices = all[1], &to = all[2];
+  const bool isInteger = indices.kind == hw::ElemKind::I64 || indices.kind == hw::ElemKind::I32;
+  bool fits = isInteger && updates.kind == to.kind && updates.shape == indices.shape && updates.rank() == to.rank() &&
+              axis >= 0 && axis < static_cast<int64_t>(to.rank());
+  for (size_t dim = 0; fits && dim < to.rank(); ++dim)
+    fits = updates.shape[dim] == to.shape[dim] ||
+           (static_cast<int64_t>(dim) == axis && updates.shape[dim] <= to.shape[dim]);
+  if (!fits)
+    return fail(op, "scatters other rows than its buffer has");
+  return scatterRows(updates, indices, to, static_cast<size_t>(axis));
+}
+
+Status StageWriter::addUp(lldmir::SumOp op) {
+  task(op);
+  auto all = operandsOf(op, op.getParts(), op.getOut() ? ValueRange(op.getOut()) : ValueRange());
+  if (!all)
+    return all.takeError();
+  const DeviceTensor &sums = (*all)[0], &to = (*all)[1];
+  const bool dense =
+      sums.isDense() && sums.order() == rowMajor(sums.rank()) && to.isDense() && to.order() == rowMajor(to.rank());
+  if (sums.kind != hw::ElemKind::F32 || to.kind != hw::ElemKind::F16 || sums.shape.front() != quads || !dense)
+    return fail(op, "does not add up a part of each quad of the team");
+  KernelWriter::addUp(sums, to);
   return Status::ok();
 }
 

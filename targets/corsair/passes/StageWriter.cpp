@@ -11,7 +11,7 @@
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
-#include "targets/corsair/emit/KernelLowering.h"
+#include "targets/corsair/emit/Ops.h"
 
 #include "schemas/corsair/SimdFunctions.h"
 
@@ -93,7 +93,11 @@ Status StageWriter::lower() {
       if (!tensor.split)
         return fail(function, "has a '" + lldmir::kDealAttr + "' of result " + Twine(index) + " that gives no parts");
     }
-    storeResult(tensor, type.getValue(), index++);
+    if (auto state = states.find(index); state != states.end())
+      keepState(tensor, state->second, type.getValue(), index);
+    else
+      storeResult(tensor, type.getValue(), index);
+    ++index;
   }
   return Status::ok();
 }
@@ -116,6 +120,15 @@ Status StageWriter::addArgument(BlockArgument argument) {
   auto form = function.getArgAttrOfType<DictionaryAttr>(number, kFormAttr);
   if (!type.hasStaticShape() || !deviceKind(type.getElementType()))
     return fail(function, "has a host's type of argument " + Twine(number) + " that the device has no numbers of");
+  if (auto next = function.getArgAttrOfType<IntegerAttr>(number, kStateAttr)) {
+    const auto of = static_cast<unsigned>(next.getInt());
+    if (form || next.getInt() < 0 || of >= function.getNumResults() || states.count(of) ||
+        function.getResultAttrOfType<TypeAttr>(of, kTypeAttr) != given)
+      return fail(function,
+                  "has a '" + kStateAttr + "' of argument " + Twine(number) + " that is no result of its type");
+    tensors[argument] = states[of] = addState(number, type);
+    return Status::ok();
+  }
   if (!form) {
     Split split;
     if (auto deal = function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr))
@@ -158,7 +171,7 @@ Status StageWriter::addArgument(BlockArgument argument) {
 static std::optional<hw::ElemKind> kindOf(Type element) {
   if (auto tile = dyn_cast<VecExtType>(element))
     return dmir::isBfp32(tile.getElementType()) ? std::optional(hw::ElemKind::Bfp32) : std::nullopt;
-  return deviceKind(element);
+  return element.isF32() ? std::optional(hw::ElemKind::F32) : deviceKind(element); // f32: sums that go on
 }
 
 Result<DeviceTensor> StageWriter::tensorOf(Operation *user, Value memref) {
@@ -181,6 +194,8 @@ Result<DeviceTensor> StageWriter::returned(Value value) {
   if (auto found = tensors.find(value); found != tensors.end())
     return found->second;
   Operation *op = value.getDefiningOp();
+  if (cast<MemRefType>(value.getType()).getNumElements() == 0 && isa_and_present<memref::AllocOp>(op))
+    return tensorOf(op, value); // there is nothing to fill
   if (!isBufferView(op))
     return fail(function, "returns what its kernel does not fill").takeError();
   if (auto cast = dyn_cast<memref::ReinterpretCastOp>(op))
@@ -302,6 +317,10 @@ Result<DeviceTensor> StageWriter::recast(memref::ReinterpretCastOp op) {
   const int64_t elements = tensor.elements();
   const DeviceTensor layout = layoutOf(op.getType());
   int64_t last = layout.address.offset;
+  if (layout.elements() == 0 && elements == 0) {
+    tensor.shape = layout.shape, tensor.strides.assign(layout.rank(), 0);
+    return tensor;
+  }
   bool fits = last >= 0 && layout.elements() > 0 && tensor.kind != hw::ElemKind::Bfp16R;
   for (auto [extent, stride] : llvm::zip(layout.shape, layout.strides)) {
     fits &= stride >= 0 && stride <= elements;
@@ -324,7 +343,8 @@ Status StageWriter::lower(Operation *op) {
           [&](auto) { return view(op); })
       .Case([&](affine::AffineForOp loop) { return product(loop); })
       .Case([&](lldmir::SimdOp) { return vectorOp(op); })
-      .Case([&](lldmir::ReshapeOp reshape) { return gatherRows(reshape); })
+      .Case([&](lldmir::ReshapeOp reshape) { return move(reshape); })
+      .Case([&](lldmir::SumOp sum) { return addUp(sum); })
       .Case([&](lldmir::ConvOp conv) { return convolve(conv); })
       .Case([&](lldmir::GatherOp gather) -> Status {
         if (!isa_and_present<gpu::BarrierOp>(op->getNextNode()))
@@ -413,25 +433,33 @@ Result<MatmulPlan> StageWriter::planOf(affine::AffineForOp loop, const ProductNe
 
 Status StageWriter::byWeights(affine::AffineForOp loop, const ProductNest &nest, const Tiles &tiles) {
   affine::AffineStoreOp store = nest.store;
-  Result<DeviceTensor> a = tensorOf(loop, nest.left), out = tensorOf(loop, store.getMemRef());
+  Result<DeviceTensor> a = matricesOf(loop, nest.left), out = matricesOf(loop, store.getMemRef());
   if (!a)
     return a.takeError();
   if (!out)
     return out.takeError();
-  if (a->rank() != 2 || out->rank() != 2 || !batch.empty())
-    return fail(loop, "is no product of a matrix by packed weights");
+  const size_t rank = out->rank();
+  const bool areTiles = a->kind == hw::ElemKind::Bfp16R;
+  if (areTiles ? !batch.empty() : a->kind != hw::ElemKind::F16)
+    return fail(loop, "multiplies what are no matrices of f16 or tiles");
   ProductDims dims;
-  dims.m = out->shape[0], dims.n = out->shape[1], dims.k = a->shape[1], dims.kChunks = (dims.k + 63) / 64;
-  if (a->kind == hw::ElemKind::Bfp16R && (a->shape[0] + 63) / 64 == (dims.m + 63) / 64)
+  dims.m = out->shape[rank - 2], dims.n = out->shape.back(), dims.k = a->shape.back(),
+  dims.kChunks = (dims.k + 63) / 64;
+  if (areTiles && (a->shape[0] + 63) / 64 == (dims.m + 63) / 64)
     a->shape[0] = dims.m; // tiles of a part, the last of them ragged
+  const int64_t rows = dims.m;
+  for (affine::AffineForOp each : batch)
+    dims.m *= each.getConstantUpperBound();
   Result<MatmulPlan> plan = planOf(loop, nest, dims);
   if (!plan)
     return plan.takeError();
   const TileForm &form = tiles.form, wanted = TileForm::of(*plan);
-  if (dims.m != a->shape[0] || form.n != dims.n || form.kChunks != dims.kChunks || form.rounds != wanted.rounds ||
+  if (rows != a->shape[rank - 2] || form.n != dims.n || form.kChunks != dims.kChunks || form.rounds != wanted.rounds ||
       form.slices != wanted.slices || form.groups != wanted.groups)
     return fail(loop, "does not fit the packed form of its weights");
   MatmulShape shape(*a, *out);
+  shape.operands.outBytes = out->elementSize();
+  plan->m = shape.m;
   shape.operands.st = residentTiles(tiles);
   if (affine::AffineLoadOp bias = nest.bias) {
     Result<DeviceTensor> vector = tensorOf(loop, bias.getMemRef());
@@ -447,8 +475,8 @@ Result<DeviceTensor> StageWriter::matricesOf(Operation *user, Value grid) {
   Result<DeviceTensor> tensor = tensorOf(user, grid);
   if (!tensor)
     return tensor;
-  if (tensor->rank() != 2 || tensor->kind != hw::ElemKind::F16)
-    return fail(user, "multiplies what are no matrices of f16").takeError();
+  if (tensor->rank() != 2)
+    return fail(user, "multiplies what are no matrices").takeError();
   SmallVector<int64_t> steps = trips.lookup(grid);
   steps.resize(batch.size(), 0);
   for (size_t i = batch.size(); i-- > 0;) {
@@ -469,13 +497,24 @@ Status StageWriter::byValues(affine::AffineForOp loop, const ProductNest &nest) 
   const size_t rank = out->rank();
   dims.m = out->shape[rank - 2], dims.n = out->shape.back(), dims.k = a->shape.back(),
   dims.kChunks = (dims.k + 63) / 64;
-  for (affine::AffineForOp each : batch)
-    dims.batch = std::max(dims.batch, each.getConstantUpperBound());
+  bool own = false; // matrices of B's own
+  for (size_t i = 0; i < batch.size(); ++i)
+    own |= b->strides[i] != 0;
+  for (Result<DeviceTensor> *each : {&a, &b, &out})
+    if ((*each)->kind != hw::ElemKind::F16)
+      return fail(loop, "multiplies what are no matrices of f16");
   if (a->shape[rank - 2] != dims.m || b->shape[rank - 2] != dims.k || b->shape.back() != dims.n || nest.bias)
     return fail(loop, "multiplies matrices that do not fit each other");
+  for (affine::AffineForOp each : batch) {
+    const int64_t matrices = each.getConstantUpperBound();
+    dims.batch = own ? std::max(dims.batch, matrices) : 0;
+    dims.m *= own ? 1 : matrices;
+  }
   Result<MatmulPlan> plan = planOf(loop, nest, dims);
   if (!plan)
     return plan.takeError();
-  multiplyValues(*plan, MatmulShape(*a, *b, *out, !batch.empty()));
+  MatmulShape shape(*a, *b, *out, own);
+  plan->m = shape.m;
+  multiplyValues(*plan, std::move(shape));
   return Status::ok();
 }

@@ -46,7 +46,9 @@ private:
   /// Nothing where it is none.
   std::optional<Index> indexOf(mlir::OpFoldResult given) const;
   Status vectorOp(mlir::Operation *op);
-  Status gatherRows(lldmir::ReshapeOp op);
+  Status move(lldmir::ReshapeOp op);
+  Status scatter(mlir::Operation *op, llvm::ArrayRef<corsair::DeviceTensor> all, int64_t axis);
+  Status addUp(lldmir::SumOp op);
   Status convolve(lldmir::ConvOp op);
   /// A pooling, or a convolution of each channel on its own, with the attributes of `named`.
   Status windowed(mlir::Operation *named, mlir::Operation *op, llvm::ArrayRef<corsair::DeviceTensor> inputs,
@@ -70,6 +72,7 @@ private:
   mlir::gpu::LaunchFuncOp launch;
   llvm::DenseMap<mlir::Value, corsair::DeviceTensor> tensors; ///< of memrefs, by what allocates or views them
   llvm::DenseMap<mlir::Value, Tiles> weights;
+  llvm::DenseMap<unsigned, corsair::DeviceTensor> states;        ///< by the result that is the next value
   llvm::SmallVector<mlir::affine::AffineForOp> batch;            ///< the open loops over a batch
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int64_t>> trips; ///< of a view: bytes from trip to trip of each
 };

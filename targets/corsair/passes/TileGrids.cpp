@@ -51,7 +51,8 @@ FailureOr<MemRefType> dmxc::argumentBuffer(func::FuncOp function, BlockArgument 
   if (!tiles)
     return function.emitError() << "has a '" << kFormAttr << "' of argument " << argument.getArgNumber()
                                 << " that is no form of tiles: " << form;
-  return gridIn("ST", tiles->kChunks, tiles->quads * tilesOf(tiles->n));
+  const int64_t down = tiles->alongK ? tiles->quads : 1; // each quad has rows of the matrix, or columns
+  return gridIn("ST", tiles->kChunks * down, tiles->quads / down * tilesOf(tiles->n));
 }
 
 /// The only operand of a map d0 -> d0 * scale that gives an offset; null where it is none.

@@ -51,13 +51,17 @@ public:
     ArrayRef<int64_t> shape = shapeOf(op.getResult());
     rows = corsair::packedRows(shape), columns = shape.back(), depth = shapeOf(op.getLhs()).back();
     element = elementOf(last->getResult(0));
-    const bool ofValues = !isPacked(op.getRhs());
-    if (failed(ofValues ? readMatrices(shape) : readDeal(shape)) || (!ofValues && failed(flatten())))
+    const bool apart = !isPacked(op.getRhs()) || rowsLieApart(shape);
+    if (failed(apart ? readMatrices(shape) : readDeal(shape)) || failed(flatten(/*activations=*/!apart)))
       return failure();
-    Value value = ofValues ? allMatrices(shape) : part == Part::All ? onePart(Value()) : allParts();
-    if (!ofValues && shape.size() != 2)
+    Value value = apart                ? allMatrices(shape)
+                  : part == Part::Sums ? sumsAlongK()
+                  : part == Part::All  ? onePart(Value())
+                                       : allParts();
+    if (!apart && shape.size() != 2)
       value = dmir::ReshapeOp::create(builder, loc, RankedTensorType::get(shape, element), value);
-    if (Attribute deal = op->getAttr(lldmir::kDealAttr)) // which what is made of the value asks for
+    auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
+    if (deal && !deal.isSums()) // which what is made of the value asks for
       value.getDefiningOp()->setAttr(lldmir::kDealAttr, deal);
     last->getResult(0).replaceAllUsesWith(value);
     Operation *chain[] = {last, bias ? last->getOperand(0).getDefiningOp() : nullptr, op};
@@ -69,7 +73,7 @@ public:
   }
 
 private:
-  enum class Part { All, Rows, Columns };
+  enum class Part { All, Rows, Columns, Sums };
 
   template <typename OpTy> static OpTy onlyUser(Operation *op) {
     return op->getResult(0).hasOneUse() ? dyn_cast<OpTy>(*op->getResult(0).user_begin()) : OpTy();
@@ -81,8 +85,23 @@ private:
     return function && corsair::isTiles(function.getArgAttrOfType<DictionaryAttr>(argument.getArgNumber(), kFormAttr));
   }
 
+  /// Whether the rows of a quad's part are not one run of those of the result.
+  bool rowsLieApart(ArrayRef<int64_t> shape) {
+    auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
+    return deal && deal.getDim() > 0 && deal.getDim() + 1 < static_cast<int64_t>(shape.size()) &&
+           ShapedType::getNumElements(shape.take_front(deal.getDim())) != 1;
+  }
+
   LogicalResult readDeal(ArrayRef<int64_t> shape) {
     auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
+    if (deal && deal.isSums()) {
+      if (deal.getQuads() != quads || quads < 2 || depth % quads)
+        return op.emitError() << "cannot be dealt by '" << lldmir::kDealAttr << "' " << deal << ": it has " << depth
+                              << " along K";
+      part = Part::Sums;
+      depth /= quads;
+      return success();
+    }
     if (!deal || deal.getDim() < 0)
       return success();
     const auto rank = static_cast<int64_t>(shape.size());
@@ -95,9 +114,10 @@ private:
   }
 
   /// Two dims for the activations, one for the bias.
-  LogicalResult flatten() {
+  LogicalResult flatten(bool activations) {
     lhs = op.getLhs(), rhs = op.getRhs();
-    if (typeOf(lhs).getRank() > 2) {
+    const int64_t depth = shapeOf(lhs).back();
+    if (activations && typeOf(lhs).getRank() > 2) {
       auto cast = lhs.getDefiningOp<dmir::CastOp>();
       if (!cast)
         return op.emitError("multiplies block_fp that no cast makes");
@@ -170,10 +190,26 @@ private:
     return made.getResult(0);
   }
 
+  /// Each quad multiplies by its rows of the weights; all send their sums to all, and everybody adds them up.
+  Value sumsAlongK() {
+    element = builder.getF32Type();
+    auto made = loop(quads, undefined({quads, rows, columns}), [&](Value quad, Value carried) {
+      Value a = sliced(lhs, {index(0), scaled(quad, depth)}, {rows, depth}),
+            b = sliced(rhs, {scaled(quad, depth), index(0)}, {depth, columns});
+      return inserted(product(a, b, Value()), carried, {OpFoldResult(quad), index(0), index(0)});
+    });
+    made->setAttr(kQuadsAttr, builder.getUnitAttr());
+    Value parts = made.getResult(0);
+    Attribute deal = lldmir::DealAttr::get(builder.getContext(), 0, quads);
+    Value whole =
+        lldmir::GatherOp::create(builder, loc, parts.getType(), parts, builder.getArrayAttr(deal)).getResult(0);
+    auto type = RankedTensorType::get({rows, columns}, builder.getF16Type());
+    return lldmir::SumOp::create(builder, loc, type, whole, Value()).getResult();
+  }
+
   //===--- matrices by matrices -------------------------------------------------------===//
 
   LogicalResult readMatrices(ArrayRef<int64_t> shape) {
-    lhs = op.getLhs(), rhs = op.getRhs();
     const auto rank = static_cast<int64_t>(shape.size());
     rows = shape[rank - 2];
     batch.assign(shape.begin(), shape.end() - 2);

@@ -1,8 +1,9 @@
 //===- WholeBuffers.cpp - values of a kernel as whole buffers -------------===//
 #include "WholeBuffers.h"
+#include "KernelFunctions.h"
 #include "Views.h"
 
-#include "targets/corsair/emit/KernelLowering.h"
+#include "targets/corsair/emit/Ops.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -30,7 +31,7 @@ Attribute WholeBuffers::dealOf(Value value) {
 static SmallVector<unsigned> orderOf(Value buffer) { return layoutOf(cast<MemRefType>(buffer.getType())).order(); }
 
 void WholeBuffers::copy(Location loc, Value from, Value to, Attribute deal) {
-  auto made = lldmir::SimdOp::create(builder, loc, TypeRange(), lldmir::kCopy, from, to, DictionaryAttr());
+  auto made = lldmir::SimdOp::create(builder, loc, TypeRange(), lldmir::kCopy, from, to, builder.getDictionaryAttr({}));
   if (deal)
     made->setAttr(lldmir::kDealAttr, deal);
 }
@@ -110,15 +111,19 @@ void WholeBuffers::fill(Operation *op, Type element) {
   Value made = allocate(op->getLoc(), shapeOf(op->getResult(0)), element);
   TypedAttr value = isa<FloatType>(splat.getElementType()) ? TypedAttr(splat.getSplatValue<FloatAttr>())
                                                            : TypedAttr(splat.getSplatValue<IntegerAttr>());
-  lldmir::SimdOp::create(builder, op->getLoc(), TypeRange(), "fill", ValueRange(), made,
-                         builder.getDictionaryAttr(builder.getNamedAttr("value", value)));
+  fill(op->getLoc(), made, value);
   places[op->getResult(0)] = {made, {}};
+}
+
+void WholeBuffers::fill(Location loc, Value buffer, TypedAttr value) {
+  lldmir::SimdOp::create(builder, loc, TypeRange(), "fill", ValueRange(), buffer,
+                         builder.getDictionaryAttr(builder.getNamedAttr("value", value)));
 }
 
 LogicalResult WholeBuffers::lower(dmir::ConstantOp op) {
   if (!isa<SplatElementsAttr>(op.getValue()))
     return op.emitError("has more than one value: constants of a kernel are arguments");
-  if (!elementOf(op).isF32()) // else the cast to f16 says how it is kept
+  if (!isWide(elementOf(op))) // else the cast to f16 says how it is kept
     fill(op, elementOf(op));
   return success();
 }
@@ -132,8 +137,9 @@ LogicalResult WholeBuffers::lower(dmir::ConcatOp op) {
       return failure();
     if (!made)
       made = allocate(op.getLoc(), shapeOf(op.getResult()), elementOf(op.getResult()), orderOf(from));
-    copy(op.getLoc(), from, slicedView(builder, op.getLoc(), made, starts, shapeOf(input), ones),
-         op->getAttr(lldmir::kDealAttr));
+    if (corsair::elementsOf(input))
+      copy(op.getLoc(), from, slicedView(builder, op.getLoc(), made, starts, shapeOf(input), ones),
+           op->getAttr(lldmir::kDealAttr));
     starts[op.getAxis()] += shapeOf(input)[op.getAxis()];
   }
   places[op.getResult()] = {made, {}};
@@ -149,7 +155,8 @@ LogicalResult WholeBuffers::lower(dmir::PadOp op) {
   SmallVector<int64_t> steps;
   for (int64_t interior : op.getInterior())
     steps.push_back(1 + interior);
-  copy(op.getLoc(), from, slicedView(builder, op.getLoc(), made, op.getLow(), shapeOf(op.getInput()), steps), {});
+  if (corsair::elementsOf(op.getInput()))
+    copy(op.getLoc(), from, slicedView(builder, op.getLoc(), made, op.getLow(), shapeOf(op.getInput()), steps), {});
   places[op.getResult()] = {made, {}};
   return success();
 }
@@ -166,6 +173,59 @@ LogicalResult WholeBuffers::lower(dmir::GatherOp op) {
                                            ValueRange{data, indices}, made, builder.getDictionaryAttr(axis));
   if (Attribute deal = op->getAttr(lldmir::kDealAttr))
     reshape->setAttr(lldmir::kDealAttr, deal);
+  places[op.getResult()] = {made, {}};
+  return success();
+}
+
+LogicalResult WholeBuffers::lower(dmir::ScatterElementsOp op) {
+  Value data = numbersOf(op, op.getData()), indices = numbersOf(op, op.getIndices()),
+        updates = numbersOf(op, op.getUpdates());
+  if (!data || !indices || !updates)
+    return failure();
+  // Straight into a state that nothing else reads.
+  auto argument = dyn_cast<BlockArgument>(op.getData());
+  const bool inPlace = argument && argument.hasOneUse() && function.getArgAttr(argument.getArgNumber(), kStateAttr);
+  Value made = inPlace ? data : allocate(op.getLoc(), shapeOf(op.getResult()), elementOf(op.getResult()));
+  if (!inPlace)
+    copy(op.getLoc(), data, made, {});
+  places[op.getResult()] = {made, {}};
+  auto axis = builder.getNamedAttr("axis", builder.getI64IntegerAttr(static_cast<int64_t>(op.getAxis())));
+  if (corsair::elementsOf(op.getUpdates()))
+    lldmir::ReshapeOp::create(builder, op.getLoc(), TypeRange(), lldmir::kScatterRows, ValueRange{updates, indices},
+                              made, builder.getDictionaryAttr(axis));
+  return success();
+}
+
+/// Infinities are the largest magnitude here, which they saturate to.
+LogicalResult WholeBuffers::lower(dmir::IsInfOp op) {
+  Value from = numbersOf(op, op.getInput());
+  if (!from)
+    return failure();
+  Location loc = op.getLoc();
+  Attribute deal = op->getAttr(lldmir::kDealAttr);
+  auto element = cast<MemRefType>(from.getType()).getElementType();
+  const SmallVector<unsigned> order = orderOf(from);
+  Value sizes = allocate(loc, shapeOf(op.getInput()), element, order), largest = allocate(loc, {}, element),
+        made = allocate(loc, shapeOf(op.getResult()), elementOf(op.getResult()), order);
+  fill(loc, largest, builder.getFloatAttr(element, 65504));
+  auto simd = [&](StringRef function, ValueRange inputs, Value out, DictionaryAttr parameters) {
+    auto unit = lldmir::SimdOp::create(builder, loc, TypeRange(), function, inputs, out, parameters);
+    if (deal)
+      unit->setAttr(lldmir::kDealAttr, deal);
+  };
+  simd("abs", from, sizes, builder.getDictionaryAttr({}));
+  auto kind = dmir::CompareAttr::get(op.getContext(), dmir::Compare::ge);
+  simd("compare", {sizes, largest}, made, builder.getDictionaryAttr(builder.getNamedAttr("kind", kind)));
+  places[op.getResult()] = {made, {}};
+  return success();
+}
+
+LogicalResult WholeBuffers::lower(lldmir::SumOp op) {
+  Value parts = numbersOf(op, op.getParts());
+  if (!parts)
+    return failure();
+  Value made = allocate(op.getLoc(), shapeOf(op.getResult()), elementOf(op.getResult()));
+  lldmir::SumOp::create(builder, op.getLoc(), TypeRange(), parts, made);
   places[op.getResult()] = {made, {}};
   return success();
 }

@@ -35,11 +35,17 @@ protected:
   mlir::LogicalResult lower(dmir::GatherOp op);
   mlir::LogicalResult lower(dmir::ConvOp op);
   mlir::LogicalResult lower(dmir::PoolOp op);
+  mlir::LogicalResult lower(dmir::IsInfOp op);
+  mlir::LogicalResult lower(dmir::ScatterElementsOp op);
   mlir::LogicalResult lower(lldmir::ConvOp op);
+  mlir::LogicalResult lower(lldmir::SumOp op);
   /// One op of the vector device.
   mlir::LogicalResult lowerWhole(mlir::Operation *op);
 
+  /// Whether the device keeps numbers of such a type as f16, and another type says so.
+  static bool isWide(mlir::Type type) { return type.isF32() || type.isF64() || type.isBF16(); }
   void fill(mlir::Operation *op, mlir::Type element);
+  void fill(mlir::Location loc, mlir::Value buffer, mlir::TypedAttr value);
   /// The buffer of an op's operand, or a copy of it where it is broadcast along the dim so many from the end; null,
   /// with an error, where it has none.
   mlir::Value writtenOut(mlir::Operation *op, mlir::Value operand, unsigned fromEnd);

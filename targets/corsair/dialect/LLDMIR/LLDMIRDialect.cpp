@@ -235,14 +235,34 @@ LogicalResult ConvOp::verify() {
   return success();
 }
 
-void ConvOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
-  if (!getOut())
+/// Of an op on buffers that fills `out` and reads its other operands; none on tensors.
+static void fillEffects(Operation *op, Value out,
+                        SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  if (!out)
     return;
-  for (OpOperand &operand : getOperation()->getOpOperands())
-    if (operand.get() == getOut())
+  for (OpOperand &operand : op->getOpOperands())
+    if (operand.get() == out)
       effects.emplace_back(MemoryEffects::Write::get(), &operand, SideEffects::DefaultResource::get());
     else
       effects.emplace_back(MemoryEffects::Read::get(), &operand, SideEffects::DefaultResource::get());
+}
+
+void ConvOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  fillEffects(getOperation(), getOut(), effects);
+}
+
+LogicalResult SumOp::verify() {
+  auto parts = cast<ShapedType>(getParts().getType());
+  if (static_cast<bool>(getResult()) == static_cast<bool>(getOut()) || parts.getRank() < 1 || parts.getDimSize(0) < 2)
+    return emitOpError("C1: has one result or fills one buffer, from two parts or more");
+  auto sum = cast<ShapedType>(getOut() ? Type(getOut().getType()) : Type(getResult().getType()));
+  if (sum.getShape() != parts.getShape().drop_front())
+    return emitOpError("C1: makes ") << sum << " of parts that are " << parts;
+  return success();
+}
+
+void SumOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  fillEffects(getOperation(), getOut(), effects);
 }
 
 void GatherOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {

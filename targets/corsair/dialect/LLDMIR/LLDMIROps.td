@@ -163,4 +163,18 @@ def LLDMIR_GatherOp : LLDMIR_Op<"gather", [DeclareOpInterfaceMethods<MemoryEffec
   let hasVerifier = 1;
 }
 
+def LLDMIR_SumOp : LLDMIR_Op<"sum", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "the sum of the parts that quads made of a product along K";
+  let description = [{
+    The parts are added in the order of the quads, in f32; the last sum is rounded to f16.
+    `%y = lldmir.sum %parts : tensor<8x4x512xf32> -> tensor<4x512xf16>`, on buffers `lldmir.sum %parts outs %y : ..`.
+
+    C1: the result, or the buffer that is filled, has the parts' dims but the first, which is 2 or more.
+  }];
+  let arguments = (ins AnyTypeOf<[AnyRankedTensor, AnyMemRef]>:$parts, Optional<AnyMemRef>:$out);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let assemblyFormat = "$parts (`outs` $out^)? attr-dict `:` type($parts) (`outs` type($out)^)? (`->` type($result)^)?";
+  let hasVerifier = 1;
+}
+
 #endif // DMXC_TARGETS_CORSAIR_LLDMIR_OPS
