@@ -56,7 +56,7 @@ TEST(CudaImage, LaunchTablesThatDoNotFit) {
       {replaced(good, "\"block\": 128", "\"block\": 4096"), "block"},
       {replaced(good, "\"copy\"", "\"copy2\""), "kernel 'copy2' is not there"},
       {replaced(good, "\"sm_90a\"", "\"sm_80\""), "is no level that is known here"},
-      {replaced(good, "\"launch_table\": 1", "\"launch_table\": 2"), "launch_table"},
+      {replaced(good, "\"launch_table\": 1", "\"launch_table\": 3"), "launch_table"},
       {replaced(good, "[19, 2, 1", "[19, 3, 1"), "kernel 'copy' has no contract"},
       {replaced(good, "\"dims\": [\"n\"]", "\"dims\": [\"n\", \"m\"]"), "kernel 'copy' has 2 dims, its contract 1"},
       {replaced(good, "\"add\", \"n\"", "\"add\", \"m\""), "grid"},
@@ -100,24 +100,117 @@ TEST(CudaImage, GridsOfTasks) {
   EXPECT_EQ(blocks(fewer, 100, 100, 16), -1);  // and never more
 }
 
-TEST(CudaImage, DamagedEntries) {
-  const std::string text = entryText();
-  std::mt19937 random(11);
-  int refused = 0;
-  for (int i = 0; i < 500; ++i) {
-    std::string damaged = text;
-    size_t at = random() % text.find(".version");
-    if (random() % 2)
-      damaged[at] = static_cast<char>(random() % 256);
-    else
-      damaged.erase(at, 1 + random() % 16);
-    auto loaded = loadEntry(damaged);
-    if (loaded)
-      continue;
-    EXPECT_NE(loaded.error().message.find("the kernels cannot be used"), std::string::npos) << loaded.error().message;
-    ++refused;
+/// The same kernel with shared memory and a map of a tensor of n rows of 32 f32.
+std::string tiledText(const std::string &map = R"("buffer": 0, "type": "f32", "sizes": [32, "n"], "strides": [128],)"
+                                               R"( "box": [32, 64], "swizzle": 128)",
+                      const std::string &grid = R"(["min", "n", 132])") {
+  std::string text = replaced(entryText(), "\"launch_table\": 1", "\"launch_table\": 2");
+  text = replaced(text, R"(["floordiv", ["add", "n", 127], 128])", grid);
+  text = replaced(text, "\"block\": 128", R"("block": 128, "shared": 16384, "item": "block", "maps": [{)" + map + "}]");
+  return replaced(text, ".param .u64 status", ".param .u64 status, .param .align 64 .b8 map[128]");
+}
+
+TEST(CudaImage, LaunchTablesWithMaps) {
+  const std::string good = tiledText();
+  auto image = loadEntry(good);
+  ASSERT_TRUE(image) << image.error().message;
+  const auto *kernel = static_cast<const KernelLaunch *>((*image)->findKernel("copy"));
+  EXPECT_EQ(kernel->shared, 16384u);
+  EXPECT_TRUE(kernel->byBlock);
+  ASSERT_EQ(kernel->maps.size(), 1u);
+  struct Case {
+    std::string text, words;
+  };
+  const Case cases[] = {
+      {replaced(good, "\"launch_table\": 2", "\"launch_table\": 1"), "is known from launch table 2 on"},
+      {replaced(good, "\"launch_table\": 2", "\"launch_table\": 3"), "launch_table"},
+      {replaced(good, "16384", "232449"), "shared"},
+      {replaced(good, "\"item\": \"block\"", "\"item\": \"warp\""), "is neither thread nor block"},
+      {replaced(good, ", .param .align 64 .b8 map[128]", ""),
+       "has 7 parameters; 7 of 64 bits follow from its contract, and 1 of 128 bytes from its maps"},
+      {replaced(good, "b8 map[128]", "b8 map[64]"), "has 8 parameters; 7 of 64 bits follow"},
+      {replaced(good, ".align 64", ".align 16"), "has 8 parameters; 7 of 64 bits follow"},
+      {replaced(good, "\"buffer\": 0", "\"buffer\": 2"), "map 0 of its launch: it is of buffer 2, and there are 2"},
+      {replaced(good, "\"f32\"", "\"f31\""), "is no type of a tensor map"},
+      {replaced(good, "[128]", "[]"), "has no 1 to 5 sizes, or strides that are not one fewer"},
+      {replaced(good, "[128]", "[120]"), "its stride along axis 1 is 120 bytes, no multiple of 16 below 2^40"},
+      {replaced(good, "[128]", "[1099511627776]"), "its stride along axis 1 is 1099511627776 bytes"},
+      {replaced(good, "[32, \"n\"]", "[0, \"n\"]"), "it has 0 elements along axis 0, not 1 to 2^32"},
+      {replaced(good, "[32, \"n\"]", "[32, \"m\"]"), "sizes"},
+      {replaced(good, "[32, 64]", "[32]"), "does not have one number for each of the map's sizes"},
+      {replaced(good, "[32, 64]", "[32, 257]"), "its box has 257 elements along axis 1, not 1 to 256"},
+      {replaced(good, "[32, 64]", "[3, 64]"), "its box has 12 bytes along axis 0, no multiple of 16"},
+      {replaced(good, "\"swizzle\": 128", "\"swizzle\": 64"), "more than the 64 that it swizzles"},
+      {replaced(good, "\"swizzle\": 128", "\"swizzle\": 16"), "it swizzles 16 bytes"},
+      {replaced(good, "\"swizzle\"", "\"steps\": [1, 9], \"swizzle\""), "it takes each 9th element along axis 1"},
+      {replaced(good, "\"swizzle\"", "\"steps\": [2, 1], \"swizzle\""), "it leaves elements of the innermost axis out"},
+  };
+  for (const Case &each : cases) {
+    auto loaded = loadEntry(each.text);
+    ASSERT_FALSE(loaded) << each.words;
+    EXPECT_NE(loaded.error().message.find(each.words), std::string::npos) << loaded.error().message;
+    EXPECT_EQ(loaded.error().status, DMX_STATUS_INVALID_BUNDLE);
   }
-  EXPECT_GT(refused, 250);
+}
+
+// What a task's dims make of maps and grids.
+TEST(CudaImage, MapsOfTasks) {
+  auto check = [](const std::string &text, int64_t n, int64_t work, uint64_t bytes) -> std::string {
+    auto image = loadEntry(text);
+    EXPECT_TRUE(image) << image.error().message;
+    const uint64_t sizes[] = {bytes, bytes};
+    DeviceTask task;
+    task.kernel = (*image)->findKernel("copy");
+    task.dims = &n;
+    task.dimCount = 1;
+    task.work = work;
+    task.bufferBytes = sizes;
+    Status status = (*image)->checkTask(task);
+    return status ? "" : status.error().message;
+  };
+  const std::string good = tiledText();
+  EXPECT_EQ(check(good, 10, 10, 1280), "");
+  EXPECT_EQ(check(good, 0, 0, 0), ""); // nothing is launched
+  EXPECT_EQ(check(good, 200, 200, 25600), "");
+  EXPECT_NE(check(good, 200, 100, 25600).find("132 blocks of 128 threads for 100 work items of a block each"),
+            std::string::npos);
+  EXPECT_EQ(check(good, 10, 10, 1279),
+            "kernel 'copy', map 0 of its launch: it reaches over bytes 0 to 1280 of buffer 0, which has 1279");
+  EXPECT_NE(check(tiledText(R"("buffer": 1, "type": "u8", "sizes": [16, "n"], "strides": ["n"], "box": [16, 1],)"
+                            R"( "swizzle": 0)"),
+                  24, 24, 1000)
+                .find("its stride along axis 1 is 24 bytes"),
+            std::string::npos);
+  EXPECT_NE(check(tiledText(R"("buffer": 1, "type": "u8", "sizes": [16], "strides": [], "box": [16], "swizzle": 0,)"
+                            R"( "offset": "n")"),
+                  24, 24, 1000)
+                .find("it begins at an address that is no multiple of 16"),
+            std::string::npos);
+  EXPECT_EQ(check(tiledText(R"("buffer": 1, "type": "u8", "sizes": [16], "strides": [], "box": [16], "swizzle": 0,)"
+                            R"( "offset": "n")"),
+                  32, 32, 48),
+            "");
+}
+
+TEST(CudaImage, DamagedEntries) {
+  for (const std::string &text : {entryText(), tiledText()}) {
+    std::mt19937 random(11);
+    int refused = 0;
+    for (int i = 0; i < 500; ++i) {
+      std::string damaged = text;
+      size_t at = random() % text.find(".version");
+      if (random() % 2)
+        damaged[at] = static_cast<char>(random() % 256);
+      else
+        damaged.erase(at, 1 + random() % 16);
+      auto loaded = loadEntry(damaged);
+      if (loaded)
+        continue;
+      EXPECT_NE(loaded.error().message.find("the kernels cannot be used"), std::string::npos) << loaded.error().message;
+      ++refused;
+    }
+    EXPECT_GT(refused, 250);
+  }
 }
 
 } // namespace

@@ -301,6 +301,27 @@ $done:
   }
 }
 
+// Labels are their scope's, as assembly that is put in twice needs them; a branch may leave its scope.
+TEST(CudaSim, LabelsOfScopes) {
+  Trial run;
+  const std::string piece = R"(
+	{
+	.reg .pred p;
+again:
+	add.s32 %r1, %r1, 1;
+	setp.ge.s32 p, %r1, %r2;
+	@p bra.uni done;
+	bra.uni again;
+done:
+	}
+	add.s32 %r2, %r2, 3;)";
+  LaunchOutcome outcome = run(kernelText(
+      "\tmov.b32 %r1, 0;\n\tmov.b32 %r2, 4;" + piece + piece +
+      "\n\t{\n\tbra $out;\n\t}\n\tmov.b32 %r1, 0;\n$out:\n\tcvt.u64.u32 %d9, %r1;\n\tst.global.b64 [%d6], %d9;"));
+  ASSERT_EQ(outcome.fault, "");
+  EXPECT_EQ(run.to[0], 7u);
+}
+
 TEST(CudaSim, TablesAndLocalMemory) {
   Trial run;
   LaunchOutcome outcome = run(kernelText(R"(
@@ -372,7 +393,9 @@ TEST(CudaSim, RefusesWhatItDoesNotKnow) {
       {"\tmov.u32 %r1, %clock;", "'%clock' is no special register"},
       {"\tadd.s32 %r1, %r0, 5", "stands where ; is wanted"},
       {"\t$x: $x:", "label '$x' stands at two places"},
-      {"\t.shared .b8 room[4];", "stands where a name is wanted"},
+      {"\t{\n$inner:\n\tbra $inner;\n\t}\n\tbra $inner;", "line 28: there is no label '$inner'"},
+      {"\tmbarrier.init.shared::cta.b65 [%d1], 1;", "'mbarrier.init.shared::cta.b65' is no instruction"},
+      {"\t.shared .align 3 .b8 room[4];", "an alignment of 3 is no power of two"},
       {"\tmov.b32 %r1, 0f3f8;", "stands where"},
   };
   for (const Case &each : cases) {

@@ -22,21 +22,52 @@ std::string leadingComment(std::string_view text) {
 
 } // namespace
 
-Status CudaImage::addKernel(JsonCursor entry, const PtxModule &module) {
-  auto kernel = std::make_unique<KernelLaunch>();
-  kernel->name = entry["name"].string();
-  kernel->image = this;
-  kernel->index = static_cast<uint32_t>(kernels.size());
+/// What the table says of a kernel by itself. `isSecond`: the table is of version 2.
+void CudaImage::readLaunch(JsonCursor entry, KernelLaunch &kernel, bool isSecond) {
+  kernel.name = entry["name"].string();
   JsonCursor nodes = entry["nodes"];
   for (size_t i = 0; i < nodes.size(); ++i)
-    kernel->nodes.emplace_back(nodes.at(i).text());
-  kernel->block = static_cast<uint32_t>(entry["block"].integer(1, 1024, 1));
+    kernel.nodes.emplace_back(nodes.at(i).text());
+  kernel.block = static_cast<uint32_t>(entry["block"].integer(1, 1024, 1));
   ExprPool::DimNames names;
   JsonCursor dims = entry["dims"];
   for (size_t i = 0; i < dims.size(); ++i)
     names.emplace(dims.at(i).string(), static_cast<uint32_t>(i));
-  kernel->dims = static_cast<uint32_t>(dims.size());
-  kernel->grid = exprs.parse(entry["grid"], names);
+  kernel.dims = static_cast<uint32_t>(dims.size());
+  kernel.grid = exprs.parse(entry["grid"], names);
+  JsonCursor shared = entry.optional("shared"), item = entry.optional("item"), maps = entry.optional("maps");
+  for (JsonCursor each : {shared, item, maps})
+    if (!isSecond)
+      each.fail("is known from launch table 2 on");
+  kernel.shared = static_cast<uint32_t>(shared.integer(0, kMostShared));
+  kernel.byBlock = item.present() && item.text() == "block";
+  if (item.present() && !kernel.byBlock && item.text() != "thread")
+    item.fail("is neither thread nor block");
+  for (size_t i = 0; i < maps.size() && !entry.failed(); ++i)
+    readMap(maps.at(i), names, kernel);
+}
+
+/// What of an entry's parameters does not follow from its contract and maps; "" where nothing.
+static std::string problemOfParameters(const KernelLaunch &kernel, const std::vector<PtxParameter> &given) {
+  size_t words = kernel.buffers + kernel.dims + TailParameters;
+  for (size_t i = 0; i < given.size(); ++i) {
+    bool isWord = !given[i].isArray && given[i].type.bits == 64,
+         isMap = given[i].bytes == dmx::cuda::kMapBytes && given[i].align >= 64;
+    if (i < words ? !isWord : !isMap)
+      words = SIZE_MAX;
+  }
+  if (given.size() == words + kernel.maps.size() && words != SIZE_MAX)
+    return {};
+  words = kernel.buffers + kernel.dims + TailParameters;
+  std::string maps = kernel.maps.empty() ? "" : cat(", and ", kernel.maps.size(), " of 128 bytes from its maps");
+  return cat("has ", given.size(), " parameters; ", words, " of 64 bits follow from its contract", maps);
+}
+
+Status CudaImage::addKernel(JsonCursor entry, const PtxModule &module, bool isSecond) {
+  auto kernel = std::make_unique<KernelLaunch>();
+  kernel->image = this;
+  kernel->index = static_cast<uint32_t>(kernels.size());
+  readLaunch(entry, *kernel, isSecond);
   std::vector<int64_t> words;
   JsonCursor contract = entry["contract"];
   for (size_t i = 0; i < contract.size(); ++i)
@@ -60,15 +91,15 @@ Status CudaImage::addKernel(JsonCursor entry, const PtxModule &module) {
   const KernelContract &contracted = *promises.find(kernel->name);
   kernel->buffers = static_cast<uint32_t>(contracted.bytes.size());
   kernel->results = contracted.results;
-  if (contracted.dims != dims.size())
-    return wrong("has ", dims.size(), " dims, its contract ", contracted.dims);
-  size_t wanted = kernel->buffers + dims.size() + TailParameters;
-  const auto &given = there->parameters;
-  if (given.size() != wanted ||
-      std::any_of(given.begin(), given.end(), [](const auto &parameter) { return parameter.second.bits != 64; }))
-    return wrong("has ", given.size(), " parameters; ", wanted, " of 64 bits follow from its contract");
+  if (contracted.dims != kernel->dims)
+    return wrong("has ", kernel->dims, " dims, its contract ", contracted.dims);
+  if (std::string problem = problemOfParameters(*kernel, there->parameters); !problem.empty())
+    return wrong(problem);
   if (there->blockThreads != kernel->block)
     return wrong("has blocks of ", there->blockThreads, " threads, the table says ", kernel->block);
+  for (size_t i = 0; i < kernel->maps.size(); ++i)
+    if (std::string problem = problemOfPlan(*kernel, kernel->maps[i]); !problem.empty())
+      return badBundle("kernel '", kernel->name, "', map ", i, " of its launch: ", problem);
   kernels.push_back(std::move(kernel));
   return {};
 }
@@ -79,7 +110,7 @@ Status CudaImage::read() {
     return badBundle("the entry does not begin with a launch table");
   JsonDocument document({reinterpret_cast<const std::byte *>(comment.data()), comment.size()}, "launch table");
   JsonCursor root = document.root(), list = root["kernels"];
-  root["launch_table"].integer(1, 1);
+  bool isSecond = root["launch_table"].integer(1, 2, 1) == 2;
   if (root["level"].text() != "sm_90a")
     root["level"].fail("is no level that is known here");
   if (document.failed())
@@ -88,7 +119,7 @@ Status CudaImage::read() {
   if (!module)
     return module.takeError();
   for (size_t i = 0; i < list.size() && !document.failed(); ++i)
-    if (Status status = addKernel(list.at(i), *module); !status)
+    if (Status status = addKernel(list.at(i), *module, isSecond); !status)
       return status;
   if (document.failed())
     return document.takeError();
@@ -125,12 +156,13 @@ Result<uint32_t> CudaImage::blocksOf(const DeviceTask &task) const {
   auto blocks = exprs.evaluate(kernel.grid, {task.dims, task.dimCount});
   if (!blocks)
     return blocks.takeError();
-  int64_t wanted = task.work / kernel.block + (task.work % kernel.block != 0);
-  // Threads that have scratch may be fewer than there are items.
-  bool fits = *blocks == wanted || (task.scratch && *blocks >= 1 && *blocks < wanted);
+  int64_t each = kernel.byBlock ? 1 : kernel.block, wanted = task.work / each + (task.work % each != 0);
+  // Threads that have scratch may be fewer than there are items, and so may blocks that stay.
+  bool mayBeFewer = kernel.byBlock || task.scratch;
+  bool fits = *blocks == wanted || (mayBeFewer && *blocks >= 1 && *blocks < wanted);
   if (!fits || *blocks > INT32_MAX)
     return badBundle("kernel '", kernel.name, "': the launch table has ", *blocks, " blocks of ", kernel.block,
-                     " threads for ", task.work, " work items");
+                     " threads for ", task.work, " work items", kernel.byBlock ? " of a block each" : "");
   return static_cast<uint32_t>(*blocks);
 }
 
@@ -140,7 +172,12 @@ Status CudaImage::checkTask(const DeviceTask &task) const {
     return badBundle("kernel '", kernel.name, "' has ", kernel.buffers, " buffers and ", kernel.dims,
                      " dims, its task ", task.bufferBytes.size(), " and ", task.dimCount);
   auto blocks = blocksOf(task);
-  return blocks ? Status() : Status(blocks.takeError());
+  if (!blocks)
+    return blocks.takeError();
+  for (size_t i = 0; i < kernel.maps.size() && *blocks; ++i)
+    if (auto map = mapOf(task, i); !map)
+      return map.takeError();
+  return {};
 }
 
 } // namespace dmxrt::cuda

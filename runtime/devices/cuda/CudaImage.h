@@ -5,12 +5,21 @@
 #include "runtime/bundle/Expr.h"
 #include "runtime/bundle/Json.h"
 #include "runtime/devices/Device.h"
+#include "schemas/cuda/TensorMap.h"
 
 #include <mutex>
 
 namespace dmxrt::cuda {
 
 struct PtxModule;
+
+/// A tensor map that a kernel is given.
+struct MapLaunch {
+  uint32_t buffer = 0;
+  dmx::cuda::TensorMap form;          ///< without base, sizes and strides
+  std::vector<ExprId> sizes, strides; ///< strides begin with axis 1
+  ExprId offset = 0;                  ///< bytes into the buffer
+};
 
 /// A kernel as the launch table has it (schemas/cuda/KERNELS.md).
 struct KernelLaunch {
@@ -19,7 +28,10 @@ struct KernelLaunch {
   uint32_t index = 0;             ///< in the image
   uint32_t line = 0;              ///< of its text
   uint32_t block = 1;
+  uint32_t shared = 0;  ///< bytes of shared memory that the launch gives a block
+  bool byBlock = false; ///< a work item is a block's; else a thread's
   ExprId grid = 0;
+  std::vector<MapLaunch> maps;
   uint32_t buffers = 0, dims = 0, results = 0; ///< of the contract
   const class CudaImage *image = nullptr;
 };
@@ -37,6 +49,9 @@ public:
   /// Blocks of a task's grid; an error where they do not fit its work.
   Result<uint32_t> blocksOf(const DeviceTask &task) const;
 
+  /// The tensor map of a task's kernel; its base is an offset into the buffer. An error names kernel, map and rule.
+  Result<dmx::cuda::TensorMap> mapOf(const DeviceTask &task, size_t index) const;
+
   /// Ends with a zero.
   const std::string &text() const { return words; }
   const std::vector<std::unique_ptr<KernelLaunch>> &launches() const { return kernels; }
@@ -52,13 +67,20 @@ public:
 
 private:
   Status read();
-  Status addKernel(JsonCursor entry, const PtxModule &module);
+  Status addKernel(JsonCursor entry, const PtxModule &module, bool isSecond);
+  void readLaunch(JsonCursor entry, KernelLaunch &kernel, bool isSecond);
+  void readMap(JsonCursor entry, const ExprPool::DimNames &names, KernelLaunch &kernel);
+  void readExpressions(JsonCursor list, const ExprPool::DimNames &names, std::vector<ExprId> &out);
+  std::string problemOfPlan(const KernelLaunch &kernel, const MapLaunch &map) const;
   std::string words;
   std::vector<std::unique_ptr<KernelLaunch>> kernels;
   mutable Made madeOfIt;
   ExprPool exprs;
   ContractTable promises;
 };
+
+/// Shared memory that a block may have, in bytes.
+inline constexpr uint32_t kMostShared = 232448;
 
 /// What all kernels are given behind buffers and dims.
 enum Tail : uint32_t { Scratch, ScratchBytes, Results, StatusWord, TailParameters };

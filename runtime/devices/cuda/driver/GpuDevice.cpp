@@ -166,6 +166,11 @@ Result<GpuDevice::Step> GpuDevice::makeStep(const DeviceTask &task) {
   const auto &kernel = *static_cast<const KernelLaunch *>(task.kernel);
   if (Status status = kernel.image->checkTask(task); !status)
     return status.takeError();
+  if (kernel.shared || !kernel.maps.empty())
+    return fail(
+        DMX_STATUS_UNSUPPORTED, "kernel '", kernel.name,
+        "' wants shared memory or tensor maps, which this runtime cannot give to a GPU; run it on the simulator "
+        "(device option cuda.sim=on)");
   std::shared_ptr<const GpuCode> &code = codes[kernel.image];
   if (Status status = compile(*kernel.image, code); !status)
     return status.takeError();

@@ -38,7 +38,7 @@ struct PtxOperand {
     Float32,  ///< bits, 0f3f800000
     Float64,  ///< bits, 0d...
     Symbol,   ///< name: a label or a variable
-    Address,  ///< base in parts[0], a Register or a Symbol, and bits: an offset
+    Address,  ///< base in parts[0], a Register or a Symbol, and bits: an offset; a Vector of coordinates in parts[1]
     Vector,   ///< parts
     Nothing,  ///< _
   };
@@ -56,32 +56,41 @@ struct PtxInstruction {
   std::string_view root;                   ///< "ld"
   std::vector<std::string_view> modifiers; ///< "global", "v4", "b32"
   std::vector<PtxOperand> operands;
+  uint32_t target = 0;      ///< of a branch: index of an instruction
   std::string name() const; ///< "ld.global.v4.b32"
 };
 
-/// A variable in .global, .const or .local memory.
+/// A variable in .global, .const, .shared or .local memory.
 struct PtxVariable {
   std::string_view name;
   uint32_t align = 1;
   uint64_t bytes = 0;
   std::vector<std::byte> values; ///< those given; zeros follow
+  bool isExtern = false;         ///< the launch says how many bytes it has
+};
+
+/// Bytes of `type`: one of it, or an array.
+struct PtxParameter {
+  std::string_view name;
+  PtxType type;
+  uint32_t align = 1, bytes = 0;
+  bool isArray = false;
 };
 
 struct PtxKernel {
   std::string_view name;
   uint32_t line = 0;
-  std::vector<std::pair<std::string_view, PtxType>> parameters;
+  std::vector<PtxParameter> parameters;
   uint32_t blockThreads = 0;      ///< .reqntid; 0: not said
   std::vector<PtxType> registers; ///< by number
-  std::vector<PtxVariable> locals;
+  std::vector<PtxVariable> locals, shared;
   std::vector<PtxInstruction> code;
-  std::map<std::string_view, uint32_t> labels; ///< index of the instruction behind
 };
 
 /// Views point into the text.
 struct PtxModule {
   std::string_view version, target;
-  std::vector<PtxVariable> globals;
+  std::vector<PtxVariable> globals, shared;
   std::vector<PtxKernel> kernels;
 };
 

@@ -76,8 +76,10 @@ PtxToken PtxLexer::next() {
   if (isDigit(c))
     return number(begin);
   if (isFirst(c) || (c == '.' && at + 1 < text.size() && isFirst(text[at + 1]))) {
-    for (++at; at < text.size() && isNext(text[at]); ++at)
-      ;
+    // Two colons join the parts of a modifier: shared::cta.
+    auto joins = [&] { return text.substr(at, 2) == "::" && at + 2 < text.size() && isFirst(text[at + 2]); };
+    for (++at; at < text.size() && (isNext(text[at]) || joins()); ++at)
+      at += text[at] == ':';
     return {PtxToken::Name, line, text.substr(begin, at - begin), 0};
   }
   if (c == '"') {

@@ -95,7 +95,7 @@ bool Decoder::address(Op &op, const PtxOperand &from, bool isParameter) {
   if (!isParameter)
     return source(op, base, {'b', 64});
   for (uint32_t i = 0; i < kernel.parameters.size(); ++i)
-    if (base.kind == PtxOperand::Symbol && kernel.parameters[i].first == base.name)
+    if (base.kind == PtxOperand::Symbol && kernel.parameters[i].name == base.name)
       return op.source[op.sources++] = Parameters + i, true;
   return refuse("there is no parameter '", base.name, "'");
 }
@@ -133,7 +133,7 @@ bool Decoder::decode(const PtxInstruction &given, Op &op) {
   if (!known || next != given.modifiers.size())
     return refuseForm();
   if (op.flow == Op::Branch)
-    op.target = kernel.labels.at(given.operands[0].name);
+    op.target = given.target;
   return true;
 }
 
@@ -176,8 +176,8 @@ static Result<Program> loadKernel(const PtxModule &module, const PtxKernel &kern
   program.blockThreads = kernel.blockThreads;
   program.registers = program.predicates = static_cast<uint32_t>(kernel.registers.size());
   program.tables = static_cast<uint32_t>(module.globals.size());
-  for (auto &[name, type] : kernel.parameters)
-    program.parameterBytes.push_back(static_cast<uint8_t>(type.bytes()));
+  for (const PtxParameter &parameter : kernel.parameters)
+    program.parameterBytes.push_back(static_cast<uint8_t>(parameter.bytes));
   for (const PtxVariable &local : kernel.locals) {
     program.localBytes = (program.localBytes + local.align - 1) / local.align * local.align;
     program.localOffsets.push_back(program.localBytes);

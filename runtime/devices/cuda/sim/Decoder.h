@@ -54,7 +54,7 @@ public:
   /// Bits of a register that a result goes to.
   uint32_t registerBits(const PtxOperand &operand) const;
   /// Bits of the parameter that an op reads.
-  uint32_t parameterBits(const Op &op) const { return kernel.parameters[op.source[0] & (Constants - 1)].second.bits; }
+  uint32_t parameterBits(const Op &op) const { return kernel.parameters[op.source[0] & (Constants - 1)].type.bits; }
   template <typename... Parts> bool refuse(const Parts &...parts) {
     if (problem.empty())
       problem = cat(parts...);
