@@ -151,11 +151,49 @@ bool extend32(Warp &w, const Op &op) {
   return wrote(w, op.result[0]);
 }
 
+/// Two f32 to halves of a word: the first operand is the upper one.
+bool packHalves(Warp &w, const Op &op) {
+  auto &to = w.slots[op.result[0]], &high = w.slots[op.source[0]], &low = w.slots[op.source[1]];
+  auto narrow = [&](uint64_t bits) -> uint32_t {
+    auto x = fromBits<float>(bits);
+    return op.immediate ? roundToBf16(x) : roundToHalf(double(x));
+  };
+  forLanes(w.active, [&](uint32_t i) { to[i] = narrow(high[i]) << 16 | narrow(low[i]); });
+  return wrote(w, op.result[0]);
+}
+
+/// To the 19 bits that products of tf32 read, to the nearest, ties away from zero.
+bool roundToTf32(Warp &w, const Op &op) {
+  auto &to = w.slots[op.result[0]], &a = w.slots[op.source[0]];
+  forLanes(w.active, [&](uint32_t i) {
+    auto bits = static_cast<uint32_t>(a[i]);
+    bool isFinite = (bits & 0x7f800000) != 0x7f800000;
+    to[i] = isFinite ? (bits + 0x1000) & 0xffffe000u : bits;
+  });
+  return wrote(w, op.result[0]);
+}
+
+/// cvt.rn.bf16x2.f32, cvt.rn.f16x2.f32, cvt.rna.tf32.f32
+bool decodePacked(Decoder &d, Op &op) {
+  const PtxType single{'f', 32}, word{'b', 32};
+  if (d.take("rna")) {
+    op.step = roundToTf32;
+    return d.take("tf32") && d.take("f32") && d.hasOperands(2) && d.result(op, 0, word) && d.source(op, 1, single);
+  }
+  d.take("rn");
+  op.immediate = d.take("bf16x2");
+  op.step = packHalves;
+  return (op.immediate || d.take("f16x2")) && d.take("f32") && d.hasOperands(3) && d.result(op, 0, word) &&
+         d.source(op, 1, single) && d.source(op, 2, single);
+}
+
 } // namespace
 
 bool decodeConversion(Decoder &d, std::string_view root, Op &op) {
   if (root != "cvt")
     return false;
+  if (d.has("bf16x2") || d.has("f16x2") || d.has("tf32"))
+    return decodePacked(d, op);
   Form form;
   static constexpr std::string_view floats[] = {"rn", "rz", "rm", "rp"}, integers[] = {"rni", "rzi", "rmi", "rpi"};
   for (uint8_t i = 0; i < 4; ++i) {

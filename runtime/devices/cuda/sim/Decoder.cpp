@@ -1,6 +1,8 @@
 //===- Decoder.cpp - from an instruction to what it does ----------------------===//
 
 #include "Decoder.h"
+#include "SharedMemory.h"
+#include "schemas/cuda/TensorMap.h"
 
 #include <algorithm>
 
@@ -17,13 +19,51 @@ uint32_t Decoder::constantSlot(uint64_t bits) {
   return Constants + known->second;
 }
 
-bool Decoder::symbol(std::string_view name, uint32_t &slot) {
+/// Whether an instruction of the kernel has the variable.
+static bool mentions(const std::vector<PtxOperand> &operands, std::string_view name) {
+  for (const PtxOperand &each : operands)
+    if ((each.kind == PtxOperand::Symbol && each.name == name) || mentions(each.parts, name))
+      return true;
+  return false;
+}
+static bool mentions(const PtxKernel &kernel, std::string_view name) {
+  for (const PtxInstruction &each : kernel.code)
+    if (mentions(each.operands, name))
+      return true;
+  return false;
+}
+
+/// Variables of shared memory that the kernel has, those of the launch's size last.
+void Decoder::layShared() {
+  uint64_t at = kSharedBegin;
+  auto align = [&](uint32_t by) { at = (at + by - 1) / by * by; };
+  for (bool isExtern : {false, true})
+    for (const auto *list : {&module.shared, &kernel.shared})
+      for (const PtxVariable &each : *list) {
+        if (each.isExtern != isExtern || !mentions(kernel, each.name))
+          continue;
+        align(each.align);
+        shared.emplace(each.name, at);
+        at += each.bytes;
+      }
+  program.sharedBegin = at;
+  program.talks = !shared.empty();
+}
+
+bool Decoder::symbol(std::string_view name, PtxType type, uint32_t &slot) {
+  if (auto found = shared.find(name); found != shared.end() && type.bits >= 32)
+    return slot = constantSlot(found->second), true;
+  if (type.bits != 64)
+    return refuse("an address has 64 bits");
   for (uint32_t i = 0; i < module.globals.size(); ++i)
     if (module.globals[i].name == name)
       return slot = Tables + i, true;
   for (uint32_t i = 0; i < kernel.locals.size(); ++i)
     if (kernel.locals[i].name == name)
       return slot = Locals + i, true;
+  for (uint32_t i = 0; i < kernel.parameters.size(); ++i)
+    if (kernel.parameters[i].name == name && kernel.parameters[i].bytes == dmx::cuda::kMapBytes)
+      return slot = Parameters + i, true;
   return refuse("there is no variable '", name, "'");
 }
 
@@ -64,7 +104,7 @@ bool Decoder::source(Op &op, const PtxOperand &from, PtxType type, bool wider) {
     return type.bits == 32 || refuse("'%", from.name, "' has 32 bits");
   }
   case PtxOperand::Symbol:
-    return (type.bits == 64 || refuse("an address has 64 bits")) && symbol(from.name, slot);
+    return symbol(from.name, type, slot);
   default:
     return refuse("'", instruction->name(), "' has an operand of another kind than it takes");
   }
@@ -88,7 +128,7 @@ bool Decoder::predicate(const PtxOperand &from, int32_t &out) {
 }
 
 bool Decoder::address(Op &op, const PtxOperand &from, bool isParameter) {
-  if (from.kind != PtxOperand::Address)
+  if (from.kind != PtxOperand::Address || from.parts.size() != 1)
     return refuse("'", instruction->name(), "' has no address");
   op.offset = static_cast<int64_t>(from.bits);
   const PtxOperand &base = from.parts[0];
@@ -98,6 +138,22 @@ bool Decoder::address(Op &op, const PtxOperand &from, bool isParameter) {
     if (base.kind == PtxOperand::Symbol && kernel.parameters[i].name == base.name)
       return op.source[op.sources++] = Parameters + i, true;
   return refuse("there is no parameter '", base.name, "'");
+}
+
+bool Decoder::sharedAddress(Op &op, const PtxOperand &from, int64_t &offset) {
+  if (from.kind != PtxOperand::Address || from.parts.size() != 1)
+    return refuse("'", instruction->name(), "' has no address");
+  talk();
+  offset = static_cast<int64_t>(from.bits);
+  bool isShort = registerBits(from.parts[0]) == 32;
+  return source(op, from.parts[0], {'b', static_cast<uint8_t>(isShort ? 32 : 64)});
+}
+
+bool Decoder::number(size_t i, uint64_t most, uint64_t &out) {
+  if (i >= operands() || operand(i).kind != PtxOperand::Integer || operand(i).bits > most)
+    return refuse("'", instruction->name(), "' has no number up to ", most, " as operand ", i + 1);
+  out = operand(i).bits;
+  return true;
 }
 
 static bool decodeFlow(Decoder &d, std::string_view root, Op &op) {
@@ -120,8 +176,8 @@ bool Decoder::decode(const PtxInstruction &given, Op &op) {
   op.guard = given.guard;
   op.guardNot = given.guardNot;
   bool known = false;
-  for (auto family :
-       {decodeFlow, decodeMemory, decodeInteger, decodeFloat, decodeComparison, decodeMove, decodeConversion})
+  for (auto family : {decodeFlow, decodeMemory, decodeInteger, decodeFloat, decodeComparison, decodeMove,
+                      decodeConversion, decodeBarrier, decodeWarp, decodeBulk, decodeMatrix})
     if (family(*this, given.root, op)) {
       known = true;
       break;

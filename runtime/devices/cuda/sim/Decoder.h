@@ -3,6 +3,8 @@
 
 #include "Program.h"
 
+#include <algorithm>
+
 namespace dmxrt::cuda {
 
 /// One instruction on its way to an Op. The functions that decode families of instructions take modifiers from the
@@ -10,7 +12,9 @@ namespace dmxrt::cuda {
 class Decoder {
 public:
   Decoder(const PtxModule &module, const PtxKernel &kernel, Program &program)
-      : module(module), kernel(kernel), program(program) {}
+      : module(module), kernel(kernel), program(program) {
+    layShared();
+  }
 
   /// False: `problem` says why.
   bool decode(const PtxInstruction &instruction, Op &op);
@@ -29,6 +33,11 @@ public:
       if (take(each))
         return true;
     return false;
+  }
+  /// Whether a modifier stands anywhere.
+  bool has(std::string_view modifier) const {
+    const auto &all = instruction->modifiers;
+    return std::find(all.begin(), all.end(), modifier) != all.end();
   }
   /// A type, or one of kind 0.
   PtxType takeType() {
@@ -51,6 +60,15 @@ public:
   bool result(Op &op, const PtxOperand &to, PtxType type, bool wider = false);
   bool predicate(const PtxOperand &from, int32_t &out);
   bool address(Op &op, const PtxOperand &from, bool isParameter);
+  /// An address of shared memory: of 32 or 64 bits.
+  bool sharedAddress(Op &op, const PtxOperand &from, int64_t &offset);
+  /// A number that stands in the text.
+  bool number(size_t i, uint64_t most, uint64_t &out);
+  /// .shared, .shared::cta or .shared::cluster, where a cluster is one block.
+  bool takeShared() { return takeAny({"shared", "shared::cta", "shared::cluster"}); }
+  /// The kernel's threads may wait for each other.
+  void talk() { program.talks = true; }
+  Program &made() { return program; }
   /// Bits of a register that a result goes to.
   uint32_t registerBits(const PtxOperand &operand) const;
   /// Bits of the parameter that an op reads.
@@ -71,8 +89,9 @@ public:
   };
 
 private:
+  void layShared();
   uint32_t constantSlot(uint64_t bits);
-  bool symbol(std::string_view name, uint32_t &slot);
+  bool symbol(std::string_view name, PtxType type, uint32_t &slot);
 
   const PtxModule &module;
   const PtxKernel &kernel;
@@ -80,6 +99,7 @@ private:
   const PtxInstruction *instruction = nullptr;
   size_t next = 0; ///< modifier
   std::map<uint64_t, uint32_t> constants;
+  std::map<std::string_view, uint64_t> shared; ///< addresses of variables
 };
 
 // The families, by files. False: the instruction is none of theirs, or the decoder has a problem.
@@ -89,5 +109,9 @@ bool decodeConversion(Decoder &d, std::string_view root, Op &op);
 bool decodeComparison(Decoder &d, std::string_view root, Op &op);
 bool decodeMove(Decoder &d, std::string_view root, Op &op);
 bool decodeMemory(Decoder &d, std::string_view root, Op &op);
+bool decodeBarrier(Decoder &d, std::string_view root, Op &op);
+bool decodeWarp(Decoder &d, std::string_view root, Op &op);
+bool decodeBulk(Decoder &d, std::string_view root, Op &op);
+bool decodeMatrix(Decoder &d, std::string_view root, Op &op);
 
 } // namespace dmxrt::cuda

@@ -8,6 +8,7 @@ namespace dmxrt::cuda {
 /// Marks the lanes' results as written.
 inline bool wrote(Warp &w, uint32_t slot) {
   w.written[slot] |= w.active;
+  w.stamps[slot] = w.fences;
   return true;
 }
 

@@ -54,7 +54,7 @@ bool Memory::record(MemoryRegion &region, const Access &access, std::string &pro
   if (region.writers.empty())
     return true;
   uint64_t first = access.address - region.begin;
-  uint32_t mine = access.thread + 1;
+  uint32_t mine = access.owner + 1;
   for (uint64_t i = first; i < first + access.bytes; ++i) {
     uint32_t &writer = region.writers[i], &reader = region.readers[i];
     if (!access.isWrite && writer == 0 && !region.filled) {
@@ -66,7 +66,8 @@ bool Memory::record(MemoryRegion &region, const Access &access, std::string &pro
                                                                        : 0;
     if (other && races) {
       problem = cat("race: it ", verb(access), " byte ", i, " of ", region.name(), ", which ",
-                    other == kSeveral ? std::string("other threads") : cat("thread ", other - 1),
+                    other == kSeveral ? cat("other ", byBlock ? "blocks" : "threads")
+                                      : cat(byBlock ? "block " : "thread ", other - 1),
                     other == writer ? " wrote" : " read", " in the same launch");
       return false;
     }

@@ -32,13 +32,15 @@ class Memory {
 public:
   /// Regions that are written first: an operand may lie in a result.
   std::vector<MemoryRegion> regions;
-  bool races = true; ///< look for them
+  bool races = true;    ///< look for them
+  bool byBlock = false; ///< what Access::owner is
 
   struct Access {
     uintptr_t address;
     uint32_t bytes; ///< up to 32
     uint32_t align;
     uint32_t thread;
+    uint32_t owner; ///< who does it, for races: the thread, or its block where blocks share what they write
     bool isWrite = false, isConstant = false, isAtomic = false; ///< constant: promised that nobody writes there
   };
   /// `hint`: the region that was met last.

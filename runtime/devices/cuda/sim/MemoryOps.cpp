@@ -1,5 +1,6 @@
 //===- MemoryOps.cpp - loads, stores and atomics ------------------------------===//
 
+#include "Block.h"
 #include "Decoder.h"
 #include "Lanes.h"
 
@@ -13,14 +14,41 @@ bool isLocal(const Warp &w, uint32_t lane, uintptr_t address, uint32_t bytes) {
   return address >= begin && bytes <= w.localBytes && address - begin <= w.localBytes - bytes;
 }
 
-/// Looks at one lane's access.
-bool check(Warp &w, uint32_t lane, uintptr_t address, Memory::Access access) {
+/// The same of shared memory, by its own addresses.
+std::byte *locateShared(Warp &w, uint32_t lane, uint64_t address, const Memory::Access &access) {
+  std::string problem;
+  if (address % access.align)
+    problem = cat("align: it accesses ", access.bytes, " bytes at byte ", address, " of shared memory, no multiple of ",
+                  access.align);
+  else if (!w.block || !w.block->shared.holds(address, access.bytes))
+    problem = cat("bounds: it accesses ", access.bytes, " bytes at byte ", address,
+                  " of shared memory, and not all of them are there");
+  else if (access.isAtomic)
+    problem = "bounds: an atomic instruction of shared memory is not known here";
+  else
+    problem = access.isWrite ? w.block->shared.write(address, access.bytes, w.number, w.block->knows[w.number])
+                             : w.block->shared.read(address, access.bytes, w.number, w.block->knows[w.number]);
+  if (problem.empty())
+    return w.block->shared.at(address);
+  w.fail(lane, std::move(problem));
+  return nullptr;
+}
+
+/// Looks at one lane's access; where its bytes are, or null.
+std::byte *locate(Warp &w, const Op &op, uint32_t lane, Memory::Access access) {
+  uint64_t address = w.slots[op.source[0]][lane] + static_cast<uint64_t>(op.offset);
+  if (op.space == SharedSpace || (op.space == GenericSpace && address - kSharedWindow < kWindowBytes))
+    return locateShared(w, lane, op.space == SharedSpace ? address : address - kSharedWindow, access);
   access.address = address;
   access.thread = w.firstThread + lane;
-  if (isLocal(w, lane, address, access.bytes) && address % access.align == 0 && !access.isAtomic)
-    return true;
+  access.owner = w.memory->byBlock ? w.owner : access.thread;
+  bool isOwn = isLocal(w, lane, address, access.bytes) && address % access.align == 0 && !access.isAtomic;
   std::string problem;
-  return w.memory->check(access, w.regionHint, problem) || w.fail(lane, std::move(problem));
+  if (!isOwn && !w.memory->check(access, w.regionHint, problem)) {
+    w.fail(lane, std::move(problem));
+    return nullptr;
+  }
+  return reinterpret_cast<std::byte *>(address);
 }
 
 uint64_t readBytes(const std::byte *from, uint32_t bytes) {
@@ -30,16 +58,14 @@ uint64_t readBytes(const std::byte *from, uint32_t bytes) {
 }
 
 bool load(Warp &w, const Op &op) {
-  auto &base = w.slots[op.source[0]];
   uint32_t total = op.bytes * op.results, unused = 64 - 8 * op.bytes;
   for (uint32_t left = w.active; left; left &= left - 1) {
     auto lane = static_cast<uint32_t>(std::countr_zero(left));
-    uintptr_t address = base[lane] + static_cast<uint64_t>(op.offset);
-    Memory::Access access{0, total, total, 0};
+    Memory::Access access{0, total, total, 0, 0};
     access.isConstant = op.isConstant;
-    if (!check(w, lane, address, access))
+    const std::byte *from = locate(w, op, lane, access);
+    if (!from)
       return false;
-    const auto *from = reinterpret_cast<const std::byte *>(address);
     for (uint32_t part = 0; part < op.results; ++part) {
       uint64_t value = readBytes(from + part * op.bytes, op.bytes);
       if (op.signExtends)
@@ -53,33 +79,30 @@ bool load(Warp &w, const Op &op) {
 }
 
 bool store(Warp &w, const Op &op) {
-  auto &base = w.slots[op.source[0]];
   uint32_t parts = op.sources - 1u, total = op.bytes * parts;
   for (uint32_t left = w.active; left; left &= left - 1) {
     auto lane = static_cast<uint32_t>(std::countr_zero(left));
-    uintptr_t address = base[lane] + static_cast<uint64_t>(op.offset);
-    Memory::Access access{0, total, total, 0};
+    Memory::Access access{0, total, total, 0, 0};
     access.isWrite = true;
-    if (!check(w, lane, address, access))
+    std::byte *to = locate(w, op, lane, access);
+    if (!to)
       return false;
     for (uint32_t part = 0; part < parts; ++part)
-      std::memcpy(reinterpret_cast<std::byte *>(address) + part * op.bytes, &w.slots[op.source[part + 1]][lane],
-                  op.bytes);
+      std::memcpy(to + part * op.bytes, &w.slots[op.source[part + 1]][lane], op.bytes);
   }
   return true;
 }
 
 /// The old value; the new one is stored where the old one is what was expected.
 bool compareAndSwap(Warp &w, const Op &op) {
-  auto &base = w.slots[op.source[0]], &expected = w.slots[op.source[1]], &value = w.slots[op.source[2]];
+  auto &expected = w.slots[op.source[1]], &value = w.slots[op.source[2]];
   for (uint32_t left = w.active; left; left &= left - 1) {
     auto lane = static_cast<uint32_t>(std::countr_zero(left));
-    uintptr_t address = base[lane] + static_cast<uint64_t>(op.offset);
-    Memory::Access access{0, op.bytes, op.bytes, 0};
+    Memory::Access access{0, op.bytes, op.bytes, 0, 0};
     access.isWrite = access.isAtomic = true;
-    if (!check(w, lane, address, access))
+    std::byte *at = locate(w, op, lane, access);
+    if (!at)
       return false;
-    auto *at = reinterpret_cast<std::byte *>(address);
     uint64_t old = readBytes(at, op.bytes);
     if (old == expected[lane])
       std::memcpy(at, &value[lane], op.bytes);
@@ -97,8 +120,13 @@ bool copyParameter(Warp &w, const Op &op) {
   return wrote(w, op.result[0]);
 }
 
-/// Spaces that are known here; true for one of them.
-bool takeSpace(Decoder &d) { return d.takeAny({"global", "local", "const"}); }
+/// The space of an address, where it is said.
+void takeSpace(Decoder &d, Op &op) {
+  if (d.takeAny({"shared", "shared::cta"}))
+    op.space = SharedSpace;
+  else
+    op.space = d.takeAny({"global", "local", "const"}) ? GlobalSpace : GenericSpace;
+}
 
 bool decodeParameter(Decoder &d, Op &op) {
   PtxType t = d.takeType();
@@ -126,6 +154,7 @@ bool decodeAtomic(Decoder &d, Op &op) {
   if (!d.take("global") || !d.take("cas"))
     return false;
   PtxType t = d.takeType();
+  op.space = GlobalSpace;
   op.step = compareAndSwap;
   op.bytes = static_cast<uint8_t>(t.bytes());
   bool sinks = d.operands() == 4 && d.operand(0).kind == PtxOperand::Nothing;
@@ -143,7 +172,7 @@ bool decodeMemory(Decoder &d, std::string_view root, Op &op) {
     return false;
   if (loads && d.take("param"))
     return decodeParameter(d, op);
-  takeSpace(d);
+  takeSpace(d, op);
   op.isConstant = loads && d.take("nc");
   size_t count = d.take("v2") ? 2 : d.take("v4") ? 4 : 1;
   PtxType t = d.takeType();
@@ -153,7 +182,8 @@ bool decodeMemory(Decoder &d, std::string_view root, Op &op) {
   op.bytes = static_cast<uint8_t>(t.bytes());
   op.signExtends = t.isSigned();
   const PtxOperand &data = d.operand(loads ? 0 : 1);
-  if (!d.address(op, d.operand(loads ? 1 : 0), false))
+  const PtxOperand &address = d.operand(loads ? 1 : 0);
+  if (!(op.space == SharedSpace ? d.sharedAddress(op, address, op.offset) : d.address(op, address, false)))
     return false;
   if (!takeParts(d, data, count, [&](const PtxOperand &part) {
         return loads ? d.result(op, part, t, /*wider=*/true) : d.source(op, part, t, /*wider=*/true);

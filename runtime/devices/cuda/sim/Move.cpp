@@ -2,6 +2,7 @@
 
 #include "Decoder.h"
 #include "Lanes.h"
+#include "SharedMemory.h"
 
 namespace dmxrt::cuda {
 namespace {
@@ -80,15 +81,40 @@ bool decodePredicateMove(Decoder &d, Op &op) {
   return true;
 }
 
+/// From an address of shared memory to a generic one, or back.
+bool toGeneric(Warp &w, const Op &op) {
+  auto &to = w.slots[op.result[0]], &a = w.slots[op.source[0]];
+  forLanes(w.active, [&](uint32_t i) { to[i] = a[i] + kSharedWindow; });
+  return wrote(w, op.result[0]);
+}
+bool toShared(Warp &w, const Op &op) {
+  auto &to = w.slots[op.result[0]], &a = w.slots[op.source[0]];
+  for (uint32_t left = w.active; left; left &= left - 1) {
+    auto lane = static_cast<uint32_t>(std::countr_zero(left));
+    if (a[lane] - kSharedWindow >= kWindowBytes)
+      return w.fail(lane, "bounds: it takes an address that is none of shared memory for one");
+    to[lane] = a[lane] - kSharedWindow;
+  }
+  return wrote(w, op.result[0]);
+}
+
+/// cvta: shared memory has addresses of its own, all other spaces those of all.
+bool decodeAddress(Decoder &d, Op &op) {
+  bool isTo = d.take("to");
+  if (d.takeShared())
+    op.step = isTo ? toShared : toGeneric;
+  else if (d.takeAny({"global", "const", "local", "param"}))
+    op.step = copy;
+  else
+    return false;
+  return d.take("u64") && d.hasOperands(2) && d.result(op, 0, {'u', 64}) && d.source(op, 1, {'u', 64});
+}
+
 } // namespace
 
 bool decodeMove(Decoder &d, std::string_view root, Op &op) {
-  if (root == "cvta") { // every space has the addresses of all
-    d.take("to");
-    op.step = copy;
-    return d.takeAny({"global", "const", "local"}) && d.take("u64") && d.hasOperands(2) && d.result(op, 0, {'u', 64}) &&
-           d.source(op, 1, {'u', 64});
-  }
+  if (root == "cvta")
+    return decodeAddress(d, op);
   if (root != "mov")
     return false;
   PtxType t = d.takeType();

@@ -9,6 +9,16 @@
 namespace dmxrt::cuda {
 
 /// A kernel's ops. Slots: registers, then constants and what a launch gives.
+/// A wgmma.mma_async: D (64 x columns, f32) = A * B + D.
+struct ProductForm {
+  enum Type : uint8_t { Bf16, F16, Tf32 } type = Bf16;
+  uint32_t columns = 0;
+  bool aInRegisters = false, aIsMnMajor = false, bIsMnMajor = false, negatesA = false, negatesB = false;
+  std::vector<uint32_t> d, a; ///< registers
+  /// Elements along k.
+  uint32_t depth() const { return type == Tf32 ? 8 : 16; }
+};
+
 struct Program {
   std::string name;
   uint32_t line = 0, blockThreads = 0;
@@ -27,6 +37,9 @@ struct Program {
   uint32_t tables = 0;                ///< of the module
   std::vector<uint64_t> localOffsets; ///< in a lane's memory
   uint64_t localBytes = 0;            ///< of a lane
+  uint64_t sharedBegin = 0;           ///< of what the launch gives; variables with sizes lie before it
+  bool talks = false;                 ///< whether the threads of a block may wait for each other
+  std::vector<ProductForm> products;
   uint32_t slots() const { return localSlot(static_cast<uint32_t>(localOffsets.size())); }
 };
 

@@ -1,6 +1,7 @@
 //===- SimDevice.cpp - GPUs of NVIDIA, simulated ------------------------------===//
 
 #include "SimDevice.h"
+#include "SharedMemory.h"
 
 #include <algorithm>
 
@@ -40,9 +41,14 @@ Result<const SimCode *> programsOf(const CudaImage &image) {
       return within("the kernels cannot be used", loaded.takeError());
     auto code = std::make_shared<SimCode>();
     code->module = std::move(*loaded);
-    for (const auto &kernel : image.launches())
-      code->programs.push_back(&*std::find_if(code->module->kernels.begin(), code->module->kernels.end(),
-                                              [&](const Program &program) { return program.name == kernel->name; }));
+    for (const auto &kernel : image.launches()) {
+      const Program *program = &*std::find_if(code->module->kernels.begin(), code->module->kernels.end(),
+                                              [&](const Program &each) { return each.name == kernel->name; });
+      if (uint64_t bytes = program->sharedBegin - kSharedBegin + kernel->shared; bytes > kMostShared)
+        return badBundle("the kernels cannot be used: smem-budget: kernel '", kernel->name, "' has ", bytes,
+                         " bytes of shared memory, and a block has ", kMostShared);
+      code->programs.push_back(program);
+    }
     known = std::move(code);
   }
   return static_cast<const SimCode *>(known.get());
@@ -163,6 +169,9 @@ RunOutcome SimDevice::runTask(const DeviceTask &task) {
   launch.seed = seed;
   launch.mostSteps = mostSteps;
   launch.memory = &memory;
+  launch.checks = checks;
+  launch.shared = kernel.shared;
+  launch.byBlock = kernel.byBlock;
   auto address = [](const void *pointer) { return uint64_t(reinterpret_cast<uintptr_t>(pointer)); };
   for (size_t i = 0; i < task.bufferBytes.size(); ++i)
     launch.parameters.push_back(address(task.buffers[i]));
@@ -170,6 +179,16 @@ RunOutcome SimDevice::runTask(const DeviceTask &task) {
     launch.parameters.push_back(static_cast<uint64_t>(task.dims[i]));
   launch.parameters.insert(launch.parameters.end(),
                            {address(scratchBegin()), shareOf(task), address(task.results), address(&statusWord)});
+  for (size_t i = 0; i < kernel.maps.size(); ++i) {
+    auto map = kernel.image->mapOf(task, i);
+    if (!map)
+      return {kDeviceFault, 0, map.takeError().message};
+    map->base += address(task.buffers[kernel.maps[i].buffer]);
+    if (std::string problem = problemOf(*map); !problem.empty())
+      return {kDeviceFault, 0, cat("map-invalid: kernel '", kernel.name, "', map ", i, " of its launch: ", problem)};
+    launch.parameters.push_back(kMapWindow + dmx::cuda::kMapBytes * i);
+    launch.maps.push_back(*map);
+  }
   LaunchOutcome outcome = runLaunch(launch);
   if (!outcome.fault.empty())
     return {kDeviceFault, 0,

@@ -1,0 +1,144 @@
+//===- Block.cpp - the threads of a block, and what they share ----------------===//
+
+#include "Block.h"
+
+namespace dmxrt::cuda {
+
+Block::Block(const Launch &launch) : launch(launch), random(launch.seed) {
+  uint32_t warps = (launch.threads + kLanes - 1) / kLanes;
+  actors.warps = warps;
+  for (uint32_t i = 0; i < warps; ++i)
+    seats.push_back({std::make_unique<WarpRun>(launch, this), false, 0});
+}
+
+void Block::start(uint32_t number) {
+  shared.reset(launch.program->sharedBegin + launch.shared, actors, launch.checks);
+  barriers.reset(shared, actors);
+  bulk.reset(shared, barriers, *launch.memory, actors);
+  products.reset(*this);
+  knows.assign(actors.warps, Knowledge(actors.count()));
+  for (uint32_t i = 0; i < actors.warps; ++i) {
+    knows[i].seen[i] = 1;
+    seats[i].run->start(number, i);
+    seats[i].waits = false;
+  }
+}
+
+bool Block::mayEnd(const Warp &warp, uint32_t lanes, std::string &problem) {
+  if (products.isBusy(warp.number))
+    problem = "exit-pending: the warp ends, and it did not wait for its wgmma";
+  for (; lanes; lanes &= lanes - 1) {
+    uint32_t thread = warp.firstThread + static_cast<uint32_t>(std::countr_zero(lanes));
+    const BulkEngine::Groups *stores = bulk.groupsOf(thread);
+    if (stores && (stores->open || stores->waited < stores->committed))
+      problem = cat("exit-pending: thread ", thread, " ends, and it did not wait until its bulk store of line ",
+                    stores->line, " had read shared memory");
+  }
+  return problem.empty();
+}
+
+bool Block::turn(WarpRun &run, LaunchOutcome &outcome) {
+  // Mostly long turns, for the caches; short ones find what long ones hide.
+  uint64_t chance = nextRandom(random), budget = chance % 8 ? 64 + chance / 8 % 512 : 1 + chance / 8 % 8;
+  WarpRun::Turn how = run.run(budget);
+  if (how == WarpRun::Turn::Failed) {
+    outcome.fault = std::move(run.warp.fault);
+    outcome.line = run.faultLine;
+    outcome.thread = run.warp.firstThread + run.warp.faultLane;
+    return false;
+  }
+  Seat &seat = seats[run.warp.number];
+  seat.waits = how == WarpRun::Turn::Waits;
+  seat.since = events();
+  if (how == WarpRun::Turn::Ended)
+    outcome.steps += run.steps;
+  return true;
+}
+
+bool Block::land(LaunchOutcome &outcome) {
+  std::string problem = bulk.land(nextRandom(random));
+  if (problem.empty())
+    return true;
+  outcome.fault = std::move(problem);
+  outcome.line = bulk.faulty.line;
+  outcome.thread = bulk.faulty.thread;
+  return false;
+}
+
+/// A warp that may go on; null: none.
+WarpRun *Block::pick() {
+  ready.clear();
+  for (Seat &seat : seats)
+    if (!seat.run->ended && (!seat.waits || seat.since != events()))
+      ready.push_back(&seat);
+  return ready.empty() ? nullptr : ready[nextRandom(random) % ready.size()]->run.get();
+}
+
+bool Block::run(uint32_t number, LaunchOutcome &outcome) {
+  start(number);
+  while (true) {
+    WarpRun *next = pick();
+    if (next && !turn(*next, outcome))
+      return false;
+    bool ended = true;
+    for (const Seat &seat : seats)
+      ended &= seat.run->ended;
+    if (ended)
+      break;
+    if (!next && bulk.isIdle())
+      return reportStop(outcome);
+    // Copies take their time while there is something else to do.
+    for (uint64_t pieces = next ? nextRandom(random) % 4 : 1; pieces && !bulk.isIdle(); --pieces)
+      if (!land(outcome))
+        return false;
+  }
+  while (!bulk.isIdle()) {
+    if (const BulkCopy &left = bulk.first(); !left.stores) {
+      outcome.fault = "exit-pending: the block ends, and nobody waited for this bulk load";
+      outcome.line = left.line;
+      outcome.thread = left.thread;
+      return false;
+    }
+    if (!land(outcome))
+      return false;
+  }
+  return true;
+}
+
+std::string Block::describe(const Wait &wait, std::string &check) {
+  std::string none;
+  switch (wait.kind) {
+  case Wait::Phase: {
+    const Mbarrier *barrier = barriers.find(wait.what, none);
+    if (barrier && barrier->pending == 0 && barrier->bytes > 0)
+      check = "tx-mismatch";
+    return barrier ? cat("for the phase of parity ", wait.parity, " of ", barriers.describe(*barrier)) : none;
+  }
+  case Wait::Round:
+    return cat("at barrier ", wait.what, ", where ", barriers.named(static_cast<uint32_t>(wait.what)).arrived, " of ",
+               barriers.named(static_cast<uint32_t>(wait.what)).threads, " threads have come");
+  default:
+    return "for bulk stores";
+  }
+}
+
+/// All wait for each other: says who for what.
+bool Block::reportStop(LaunchOutcome &outcome) {
+  std::string check = "deadlock", text;
+  uint32_t named = 0;
+  for (const Seat &seat : seats)
+    seat.run->forEachWait([&](const Wait &wait, uint32_t lanes, uint32_t line) {
+      uint32_t thread = seat.run->warp.firstThread + static_cast<uint32_t>(std::countr_zero(lanes));
+      std::string what = describe(wait, check);
+      if (named == 0) {
+        outcome.line = line;
+        outcome.thread = thread;
+      }
+      if (++named <= 8)
+        text += cat(named == 1 ? "" : "; ", "warp ", seat.run->warp.number, " waits at line ", line, " ", what);
+    });
+  outcome.fault = cat(check, ": no thread of the block can go on: ", text, named > 8 ? "; and others" : "");
+  return false;
+}
+
+} // namespace dmxrt::cuda

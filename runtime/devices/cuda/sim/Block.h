@@ -1,0 +1,63 @@
+//===- Block.h - the threads of a block, and what they share ----*- C++ -*-===//
+#pragma once
+
+#include "Bulk.h"
+#include "Product.h"
+#include "WarpRun.h"
+
+namespace dmxrt::cuda {
+
+/// splitmix64
+inline uint64_t nextRandom(uint64_t &state) {
+  uint64_t z = (state += 0x9e3779b97f4a7c15u);
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+/// A block whose warps take turns: of random length, in random order, while copies land.
+class Block {
+public:
+  explicit Block(const Launch &launch);
+  /// False: `outcome` says what went wrong.
+  bool run(uint32_t number, LaunchOutcome &outcome);
+
+  // --- for instructions -----------------------------------------------------------------
+  const Launch &launch;
+  Actors actors;
+  SharedMemory shared;
+  Barriers barriers;
+  BulkEngine bulk;
+  ProductUnit products;
+  std::vector<Knowledge> knows; ///< by warp
+  uint64_t random = 0;
+
+  uint32_t threads() const { return (launch.threads + kLanes - 1) / kLanes * kLanes; }
+  /// What a warp does from now on is not what it passed on before.
+  void release(uint32_t warp) { ++knows[warp].seen[warp]; }
+  /// A shared address, from one of its own space or a generic one.
+  static uint64_t ofShared(uint64_t address) {
+    return address - kSharedWindow < kWindowBytes ? address - kSharedWindow : address;
+  }
+  /// Whether lanes of a warp may end as things are.
+  bool mayEnd(const Warp &warp, uint32_t lanes, std::string &problem);
+
+private:
+  void start(uint32_t number);
+  bool turn(WarpRun &run, LaunchOutcome &outcome);
+  bool land(LaunchOutcome &outcome);
+  WarpRun *pick();
+  bool reportStop(LaunchOutcome &outcome);
+  std::string describe(const Wait &wait, std::string &check);
+  uint64_t events() const { return barriers.events() + bulk.events(); }
+
+  struct Seat {
+    std::unique_ptr<WarpRun> run;
+    bool waits = false;
+    uint64_t since = 0; ///< events when it looked last
+  };
+  std::vector<Seat> seats;
+  std::vector<Seat *> ready;
+};
+
+} // namespace dmxrt::cuda

@@ -1,0 +1,59 @@
+//===- SharedMemory.h - a block's shared memory, and who touched it -*- C++ -*-===//
+//
+// Of each word of 4 bytes it is known who wrote it last, and when each actor read it last; wgmma and bulk stores read
+// in rows of 16 bytes. An access that is not ordered behind those that it conflicts with is an error, whether or not it
+// did harm in this run.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Order.h"
+
+#include <cstddef>
+
+namespace dmxrt::cuda {
+
+/// Where shared memory begins in its own addresses: what lies before is the system's.
+inline constexpr uint64_t kSharedBegin = 1024;
+/// Generic addresses of shared memory, and of tensor maps among the parameters: nowhere near the host's.
+inline constexpr uint64_t kSharedWindow = uint64_t(5) << 60, kMapWindow = uint64_t(6) << 60, kWindowBytes = 1 << 24;
+
+class SharedMemory {
+public:
+  /// Bytes from kSharedBegin to `end`, none of them written.
+  void reset(uint64_t end, const Actors &actors, bool checks);
+
+  std::byte *at(uint64_t address) { return bytes.data() + address; }
+  bool holds(uint64_t address, uint64_t count) const {
+    return address >= kSharedBegin && count <= bytes.size() && address <= bytes.size() - count;
+  }
+
+  // Each returns "" or what is wrong, beginning with the check's name. `who` is the one whose knowledge counts.
+  /// Instructions of a warp.
+  std::string read(uint64_t address, uint64_t count, uint32_t warp, const Knowledge &who);
+  std::string write(uint64_t address, uint64_t count, uint32_t warp, const Knowledge &who);
+  /// wgmma or a bulk store, from its issue on: 16 bytes, or a multiple, at a multiple of 16.
+  std::string readAsync(uint64_t address, uint64_t count, uint32_t actor, uint32_t tick, const Knowledge &who);
+  /// A bulk load is issued: until `land` nobody may touch the bytes.
+  std::string fly(uint64_t address, uint64_t count, const Knowledge &who);
+  void land(uint64_t address, uint64_t count, uint32_t actor, uint32_t tick);
+  /// An mbarrier's 8 bytes, which no other instruction may touch while it is one.
+  void setBarrier(uint64_t address, bool isBarrier);
+
+private:
+  static constexpr Epoch kFlying = ~Epoch(0), kBarrier = kFlying - 1;
+  static constexpr uint32_t kWord = 4, kRow = 16;
+
+  std::string problemOf(uint64_t word, Epoch writer, std::string_view verb, const Knowledge &who, bool isAsync) const;
+  std::string problemOfReaders(uint64_t word, const Knowledge &who) const;
+  std::vector<uint32_t> &readsOf(uint32_t actor, size_t count);
+
+  std::vector<std::byte> bytes;
+  bool checks = true;
+  Actors actors;
+  std::vector<Epoch> writers; ///< by word
+  /// By actor, where it read at all: the tick of its last read of each word, or of each row where it is none of a warp.
+  std::vector<std::vector<uint32_t>> reads;
+};
+
+} // namespace dmxrt::cuda
