@@ -86,6 +86,46 @@ std::string tableOf(const Kernel &kernel) {
          std::to_string(count) + ", " + words + "]}";
 }
 
+/// A block a tile of 128 words, by TMA in both directions; n: the number of tiles.
+const char *const kTiled = R"(
+.extern .shared .align 1024 .b8 room[];
+.visible .entry tiles(.param .u64 a, .param .u64 b, .param .u64 n, .param .u64 scratch, .param .u64 share,
+  .param .u64 results, .param .u64 status, .param .align 64 .b8 from[128], .param .align 64 .b8 to[128])
+.reqntid 32
+{
+	.reg .pred %p<4>;
+	.reg .b32 %r<8>;
+	.reg .b64 %d<8>;
+	.shared .align 8 .b8 bar[8];
+	mov.u32 %r0, %tid.x;
+	setp.ne.s32 %p0, %r0, 0;
+	@%p0 bra done;
+	mbarrier.init.shared.b64 [bar], 1;
+	fence.proxy.async;
+	mov.u32 %r1, %ctaid.x;
+	mov.b64 %d1, from;
+	mov.b64 %d2, to;
+	cvta.param.u64 %d1, %d1;
+	cvta.param.u64 %d2, %d2;
+	mbarrier.arrive.expect_tx.shared.b64 _, [bar], 512;
+	mov.b32 %r2, 0;
+	cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [room], [%d1, {%r2, %r1}], [bar];
+again:
+	mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+	@!%p1 bra again;
+	cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d2, {%r2, %r1}], [room];
+	cp.async.bulk.commit_group;
+	cp.async.bulk.wait_group 0;
+done:
+	ret;
+}
+)";
+const char *const kTiledTable = R"(
+//   {"name": "tiles", "nodes": ["node_tiles"], "dims": ["n"], "block": 32, "grid": "n", "shared": 65536, "item": "block",
+//    "maps": [{"buffer": 0, "type": "f32", "sizes": [128, "n"], "strides": [512], "box": [128, 1], "swizzle": 0},
+//             {"buffer": 1, "type": "f32", "sizes": [128, "n"], "strides": [512], "box": [128, 1], "swizzle": 0}],
+//    "contract": [19, 2, 1, 1, 0, 1, 0, 0, 0, 4, 0, 512, 1, 0, 4, 0, 512, 1, 0]})";
+
 } // namespace
 
 std::string cudaKernels() {
@@ -94,7 +134,9 @@ std::string cudaKernels() {
     table += (table.empty() ? "" : ",") + ("\n//   " + tableOf(kernel));
     entries += entryOf(kernel);
   }
-  return R"(// {"launch_table": 1, "level": "sm_90a", "kernels": [)" + table +
+  table += std::string(",") + kTiledTable;
+  entries += kTiled;
+  return R"(// {"launch_table": 2, "level": "sm_90a", "kernels": [)" + table +
          "\n// ]}\n.version 8.0\n.target sm_90a\n.address_size 64\n" + entries;
 }
 

@@ -15,6 +15,7 @@ FakeCuda &fakeCuda();
 ///   strict   y = x; an element below 0 is DMX_KERNEL_INVALID_ARGUMENT
 ///   count    returns x[0] as an integer
 ///   shift    y = x by way of each thread's scratch of 8 bytes
+///   tiles    y = x by tensor maps, of n rows of 128 elements; a block a row
 std::string cudaKernels();
 
 /// The bundle that `builder` makes, with its code, for the GPU alone, or with queue 1 for it.

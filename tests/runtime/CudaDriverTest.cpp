@@ -201,6 +201,57 @@ TEST_F(CudaDriver, ScratchAndWhatAKernelReports) {
   EXPECT_EQ(run(session), DMX_OK) << run.error;
 }
 
+/// y = x, of rows of 128 f32, twice by tensor maps.
+ModelBuilder tiledModel(int64_t rows) {
+  ModelBuilder builder;
+  int x = builder.input("x", "f32", {rows * 128}), y = builder.output("y", "f32", {rows * 128});
+  int a = builder.arena(512 * rows, "f32", {rows * 128});
+  int first = builder.dispatch("tiles", {x, a}, 1, rows, {}, {{"dims", {rows}}});
+  builder.dispatch("tiles", {a, y}, 1, rows, {first}, {{"dims", {rows}}});
+  return builder;
+}
+
+TEST_F(CudaDriver, SharedMemoryAndTensorMaps) {
+  OpenBundle open(cudaBundle(tiledModel(5)));
+  ASSERT_EQ(open.status, DMX_OK) << open.error.message;
+  for (const char *option : {"cuda.sim=off", "cuda.sim=on"}) {
+    fake.calls.clear();
+    CudaSession session(open.get(), {option});
+    ASSERT_EQ(session.status, DMX_OK) << session.error.message;
+    Trial run{iota<float>(640), std::vector<float>(640, -1.0f), {}};
+    ASSERT_EQ(run(session), DMX_OK) << run.error;
+    EXPECT_EQ(run.y, run.x);
+    bool isGpu = option[9] == 'o' && option[10] == 'f';
+    EXPECT_EQ(fake.count("cuFuncSetAttribute 8 65536"), isGpu ? 1u : 0u);
+    EXPECT_EQ(fake.count("cuTensorMapEncodeTiled 7 2 0"), isGpu ? 4u : 0u); // f32, two axes, no swizzle
+    fake.calls.clear();
+    ASSERT_EQ(run(session), DMX_OK) << run.error;
+    EXPECT_EQ(fake.count("cuTensorMapEncodeTiled"), 0u); // a steady run makes none
+  }
+}
+
+TEST_F(CudaDriver, SharedMemoryAndTensorMapsThatAreRefused) {
+  const TestBundle bundle = cudaBundle(tiledModel(3));
+  const std::pair<const char *, std::string> calls[] = {
+      {"cuFuncSetAttribute", "give kernel 'tiles' 65536 bytes of shared memory"},
+      {"cuTensorMapEncodeTiled", "make tensor map 0 of kernel 'tiles'"}};
+  for (const auto &[function, what] : calls) {
+    fake.reset();
+    fake.failures[function] = {0, 1};
+    OpenBundle open(bundle);
+    CudaSession session(open.get());
+    std::string text = session.error.message;
+    if (session.session) { // what depends on shapes is prepared by the first run
+      Trial run{iota<float>(384), std::vector<float>(384), {}};
+      EXPECT_NE(run(session), DMX_OK);
+      text = run.error;
+    }
+    EXPECT_HAS(text, "GPU 'NVIDIA H100 of a test': cannot " + what);
+    EXPECT_HAS(text, "(CUDA_ERROR_INVALID_VALUE, 1)");
+  }
+  fake.reset();
+}
+
 TEST_F(CudaDriver, TimesOfTasksAreTheGpus) {
   OpenBundle open(cudaBundle(plainModel()));
   CudaSession session(open.get());
@@ -333,6 +384,7 @@ TEST_F(CudaDriver, EveryCallMayFail) {
                              "cuCtxPushCurrent_v2",
                              "cuModuleLoadDataEx",
                              "cuModuleGetFunction",
+                             "cuFuncSetAttribute",
                              "cuMemGetInfo_v2",
                              "cuMemAlloc_v2",
                              "cuMemcpyHtoDAsync_v2",

@@ -4,6 +4,7 @@
 
 #include "runtime/devices/cuda/driver/DriverApi.h"
 #include "runtime/devices/cuda/sim/Launch.h"
+#include "runtime/devices/cuda/sim/SharedMemory.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -59,7 +60,11 @@ struct Module {
 struct Function {
   Module *module = nullptr;
   const Program *program = nullptr;
+  unsigned mostShared = 48 << 10; ///< of a launch
 };
+/// What a map's bytes lead to: the driver's format is no one else's business.
+std::vector<dmx::cuda::TensorMap> encoded;
+constexpr uint64_t kMapMark = 0x70616d20726f736e;
 std::vector<std::unique_ptr<Function>> functions;
 
 void addRegion(Memory &all, MemoryRegion::Kind kind, uint64_t begin, uint64_t bytes) {
@@ -69,22 +74,42 @@ void addRegion(Memory &all, MemoryRegion::Kind kind, uint64_t begin, uint64_t by
   region.bytes = bytes;
 }
 
-int run(const Function &function, unsigned blocks, unsigned threads, void **parameters) {
+/// Words and maps as a kernel's entry has them; false: a map that nobody encoded.
+bool takeParameters(const Program &program, void **parameters, Launch &launch, uint64_t &status) {
+  for (size_t i = 0; i < program.parameterBytes.size(); ++i) {
+    uint64_t words[2] = {};
+    bool isMap = program.parameterBytes[i] == dmx::cuda::kMapBytes;
+    std::memcpy(words, parameters[i], isMap ? sizeof words : sizeof words[0]);
+    if (isMap && (words[0] != kMapMark || words[1] >= encoded.size()))
+      return false;
+    if (isMap) {
+      launch.parameters.push_back(kMapWindow + dmx::cuda::kMapBytes * launch.maps.size());
+      launch.maps.push_back(encoded[words[1]]);
+    } else {
+      launch.parameters.push_back(status = words[0]);
+    }
+  }
+  return true;
+}
+
+int run(const Function &function, unsigned blocks, unsigned threads, unsigned shared, void **parameters) {
   Launch launch;
   launch.program = function.program;
   launch.module = function.module->programs.get();
   launch.blocks = blocks;
   launch.threads = threads;
-  for (size_t i = 0; i < function.program->parameterBytes.size(); ++i)
-    std::memcpy(&launch.parameters.emplace_back(), parameters[i], 8);
+  launch.shared = shared;
+  uint64_t status = 0;
+  if (!takeParameters(*function.program, parameters, launch, status))
+    return kInvalidValue;
   Memory all;
-  addRegion(all, MemoryRegion::StatusWord, launch.parameters.back(), 4);
+  addRegion(all, MemoryRegion::StatusWord, status, 4);
   for (const auto &[begin, block] : memory)
     addRegion(all, MemoryRegion::Result, begin, block.second);
   for (const Table &table : launch.module->tables)
     addRegion(all, MemoryRegion::Table, reinterpret_cast<uintptr_t>(table.begin), table.bytes);
   launch.memory = &all;
-  if (!isOnGpu(launch.parameters.back(), 4))
+  if (!isOnGpu(status, 4))
     return kFault;
   LaunchOutcome outcome = runLaunch(launch);
   if (!outcome.fault.empty())
@@ -201,6 +226,42 @@ FAKE(cuModuleGetFunction, void **function, void *module, const char *name) {
     }
   return kNotFound;
 }
+FAKE(cuFuncSetAttribute, void *function, int attribute, int value) {
+  LOCKED;
+  if (int code = noteIn("cuFuncSetAttribute", attribute, value))
+    return code;
+  if (attribute != 8 || value < 0 || value > 232448)
+    return kInvalidValue;
+  static_cast<Function *>(function)->mostShared = static_cast<unsigned>(value);
+  return 0;
+}
+FAKE(cuTensorMapEncodeTiled, void *out, int type, uint32_t rank, void *base, const uint64_t *sizes,
+     const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion,
+     int fill) {
+  LOCKED;
+  if (int code = note("cuTensorMapEncodeTiled", type, rank, swizzle))
+    return code;
+  if (reinterpret_cast<uintptr_t>(out) % 64 || rank == 0 || rank > 5 || type < 0 || type > 12 || interleave ||
+      swizzle < 0 || swizzle > 3 || promotion < 0 || promotion > 3 || fill)
+    return kInvalidValue;
+  dmx::cuda::TensorMap map;
+  map.type = static_cast<dmx::cuda::MapType>(type);
+  map.rank = rank;
+  map.swizzle = swizzle ? 16u << swizzle : 0;
+  map.base = reinterpret_cast<uintptr_t>(base);
+  for (uint32_t i = 0; i < rank; ++i) {
+    map.sizes[i] = sizes[i];
+    map.strides[i] = i ? strides[i - 1] : 0;
+    map.box[i] = box[i];
+    map.steps[i] = steps[i];
+  }
+  if (!problemOf(map).empty() || !isOnGpu(map.base, map.span()))
+    return kInvalidValue;
+  uint64_t words[16] = {kMapMark, encoded.size()};
+  encoded.push_back(map);
+  std::memcpy(out, words, sizeof words);
+  return 0;
+}
 FAKE(cuMemGetInfo_v2, size_t *free, size_t *total) {
   LOCKED;
   *total = dmxFakeCuda()->totalBytes;
@@ -293,10 +354,10 @@ FAKE(cuLaunchKernel, void *function, unsigned x, unsigned y, unsigned z, unsigne
   const auto *known = static_cast<const Function *>(function);
   if (int code = noteIn("cuLaunchKernel", known->program->name, x, threads))
     return code;
-  if (x == 0 || y != 1 || z != 1 || threadsY != 1 || threadsZ != 1 || shared || extra ||
+  if (x == 0 || y != 1 || z != 1 || threadsY != 1 || threadsZ != 1 || shared > known->mostShared || extra ||
       threads != known->program->blockThreads)
     return kInvalidValue;
-  if (int code = run(*known, x, threads, parameters))
+  if (int code = run(*known, x, threads, shared, parameters))
     sticky = code;
   return 0;
 }

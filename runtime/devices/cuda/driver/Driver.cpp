@@ -43,6 +43,8 @@ Status Driver::load(const std::string &file) {
                             {"cuModuleLoadDataEx", api.moduleLoad},
                             {"cuModuleUnload", api.moduleUnload},
                             {"cuModuleGetFunction", api.moduleGetFunction},
+                            {"cuFuncSetAttribute", api.functionSetAttribute},
+                            {"cuTensorMapEncodeTiled", api.tensorMapEncode},
                             {"cuMemGetInfo_v2", api.memoryInfo},
                             {"cuMemAlloc_v2", api.memoryAllocate},
                             {"cuMemFree_v2", api.memoryFree},

@@ -28,6 +28,11 @@ enum Code : DriverCode { Success = 0, OutOfMemory = 2, NoDevice = 100 };
 enum Attribute : int { ComputeMajor = 75, ComputeMinor = 76 };
 /// Of cuModuleLoadDataEx; each with a value, sizes as numbers in the place of a pointer.
 enum JitOption : int { InfoLog = 3, InfoLogBytes = 4, ErrorLog = 5, ErrorLogBytes = 6 };
+/// Of cuFuncSetAttribute: bytes of shared memory that a launch may give a block.
+constexpr int kMostDynamicShared = 8;
+/// Of cuTensorMapEncodeTiled; types of elements have the numbers of dmx::cuda::MapType.
+enum Swizzle : int { NoSwizzle = 0, Swizzle32 = 1, Swizzle64 = 2, Swizzle128 = 3 };
+enum MapOption : int { NoInterleave = 0, FillWithZeros = 0, PromoteTo256 = 3 }; ///< the last: lines of the L2 cache
 /// A stream that does not wait for the process's default one.
 constexpr unsigned kNonBlocking = 1;
 /// The first driver with PTX 8.0: CUDA 12.0, as cuDriverGetVersion has it.
@@ -51,6 +56,11 @@ struct DriverApi {
   DriverCode (*moduleLoad)(ModuleHandle *, const void *image, unsigned options, int *keys, void **values);
   DriverCode (*moduleUnload)(ModuleHandle);
   DriverCode (*moduleGetFunction)(FunctionHandle *, ModuleHandle, const char *name);
+  DriverCode (*functionSetAttribute)(FunctionHandle, int attribute, int value);
+  /// `map`: 128 bytes at a multiple of 64.
+  DriverCode (*tensorMapEncode)(void *map, int type, uint32_t rank, void *base, const uint64_t *sizes,
+                                const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
+                                int swizzle, int promotion, int fill);
   DriverCode (*memoryInfo)(size_t *free, size_t *total);
   DriverCode (*memoryAllocate)(GpuAddress *, size_t bytes);
   DriverCode (*memoryFree)(GpuAddress);

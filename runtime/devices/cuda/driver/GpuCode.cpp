@@ -64,9 +64,16 @@ Status GpuCode::compile(const CudaImage &image) {
       error.message += cat("; its compiler says: ", log, placeOf(log, image));
     return error;
   }
-  for (const auto &kernel : image.launches())
-    if (DriverCode code = gpu->api().moduleGetFunction(&functions.emplace_back(), module, kernel->name.c_str()))
+  for (const auto &kernel : image.launches()) {
+    FunctionHandle &function = functions.emplace_back();
+    if (DriverCode code = gpu->api().moduleGetFunction(&function, module, kernel->name.c_str()))
       return gpu->failure(code, cat("find kernel '", kernel->name, "' in what was compiled"));
+    if (kernel->shared == 0)
+      continue;
+    if (DriverCode code =
+            gpu->api().functionSetAttribute(function, driver::kMostDynamicShared, static_cast<int>(kernel->shared)))
+      return gpu->failure(code, cat("give kernel '", kernel->name, "' ", kernel->shared, " bytes of shared memory"));
+  }
   return {};
 }
 

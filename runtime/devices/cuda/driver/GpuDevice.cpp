@@ -166,11 +166,6 @@ Result<GpuDevice::Step> GpuDevice::makeStep(const DeviceTask &task) {
   const auto &kernel = *static_cast<const KernelLaunch *>(task.kernel);
   if (Status status = kernel.image->checkTask(task); !status)
     return status.takeError();
-  if (kernel.shared || !kernel.maps.empty())
-    return fail(
-        DMX_STATUS_UNSUPPORTED, "kernel '", kernel.name,
-        "' wants shared memory or tensor maps, which this runtime cannot give to a GPU; run it on the simulator "
-        "(device option cuda.sim=on)");
   std::shared_ptr<const GpuCode> &code = codes[kernel.image];
   if (Status status = compile(*kernel.image, code); !status)
     return status.takeError();
@@ -180,6 +175,7 @@ Result<GpuDevice::Step> GpuDevice::makeStep(const DeviceTask &task) {
   step.function = code->function(kernel);
   step.blocks = *blocks;
   step.threads = kernel.block;
+  step.shared = kernel.shared;
   step.share = shareOf(task);
   step.returns = task.results != nullptr;
   uint64_t threads = uint64_t(step.blocks) * step.threads;
@@ -218,6 +214,24 @@ void GpuDevice::fillWords(const DeviceTask &task, Step &step) const {
   }
 }
 
+/// Tensor maps say where tensors are on the GPU.
+Status GpuDevice::fillMaps(const DeviceTask &task, Step &step) const {
+  if (!step.function || !step.blocks)
+    return {};
+  const auto &kernel = *static_cast<const KernelLaunch *>(task.kernel);
+  for (size_t i = 0; i < kernel.maps.size(); ++i) {
+    auto map = kernel.image->mapOf(task, i);
+    if (!map)
+      return map.takeError();
+    map->base += addressOf(task, kernel.maps[i].buffer);
+    if (std::string problem = problemOf(*map); !problem.empty())
+      return badBundle("kernel '", kernel.name, "', map ", i, " of its launch: ", problem);
+    if (DriverCode code = encodeMap(gpu->api(), *map, step.maps.emplace_back()))
+      return gpu->failure(code, cat("make tensor map ", i, " of kernel '", kernel.name, "'"));
+  }
+  return {};
+}
+
 Status GpuDevice::prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) {
   Program &program = programs[selected];
   program.tasks = tasks;
@@ -232,7 +246,9 @@ Status GpuDevice::prepare(std::span<const DeviceTask> tasks, std::span<const Seg
   for (Part &part : program.parts) {
     for (Step &step : part.steps) {
       fillWords(tasks[step.task], step);
-      most = std::max(most, step.words.size());
+      if (Status status = fillMaps(tasks[step.task], step); !status)
+        return status;
+      most = std::max(most, step.words.size() + step.maps.size());
     }
     longest = std::max(longest, part.steps.size());
   }

@@ -1,6 +1,7 @@
 //===- GpuDevice.h - runs kernels on a GPU ----------------------*- C++ -*-===//
 #pragma once
 
+#include "EncodedMap.h"
 #include "GpuCode.h"
 #include "GpuPlan.h"
 #include "runtime/devices/common/HostMemoryDevice.h"
@@ -38,12 +39,14 @@ private:
     uint32_t task = 0;
     FunctionHandle function = nullptr; ///< null: a copy, `words` are to, from
     uint32_t blocks = 0, threads = 0;
-    uint64_t bytes = 0;          ///< of a copy
-    bool overlaps = false;       ///< a copy between bytes of which some are the same
-    std::vector<uint64_t> words; ///< the kernel's parameters but the last ones (Tail)
-    uint64_t share = 0;          ///< scratch of a thread
-    uint32_t firstResult = 0;    ///< among the segment's
-    bool returns = false;        ///< values
+    uint64_t bytes = 0;           ///< of a copy
+    bool overlaps = false;        ///< a copy between bytes of which some are the same
+    uint32_t shared = 0;          ///< bytes that the launch gives a block
+    std::vector<uint64_t> words;  ///< the kernel's parameters but the last ones (Tail)
+    std::vector<EncodedMap> maps; ///< behind those
+    uint64_t share = 0;           ///< scratch of a thread
+    uint32_t firstResult = 0;     ///< among the segment's
+    bool returns = false;         ///< values
   };
   struct Part {
     SegmentPlan plan;
@@ -68,6 +71,7 @@ private:
   Status checkRoom(const Needs &needs) const;
   Status growTwin(const void *block, const BlockNeed &need);
   void fillWords(const DeviceTask &task, Step &step) const;
+  Status fillMaps(const DeviceTask &task, Step &step) const;
   Status compile(const CudaImage &image, std::shared_ptr<const GpuCode> &code);
   uint64_t addressOf(const DeviceTask &task, size_t buffer) const;
   uint64_t statusAddress(const Part &part, size_t step) const {

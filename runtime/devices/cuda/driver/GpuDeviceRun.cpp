@@ -59,7 +59,10 @@ DriverCode GpuDevice::launch(const Step &step, size_t number) {
     parameters.push_back(const_cast<uint64_t *>(&word)); // the driver reads them
   for (uint64_t &word : tail)
     parameters.push_back(&word);
-  return gpu->api().launch(step.function, step.blocks, 1, 1, step.threads, 1, 1, 0, stream, parameters.data(), nullptr);
+  for (const EncodedMap &map : step.maps)
+    parameters.push_back(const_cast<EncodedMap *>(&map));
+  return gpu->api().launch(step.function, step.blocks, 1, 1, step.threads, 1, 1, step.shared, stream, parameters.data(),
+                           nullptr);
 }
 
 DriverCode GpuDevice::move(const Step &step) {
