@@ -376,25 +376,12 @@ TEST_F(CudaDriver, FaultsOfKernelsAndWhoseTheyAre) {
 
 // Whatever fails, and whenever: a sentence, nothing left behind, and a session that goes on where it can.
 TEST_F(CudaDriver, EveryCallMayFail) {
-  const char *functions[] = {"cuDeviceGetCount",
-                             "cuDeviceGet",
-                             "cuDeviceGetName",
-                             "cuDeviceGetAttribute",
-                             "cuDevicePrimaryCtxRetain",
-                             "cuCtxPushCurrent_v2",
-                             "cuModuleLoadDataEx",
-                             "cuModuleGetFunction",
-                             "cuFuncSetAttribute",
-                             "cuMemGetInfo_v2",
-                             "cuMemAlloc_v2",
-                             "cuMemcpyHtoDAsync_v2",
-                             "cuMemcpyDtoHAsync_v2",
-                             "cuMemsetD8Async",
-                             "cuStreamCreate",
-                             "cuStreamSynchronize",
-                             "cuLaunchKernel",
-                             "cuEventCreate",
-                             "cuEventRecord"};
+  const char *functions[] = {
+      "cuDeviceGetCount",         "cuDeviceGet",         "cuDeviceGetName",    "cuDeviceGetAttribute",
+      "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuModuleLoadDataEx", "cuModuleGetFunction",
+      "cuFuncSetAttribute",       "cuMemGetInfo_v2",     "cuMemAlloc_v2",      "cuMemcpyHtoDAsync_v2",
+      "cuMemcpyDtoHAsync_v2",     "cuMemsetD8Async",     "cuStreamCreate",     "cuStreamSynchronize",
+      "cuLaunchKernel",           "cuEventCreate",       "cuEventRecord"};
   ModelBuilder builder;
   int x = builder.input("x", "f32", {kCount}), y = builder.output("y", "f32", {kCount});
   int total = builder.state(4 * kCount, "f32", {kCount}), sum = builder.arena(4 * kCount, "f32", {kCount});

@@ -129,14 +129,21 @@ enum : uint32_t { Tries = 1, ByParity = 2, WaitsRelaxed = 4 };
 /// Whether a phase has ended. One that tries waits for it, but may come back without, as it may after a time.
 bool lookAtPhase(Warp &w, const Op &op) {
   Barriers &barriers = w.block->barriers;
-  uint32_t ended = 0;
+  uint32_t ended = 0, before = kLanes;
   for (uint32_t left = w.active; left; left &= left - 1) {
     uint32_t lane = firstOf(left);
+    uint64_t phase = w.slots[op.source[1]][lane];
+    // Mostly all lanes look at the same.
+    if (before < kLanes && addressOf(w, op, lane) == addressOf(w, op, before) &&
+        phase == w.slots[op.source[1]][before]) {
+      ended |= (ended >> before & 1) << lane;
+      continue;
+    }
+    before = lane;
     std::string problem;
     const Mbarrier *barrier = barriers.findFor(addressOf(w, op, lane), knowledgeOf(w), problem);
     if (!barrier)
       return w.fail(lane, std::move(problem));
-    uint64_t phase = w.slots[op.source[1]][lane];
     if (op.immediate & ByParity && phase > 1)
       return w.fail(lane, cat("mbar-init: a parity is 0 or 1, not ", phase));
     if (!(op.immediate & ByParity ? barrier->hasEnded(static_cast<uint32_t>(phase)) : barrier->phase != phase))

@@ -123,9 +123,9 @@ std::string BulkEngine::landRow(BulkCopy &copy, uint32_t row) {
   std::memset(line, 0, width);
   if (isThere)
     std::memcpy(line + skip, reinterpret_cast<const void *>(address), bytes);
-  const Mbarrier *barrier = nullptr;
   std::string problem;
-  if (!(barrier = barriers->find(copy.barrier, problem)))
+  const Mbarrier *barrier = barriers->find(copy.barrier, problem);
+  if (!barrier)
     return problem;
   chunks([&](uint64_t i, uint64_t to) {
     std::memcpy(shared->at(to), line + i, kChunk);

@@ -32,7 +32,7 @@ bool multiply(Warp &w, const Op &op) {
   uint32_t adds = w.predicates[op.predicateSource[0]];
   if (adds != 0 && adds != kAllLanes)
     return w.fail(0, "diverged: threads of a warp do not agree on whether it adds");
-  uint64_t a = form.aInRegisters ? 0 : w.slots[op.source[0]][0], b = w.slots[op.source[op.sources - 1]][0];
+  uint64_t a = w.slots[op.source[0]][0], b = form.aInRegisters ? a : w.slots[op.source[1]][0];
   return w.block->products.issue(w, form, a, b, adds != 0);
 }
 
@@ -163,9 +163,11 @@ template <typename Each> void forElements(bool isTransposed, Each each) {
 }
 
 bool rowsOf(Warp &w, const Op &op, uint32_t number, bool isWrite, std::byte *(&rows)[kSide]) {
-  for (uint32_t row = 0; row < kSide; ++row)
-    if (!(rows[row] = rowAt(w, op, number, row, isWrite)))
+  for (uint32_t row = 0; row < kSide; ++row) {
+    rows[row] = rowAt(w, op, number, row, isWrite);
+    if (!rows[row])
       return false;
+  }
   return true;
 }
 

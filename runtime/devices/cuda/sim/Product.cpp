@@ -2,7 +2,6 @@
 
 #include "Product.h"
 #include "Block.h"
-#include "Half.h"
 
 #include <cstring>
 
@@ -16,35 +15,49 @@ constexpr uint32_t kChunk = 16; ///< bytes that a swizzle moves together
 uint32_t rowOf(uint32_t lane, uint32_t index) { return lane / 4 + 8 * (index / 2 % 2); }
 uint32_t columnOf(uint32_t lane, uint32_t index) { return 8 * (index / 4) + 2 * (lane % 4) + index % 2; }
 
+/// The same as widenHalf, without branches: the exponent's bias is 112 less, and a product by a power of 2 is exact.
+float floatOfHalf(uint32_t bits) {
+  float magnitude = fromBits<float>((bits & 0x7fff) << 13) * 0x1p112f;
+  auto word = static_cast<uint32_t>(toBits(magnitude));
+  word |= (bits & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u;
+  return fromBits<float>(word | (bits & 0x8000) << 16);
+}
+
 float valueOf(uint32_t bits, ProductForm::Type type) {
   switch (type) {
   case ProductForm::Bf16:
     return fromBits<float>(uint64_t(bits) << 16);
   case ProductForm::F16:
-    return static_cast<float>(widenHalf(static_cast<uint16_t>(bits)));
+    return floatOfHalf(bits);
   default:
     return fromBits<float>(bits & 0xffffe000u); // tf32: the upper 19 bits
   }
 }
 
 /// The floats of 16 bytes; how many they are.
-uint32_t widen(const std::byte *from, ProductForm::Type type, float *to) {
-  if (type == ProductForm::Tf32) {
+template <ProductForm::Type T> [[gnu::always_inline]] inline uint32_t widen(const std::byte *from, float *to) {
+  if constexpr (T == ProductForm::Tf32) {
     uint32_t words[4];
     std::memcpy(words, from, sizeof words);
     for (uint32_t i = 0; i < 4; ++i)
-      to[i] = valueOf(words[i], type);
+      to[i] = valueOf(words[i], T);
     return 4;
   }
   uint16_t halves[8];
   std::memcpy(halves, from, sizeof halves);
-  if (type == ProductForm::Bf16)
-    for (uint32_t i = 0; i < 8; ++i)
-      to[i] = fromBits<float>(uint64_t(halves[i]) << 16);
-  else
-    for (uint32_t i = 0; i < 8; ++i)
-      to[i] = static_cast<float>(widenHalf(halves[i]));
+  for (uint32_t i = 0; i < 8; ++i)
+    to[i] = T == ProductForm::Bf16 ? fromBits<float>(uint32_t(halves[i]) << 16) : floatOfHalf(halves[i]);
   return 8;
+}
+
+/// Calls each with the type as a constant.
+template <typename Each> void forType(ProductForm::Type type, Each each) {
+  if (type == ProductForm::Bf16)
+    each(std::integral_constant<ProductForm::Type, ProductForm::Bf16>());
+  else if (type == ProductForm::F16)
+    each(std::integral_constant<ProductForm::Type, ProductForm::F16>());
+  else
+    each(std::integral_constant<ProductForm::Type, ProductForm::Tf32>());
 }
 
 } // namespace
@@ -56,14 +69,14 @@ MatrixDescriptor::MatrixDescriptor(uint64_t bits)
   span = spans[bits >> 62];
 }
 
-uint64_t MatrixDescriptor::chunkAt(bool isMnMajor, uint32_t line, uint32_t chunk) const {
+[[gnu::always_inline]] inline uint64_t MatrixDescriptor::chunkAt(bool isMnMajor, uint32_t line, uint32_t chunk) const {
   if (span == 0) { // blocks of 8 lines of 16 bytes
     uint64_t along = isMnMajor ? stride : leading, across = isMnMajor ? leading : stride;
     return begin + line / 8 * across + line % 8 * kChunk + chunk * along;
   }
-  uint32_t chunks = span / kChunk; // of a line
+  uint32_t shift = static_cast<uint32_t>(std::countr_zero(span)) - 4; // of the chunks of a line
   uint64_t at = begin + line / 8 * stride + line % 8 * uint64_t(span);
-  return isMnMajor ? at + chunk / chunks * leading + chunk % chunks * kChunk : at + chunk * kChunk;
+  return isMnMajor ? at + (chunk >> shift) * leading + (chunk & ((1u << shift) - 1)) * kChunk : at + chunk * kChunk;
 }
 
 void ProductUnit::reset(Block &of) {
@@ -109,18 +122,37 @@ template <typename Each> static bool forChunks(const ProductForm &form, bool isA
   return true;
 }
 
+/// Calls each(address, bytes) for the same, as few as they are: a swizzle moves the chunks of a line among themselves,
+/// and pairs of them with each other.
+template <typename Each>
+[[gnu::always_inline]] static inline bool forRuns(const ProductForm &form, const MatrixDescriptor &matrix, bool isA,
+                                                  uint32_t warp, Each each) {
+  bool isMnMajor = isA ? form.aIsMnMajor : form.bIsMnMajor;
+  uint32_t chunks = matrix.span / kChunk;
+  bool hasPairs = !isMnMajor && chunks && matrix.begin % (2 * kChunk) == 0,
+       hasLines = isMnMajor && !isA && chunks && form.columns / 8 % chunks == 0 && matrix.begin % matrix.span == 0;
+  uint32_t together = hasPairs ? 2 : hasLines ? chunks : 1;
+  return forChunks(form, isA, warp, [&](uint32_t line, uint32_t chunk) __attribute__((always_inline)) {
+    if (chunk & (together - 1))
+      return true;
+    uint64_t at = swizzled(matrix.chunkAt(isMnMajor, line, chunk), matrix.span), bytes = uint64_t(together) * kChunk;
+    return each(at & ~(bytes - 1), bytes);
+  });
+}
+
 bool ProductUnit::checkMatrix(Warp &w, const ProductForm &form, uint64_t bits, bool isA) {
   MatrixDescriptor matrix(bits);
   if (matrix.baseOffset)
     return w.fail(0, "desc-layout: a descriptor has a base offset; tiles are to begin at multiples of 1024");
-  bool isMnMajor = isA ? form.aIsMnMajor : form.bIsMnMajor;
+  SharedMemory &shared = block->shared;
+  const Knowledge &knows = block->knows[w.number];
   uint32_t actor = block->actors.ofProducts(w.number), tick = queues[w.number].open + 1;
-  return forChunks(form, isA, w.number, [&](uint32_t line, uint32_t chunk) {
-    uint64_t at = swizzled(matrix.chunkAt(isMnMajor, line, chunk), matrix.span);
-    if (!block->shared.holds(at, kChunk))
+  return forRuns(form, matrix, isA, w.number, [&](uint64_t at, uint64_t bytes) __attribute__((always_inline)) {
+    if (shared.holds(at, bytes) && shared.readSettled(at, bytes, actor, tick, knows))
+      return true;
+    if (!shared.holds(at, bytes))
       return w.fail(0, cat("bounds: its descriptor leads to byte ", at, " of shared memory, which is not there"));
-    std::string problem = block->shared.readAsync(at, kChunk, actor, tick, block->knows[w.number]);
-    return problem.empty() || w.fail(0, std::move(problem));
+    return w.fail(0, shared.readAsync(at, bytes, actor, tick, knows));
   });
 }
 
@@ -198,13 +230,15 @@ void ProductUnit::loadA(Warp &w, const Pending &pending) {
   }
   MatrixDescriptor matrix(pending.a);
   uint32_t first = w.number % 4 * kRows;
-  forChunks(form, true, w.number, [&](uint32_t line, uint32_t chunk) {
-    uint32_t count =
-        widen(block->shared.at(swizzled(matrix.chunkAt(form.aIsMnMajor, line, chunk), matrix.span)), form.type, values);
-    for (uint32_t i = 0; i < count; ++i)
-      a[form.aIsMnMajor ? line * kRows + chunk * 8 + i - first : (chunk * count + i) * kRows + line - first] =
-          sign * values[i];
-    return true;
+  forType(form.type, [&](auto type) {
+    forChunks(form, true, w.number, [&](uint32_t line, uint32_t chunk) __attribute__((always_inline)) {
+      uint64_t at = swizzled(matrix.chunkAt(form.aIsMnMajor, line, chunk), matrix.span);
+      uint32_t count = widen<type()>(block->shared.at(at), values);
+      for (uint32_t i = 0; i < count; ++i)
+        a[form.aIsMnMajor ? line * kRows + chunk * 8 + i - first : (chunk * count + i) * kRows + line - first] =
+            sign * values[i];
+      return true;
+    });
   });
 }
 
@@ -213,16 +247,18 @@ void ProductUnit::loadB(const ProductForm &form, uint64_t bits) {
   MatrixDescriptor matrix(bits);
   uint32_t depth = form.depth();
   float values[8];
-  forChunks(form, false, 0, [&](uint32_t line, uint32_t chunk) {
-    const std::byte *from = block->shared.at(swizzled(matrix.chunkAt(form.bIsMnMajor, line, chunk), matrix.span));
-    if (!form.bIsMnMajor) {
-      widen(from, form.type, &b[line * depth + chunk * depth / 2]);
+  forType(form.type, [&](auto type) {
+    forChunks(form, false, 0, [&](uint32_t line, uint32_t chunk) __attribute__((always_inline)) {
+      const std::byte *from = block->shared.at(swizzled(matrix.chunkAt(form.bIsMnMajor, line, chunk), matrix.span));
+      if (!form.bIsMnMajor) {
+        widen<type()>(from, &b[line * depth + chunk * depth / 2]);
+        return true;
+      }
+      widen<type()>(from, values);
+      for (uint32_t i = 0; i < 8; ++i)
+        b[(chunk * 8 + i) * depth + line] = values[i];
       return true;
-    }
-    widen(from, form.type, values);
-    for (uint32_t i = 0; i < 8; ++i)
-      b[(chunk * 8 + i) * depth + line] = values[i];
-    return true;
+    });
   });
   if (form.negatesB)
     for (uint32_t i = 0; i < form.columns * depth; ++i)

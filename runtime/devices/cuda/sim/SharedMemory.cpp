@@ -22,20 +22,27 @@ void SharedMemory::reset(uint64_t end, const Actors &who, bool check) {
   actors = who;
   writers.assign(check ? (end + kWord - 1) / kWord : 0, 0);
   reads.resize(who.count());
-  for (std::vector<uint32_t> &each : reads)
-    std::fill(each.begin(), each.end(), 0u);
+  for (uint32_t actor : readers)
+    reads[actor].clear();
+  readers.clear();
+  settled = {};
 }
 
-std::vector<uint32_t> &SharedMemory::readsOf(uint32_t actor, size_t count) {
+std::vector<uint32_t> &SharedMemory::readsOf(uint32_t actor) {
   std::vector<uint32_t> &own = reads[actor];
-  if (own.size() < count)
-    own.resize(count);
+  if (own.empty()) {
+    own.resize(actors.isWarp(actor) ? writers.size() : writers.size() / (kRow / kWord) + 1);
+    readers.push_back(actor);
+  }
   return own;
 }
 
-std::string SharedMemory::problemOf(uint64_t word, Epoch writer, std::string_view verb, const Knowledge &who,
-                                    bool isAsync) const {
+/// Of a word that is not settled.
+std::string SharedMemory::problemOf(uint64_t word, std::string_view verb, const Knowledge &who, bool isAsync) const {
   uint64_t address = word * kWord;
+  Epoch writer = writers[word];
+  if (writer == 0)
+    return {};
   if (writer == kFlying)
     return cat("smem-race: it ", verb, " byte ", address, " of shared memory, where a bulk load is to land");
   if (writer == kBarrier)
@@ -50,77 +57,87 @@ std::string SharedMemory::problemOf(uint64_t word, Epoch writer, std::string_vie
   return {};
 }
 
-std::string SharedMemory::problemOfReaders(uint64_t word, const Knowledge &who) const {
-  for (uint32_t actor = 0; actor < reads.size(); ++actor) {
+/// Of a range that is to be written.
+std::string SharedMemory::problemOfReaders(uint64_t first, uint64_t count, const Knowledge &who) const {
+  for (uint32_t actor : readers) {
+    uint32_t scale = actors.isWarp(actor) ? 1 : kRow / kWord, latest = 0;
     const std::vector<uint32_t> &own = reads[actor];
-    size_t index = actors.isWarp(actor) ? word : word / (kRow / kWord);
-    if (index < own.size() && own[index] > who.seen[actor])
-      return cat("smem-race: it writes byte ", word * kWord, " of shared memory, which ", actors.name(actor),
-                 " reads, and nothing orders the one behind the other");
+    uint64_t begin = first / scale, end = (first + count - 1) / scale + 1;
+    for (uint64_t i = begin; i < end; ++i)
+      latest = std::max(latest, own[i]);
+    if (latest <= who.seen[actor])
+      continue;
+    while (own[begin] <= who.seen[actor])
+      ++begin;
+    return cat("smem-race: it writes byte ", begin * scale * kWord, " of shared memory, which ", actors.name(actor),
+               " reads, and nothing orders the one behind the other");
   }
   return {};
+}
+
+std::string SharedMemory::checkRead(uint64_t first, uint64_t count, const Knowledge &who, bool isAsync) {
+  if (isSettled(first, count, who, isAsync))
+    return {};
+  for (uint64_t word = first;; ++word) {
+    if (writers[word] == 0)
+      return cat("smem-uninit: it reads byte ", word * kWord, " of shared memory, which nobody wrote");
+    if (std::string problem = problemOf(word, "reads", who, isAsync); !problem.empty())
+      return problem;
+  }
+}
+
+std::string SharedMemory::checkWrite(uint64_t first, uint64_t count, const Knowledge &who, bool isAsync) {
+  if (!isSettled(first, count, who, isAsync))
+    for (uint64_t word = first; word < first + count; ++word)
+      if (std::string problem = problemOf(word, "writes", who, isAsync); !problem.empty())
+        return problem;
+  return problemOfReaders(first, count, who);
+}
+
+/// Words of a range of bytes: the first, and how many they are.
+static std::pair<uint64_t, uint64_t> wordsOf(uint64_t address, uint64_t count, uint64_t word) {
+  return {address / word, (address + count - 1) / word - address / word + 1};
 }
 
 std::string SharedMemory::read(uint64_t address, uint64_t count, uint32_t warp, const Knowledge &who) {
   if (!checks)
     return {};
-  std::vector<uint32_t> &own = readsOf(warp, writers.size());
-  for (uint64_t word = address / kWord; word * kWord < address + count; ++word) {
-    if (writers[word] == 0)
-      return cat("smem-uninit: it reads byte ", word * kWord, " of shared memory, which nobody wrote");
-    if (std::string problem = problemOf(word, writers[word], "reads", who, false); !problem.empty())
-      return problem;
-    own[word] = who.seen[warp];
-  }
-  return {};
+  auto [first, words] = wordsOf(address, count, kWord);
+  std::string problem = checkRead(first, words, who, false);
+  if (problem.empty())
+    std::fill_n(readsOf(warp).begin() + static_cast<std::ptrdiff_t>(first), words, who.seen[warp]);
+  return problem;
 }
 
 std::string SharedMemory::write(uint64_t address, uint64_t count, uint32_t warp, const Knowledge &who) {
   if (!checks)
     return {};
-  for (uint64_t word = address / kWord; word * kWord < address + count; ++word) {
-    std::string problem;
-    if (writers[word])
-      problem = problemOf(word, writers[word], "writes", who, false);
-    if (problem.empty())
-      problem = problemOfReaders(word, who);
-    if (!problem.empty())
-      return problem;
-    writers[word] = epochOf(warp, who.seen[warp]);
-  }
-  return {};
+  auto [first, words] = wordsOf(address, count, kWord);
+  std::string problem = checkWrite(first, words, who, false);
+  if (problem.empty())
+    std::fill_n(writers.begin() + static_cast<std::ptrdiff_t>(first), words, epochOf(warp, who.seen[warp]));
+  return problem;
 }
 
 std::string SharedMemory::readAsync(uint64_t address, uint64_t count, uint32_t actor, uint32_t tick,
                                     const Knowledge &who) {
   if (!checks)
     return {};
-  for (uint64_t word = address / kWord; word * kWord < address + count; ++word) {
-    if (writers[word] == 0)
-      return cat("smem-uninit: it reads byte ", word * kWord, " of shared memory, which nobody wrote");
-    if (std::string problem = problemOf(word, writers[word], "reads", who, true); !problem.empty())
-      return problem;
-  }
-  std::vector<uint32_t> &own = readsOf(actor, writers.size() / (kRow / kWord) + 1);
-  for (uint64_t row = address / kRow; row * kRow < address + count; ++row)
-    own[row] = std::max(own[row], tick);
-  return {};
+  auto [first, words] = wordsOf(address, count, kWord);
+  std::string problem = checkRead(first, words, who, true);
+  if (problem.empty())
+    std::fill_n(readsOf(actor).begin() + static_cast<std::ptrdiff_t>(address / kRow), count / kRow, tick);
+  return problem;
 }
 
 std::string SharedMemory::fly(uint64_t address, uint64_t count, const Knowledge &who) {
   if (!checks)
     return {};
-  for (uint64_t word = address / kWord; word * kWord < address + count; ++word) {
-    std::string problem;
-    if (writers[word])
-      problem = problemOf(word, writers[word], "writes", who, true);
-    if (problem.empty())
-      problem = problemOfReaders(word, who);
-    if (!problem.empty())
-      return problem;
-    writers[word] = kFlying;
-  }
-  return {};
+  auto [first, words] = wordsOf(address, count, kWord);
+  std::string problem = checkWrite(first, words, who, true);
+  if (problem.empty())
+    std::fill_n(writers.begin() + static_cast<std::ptrdiff_t>(first), words, kFlying);
+  return problem;
 }
 
 void SharedMemory::land(uint64_t address, uint64_t count, uint32_t actor, uint32_t tick) {

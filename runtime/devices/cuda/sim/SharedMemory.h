@@ -34,6 +34,14 @@ public:
   std::string write(uint64_t address, uint64_t count, uint32_t warp, const Knowledge &who);
   /// wgmma or a bulk store, from its issue on: 16 bytes, or a multiple, at a multiple of 16.
   std::string readAsync(uint64_t address, uint64_t count, uint32_t actor, uint32_t tick, const Knowledge &who);
+  /// The same, quickly; false where `readAsync` has to look at it, and nothing is done.
+  bool readSettled(uint64_t address, uint64_t count, uint32_t actor, uint32_t tick, const Knowledge &who) {
+    if (checks && (!isSettled(address / kWord, count / kWord, who, true) || reads[actor].empty()))
+      return readAsync(address, count, actor, tick, who).empty();
+    for (uint64_t row = address / kRow; checks && row < (address + count) / kRow; ++row)
+      reads[actor][row] = tick;
+    return true;
+  }
   /// A bulk load is issued: until `land` nobody may touch the bytes.
   std::string fly(uint64_t address, uint64_t count, const Knowledge &who);
   void land(uint64_t address, uint64_t count, uint32_t actor, uint32_t tick);
@@ -44,16 +52,43 @@ private:
   static constexpr Epoch kFlying = ~Epoch(0), kBarrier = kFlying - 1;
   static constexpr uint32_t kWord = 4, kRow = 16;
 
-  std::string problemOf(uint64_t word, Epoch writer, std::string_view verb, const Knowledge &who, bool isAsync) const;
-  std::string problemOfReaders(uint64_t word, const Knowledge &who) const;
-  std::vector<uint32_t> &readsOf(uint32_t actor, size_t count);
+  std::string problemOf(uint64_t word, std::string_view verb, const Knowledge &who, bool isAsync) const;
+  std::string problemOfReaders(uint64_t first, uint64_t count, const Knowledge &who) const;
+  std::string checkRead(uint64_t first, uint64_t count, const Knowledge &who, bool isAsync);
+  std::string checkWrite(uint64_t first, uint64_t count, const Knowledge &who, bool isAsync);
+  std::vector<uint32_t> &readsOf(uint32_t actor);
+  /// Whether all words were written, and who accesses them has seen it.
+  bool isSettled(uint64_t first, uint64_t count, const Knowledge &who, bool isAsync);
 
   std::vector<std::byte> bytes;
   bool checks = true;
   Actors actors;
   std::vector<Epoch> writers; ///< by word
+  /// What was settled last, and for whom: mostly what comes next is of the same write. Who knows never forgets.
+  struct {
+    const Knowledge *who = nullptr;
+    bool isAsync = false;
+    Epoch writer = 0;
+  } settled;
+  std::vector<uint32_t> readers; ///< actors that read at all
   /// By actor, where it read at all: the tick of its last read of each word, or of each row where it is none of a warp.
   std::vector<std::vector<uint32_t>> reads;
 };
+
+inline bool SharedMemory::isSettled(uint64_t first, uint64_t count, const Knowledge &who, bool isAsync) {
+  Epoch known = settled.who == &who && settled.isAsync == isAsync ? settled.writer : 0;
+  for (uint64_t word = first; word < first + count; ++word) {
+    Epoch writer = writers[word];
+    if (writer == known && known)
+      continue;
+    uint32_t actor = actorOf(writer), tick = tickOf(writer);
+    if (writer == 0 || writer >= kBarrier || who.seen[actor] < tick ||
+        (isAsync && actors.isWarp(actor) && who.fenced[actor] < tick))
+      return false;
+    known = writer;
+  }
+  settled = {&who, isAsync, known};
+  return true;
+}
 
 } // namespace dmxrt::cuda

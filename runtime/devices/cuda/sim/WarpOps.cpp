@@ -47,20 +47,11 @@ bool shuffle(Warp &w, const Op &op) {
     auto by = static_cast<int32_t>(w.slots[op.source[1]][lane] & 31),
          clamp = static_cast<int32_t>(w.slots[op.source[2]][lane] & 31),
          segment = static_cast<int32_t>(w.slots[op.source[2]][lane] >> 8 & 31);
-    int32_t last = (lane & segment) | (clamp & ~segment), from = lane;
-    switch (op.immediate) {
-    case Up:
-      from = lane - by;
-      break;
-    case Down:
-      from = lane + by;
-      break;
-    case Butterfly:
-      from = lane ^ by;
-      break;
-    default:
-      from = (lane & segment) | (by & ~segment);
-    }
+    int32_t last = (lane & segment) | (clamp & ~segment);
+    int32_t from = op.immediate == Up          ? lane - by
+                   : op.immediate == Down      ? lane + by
+                   : op.immediate == Butterfly ? lane ^ by
+                                               : (lane & segment) | (by & ~segment);
     bool isInside = op.immediate == Up ? from >= last : from <= last;
     from = isInside ? from : lane;
     if (!(partners >> from & 1))
