@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaLaunch.h"
+#include "runtime/devices/cuda/sim/SimDevice.h"
 
 #include <algorithm>
 
@@ -258,6 +259,32 @@ TEST(CudaBlock, BarriersThatAreNotKept) {
   has(blockKernel("\tst.shared.b32 [%r0], %r0;"), "of shared memory, and not all of them are there");
   has(blockKernel("\tmov.b64 %d9, room;\n\tst.global.b32 [%d9], %r0;"), "bounds: it writes 4 bytes outside");
   has(blockKernel("\tshfl.sync.idx.b32 %r9, %r0, 20, 31, 255;"), "diverged: it reads of lane 20, which takes no part");
+}
+
+TEST(CudaBlock, MoreSharedMemoryThanThereIs) {
+  auto load = [](uint32_t shared) -> std::string {
+    const std::string text = R"(// {"launch_table": 2, "level": "sm_90a", "kernels": [{"name": "k", "nodes": [],
+//   "dims": ["n"], "block": 32, "grid": 1, "item": "block", "shared": )" +
+                             std::to_string(shared) + R"(, "contract": [14, 1, 1, 1, 0, 0, 1, 0, 0, 4, 0, 4, 1, 0]}]}
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .shared .align 16 .b8 own[24];
+.extern .shared .align 1024 .b8 room[];
+.visible .entry k(.param .u64 to, .param .u64 n, .param .u64 s, .param .u64 b, .param .u64 r, .param .u64 status)
+.reqntid 32
+{
+	.reg .b64 %d<2>;
+	mov.b64 %d0, own;
+	mov.b64 %d1, room;
+	ret;
+})";
+    auto loaded = dmxrt::cudaSimDevice().inspect({reinterpret_cast<const std::byte *>(text.data()), text.size()});
+    return loaded ? "" : loaded.error().message;
+  };
+  EXPECT_EQ(load(231424), ""); // with what lies before the multiple of 1024
+  EXPECT_EQ(load(231440), "the kernels cannot be used: smem-budget: kernel 'k' has 232464 bytes of shared memory, and "
+                          "a block has 232448");
 }
 
 TEST(CudaBlock, RefusesWhatItDoesNotKnow) {

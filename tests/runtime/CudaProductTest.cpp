@@ -400,6 +400,8 @@ TEST(CudaProduct, PlantedFaults) {
        "map-invalid: its tensor map is none of the launch's"},
       {replaced(good, "\tor.b64 %d21, %d21, ", "\tor.b64 %d21, %d21, 562949953421312;\n\tor.b64 %d21, %d21, "),
        "desc-layout"},
+      {replaced(good, "4611686293305360384", "9223372311732748288"),
+       "desc-layout: its descriptor says a swizzle of 64 bytes, and the bulk load"},
       {replaced(good, "add.s64 %d22, %d22, 16384", "add.s64 %d22, %d22, 20480"), "smem-uninit: it reads byte"},
       {replaced(good, "add.s64 %d22, %d22, 16384", "add.s64 %d22, %d22, 200000"),
        "bounds: its descriptor leads to byte"},

@@ -191,13 +191,13 @@ bool PtxParser::directive(PtxModule &out) {
     uint64_t size = 0;
     return integer(size, 64) && (size == 64 || refuse("only addresses of 64 bits are known here"));
   }
+  if (takeName(".extern"))
+    return takeName(".shared") ? variable(out.shared, /*isExtern=*/true) : wants(".shared");
+  takeName(".visible");
   if (takeName(".global") || takeName(".const"))
     return variable(out.globals);
   if (takeName(".shared"))
     return variable(out.shared);
-  if (takeName(".extern"))
-    return takeName(".shared") ? variable(out.shared, /*isExtern=*/true) : wants(".shared");
-  takeName(".visible");
   if (!takeName(".entry"))
     return refuse("'", token.name, "' is no directive that is known here");
   return entry(out);

@@ -129,7 +129,7 @@ std::string BulkEngine::landRow(BulkCopy &copy, uint32_t row) {
     return problem;
   chunks([&](uint64_t i, uint64_t to) {
     std::memcpy(shared->at(to), line + i, kChunk);
-    shared->land(to, kChunk, actors.ofBarrier(barrier->index), barrier->ticks + 1);
+    shared->land(to, actors.ofBarrier(barrier->index), barrier->ticks + 1, copy.map.swizzle);
   });
   return {};
 }

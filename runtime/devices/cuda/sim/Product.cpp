@@ -149,7 +149,9 @@ bool ProductUnit::checkMatrix(Warp &w, const ProductForm &form, uint64_t bits, b
   uint32_t actor = block->actors.ofProducts(w.number), tick = queues[w.number].open + 1;
   return forRuns(form, matrix, isA, w.number, [&](uint64_t at, uint64_t bytes) __attribute__((always_inline)) {
     if (shared.holds(at, bytes) && shared.readSettled(at, bytes, actor, tick, knows))
-      return true;
+      return !shared.isLaidOtherwise(at, matrix.span) ||
+             w.fail(0, cat("desc-layout: its descriptor says a swizzle of ", matrix.span,
+                           " bytes, and the bulk load that wrote byte ", at, " of shared memory had another"));
     if (!shared.holds(at, bytes))
       return w.fail(0, cat("bounds: its descriptor leads to byte ", at, " of shared memory, which is not there"));
     return w.fail(0, shared.readAsync(at, bytes, actor, tick, knows));

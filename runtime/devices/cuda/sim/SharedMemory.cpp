@@ -21,6 +21,7 @@ void SharedMemory::reset(uint64_t end, const Actors &who, bool check) {
   checks = check;
   actors = who;
   writers.assign(check ? (end + kWord - 1) / kWord : 0, 0);
+  spans.assign(check ? (end + kRow - 1) / kRow : 0, 0);
   reads.resize(who.count());
   for (uint32_t actor : readers)
     reads[actor].clear();
@@ -114,9 +115,12 @@ std::string SharedMemory::write(uint64_t address, uint64_t count, uint32_t warp,
     return {};
   auto [first, words] = wordsOf(address, count, kWord);
   std::string problem = checkWrite(first, words, who, false);
-  if (problem.empty())
-    std::fill_n(writers.begin() + static_cast<std::ptrdiff_t>(first), words, epochOf(warp, who.seen[warp]));
-  return problem;
+  if (!problem.empty())
+    return problem;
+  std::fill_n(writers.begin() + static_cast<std::ptrdiff_t>(first), words, epochOf(warp, who.seen[warp]));
+  for (uint64_t row = address / kRow; row * kRow < address + count; ++row)
+    spans[row] = 0;
+  return {};
 }
 
 std::string SharedMemory::readAsync(uint64_t address, uint64_t count, uint32_t actor, uint32_t tick,
@@ -140,9 +144,11 @@ std::string SharedMemory::fly(uint64_t address, uint64_t count, const Knowledge 
   return problem;
 }
 
-void SharedMemory::land(uint64_t address, uint64_t count, uint32_t actor, uint32_t tick) {
-  if (checks)
-    std::fill_n(writers.begin() + static_cast<std::ptrdiff_t>(address / kWord), count / kWord, epochOf(actor, tick));
+void SharedMemory::land(uint64_t address, uint32_t actor, uint32_t tick, uint32_t span) {
+  if (!checks)
+    return;
+  std::fill_n(writers.begin() + static_cast<std::ptrdiff_t>(address / kWord), kRow / kWord, epochOf(actor, tick));
+  spans[address / kRow] = static_cast<uint8_t>(span + 1);
 }
 
 void SharedMemory::setBarrier(uint64_t address, bool isBarrier) {

@@ -44,7 +44,12 @@ public:
   }
   /// A bulk load is issued: until `land` nobody may touch the bytes.
   std::string fly(uint64_t address, uint64_t count, const Knowledge &who);
-  void land(uint64_t address, uint64_t count, uint32_t actor, uint32_t tick);
+  /// 16 bytes of it have come, laid out with a swizzle of `span` bytes.
+  void land(uint64_t address, uint32_t actor, uint32_t tick, uint32_t span);
+  /// Whether what a bulk load left there, if one did, was laid out with another swizzle.
+  bool isLaidOtherwise(uint64_t address, uint32_t span) const {
+    return checks && spans[address / kRow] && spans[address / kRow] != span + 1;
+  }
   /// An mbarrier's 8 bytes, which no other instruction may touch while it is one.
   void setBarrier(uint64_t address, bool isBarrier);
 
@@ -64,6 +69,7 @@ private:
   bool checks = true;
   Actors actors;
   std::vector<Epoch> writers; ///< by word
+  std::vector<uint8_t> spans; ///< by row: of the swizzle that a bulk load laid it out with, + 1; 0: something else did
   /// What was settled last, and for whom: mostly what comes next is of the same write. Who knows never forgets.
   struct {
     const Knowledge *who = nullptr;
