@@ -17,7 +17,7 @@ struct BlockTrial {
   std::vector<std::vector<uint32_t>> from;               ///< the next ones: what it reads
   std::vector<TensorMap> maps;                           ///< base: 0 for `to`, i + 1 for from[i]
   uint32_t threads = 128, blocks = 1;
-  uint64_t seed = 0, shared = 0;
+  uint64_t seed = 0, shared = 0, mostSteps = 1000000;
   bool checks = true, filled = false;
 
   dmxrt::cuda::LaunchOutcome operator()(const std::string &text) {
@@ -56,7 +56,7 @@ struct BlockTrial {
     launch.blocks = blocks;
     launch.threads = threads;
     launch.seed = seed;
-    launch.mostSteps = 1000000;
+    launch.mostSteps = mostSteps;
     launch.memory = &memory;
     launch.shared = shared;
     launch.checks = checks;

@@ -384,6 +384,7 @@ TEST(CudaProduct, PlantedFaults) {
   const std::string commit = "\twgmma.commit_group.sync.aligned;\n", wait = "\twgmma.wait_group.sync.aligned 0;\n";
   const Case cases[] = {
       {replaced(good, "\twgmma.fence.sync.aligned;\n", "\tmov.b32 %r60, 0;\n"), "wgmma-fence: something was put into"},
+      {replaced(good, "{%r60, %r61", "{%r61, %r60"), "wgmma-fence: some registers of its accumulator are those of"},
       {replaced(good, wait, ""), "wgmma-fence: it reads a register of a wgmma that was not waited for"},
       {replaced(good, wait, "\twgmma.wait_group.sync.aligned 1;\n"), "wgmma-fence: it reads a register"},
       {replaced(good, commit, ""), "wgmma-fence: it reads a register"},

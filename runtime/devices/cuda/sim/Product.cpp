@@ -3,6 +3,7 @@
 #include "Product.h"
 #include "Block.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace dmxrt::cuda {
@@ -91,8 +92,19 @@ void ProductUnit::mark(Warp &w, const ProductForm &form, bool flies) const {
       w.flying[slot] = static_cast<uint8_t>(flies ? w.flying[slot] + 1 : w.flying[slot] - 1);
 }
 
+/// Whether a wgmma that is not done has these very registers as its accumulator, or none has any of them.
+bool ProductUnit::maySumInto(const Warp &w, const ProductForm &form) const {
+  bool flies = std::any_of(form.d.begin(), form.d.end(), [&](uint32_t slot) { return w.flying[slot] != 0; });
+  const auto &waiting = queues[w.number].waiting;
+  return !flies ||
+         std::any_of(waiting.begin(), waiting.end(), [&](const Pending &each) { return each.form->d == form.d; });
+}
+
 /// A wgmma may take an accumulator from the one before; what else was put into its registers needs a fence.
 bool ProductUnit::checkRegisters(Warp &w, const ProductForm &form) const {
+  if (!maySumInto(w, form))
+    return w.fail(0,
+                  "wgmma-fence: some registers of its accumulator are those of another wgmma that was not waited for");
   for (const std::vector<uint32_t> *list : {&form.d, &form.a})
     for (uint32_t slot : *list) {
       if (w.stamps[slot] == w.fences)
@@ -177,23 +189,39 @@ bool ProductUnit::issue(Warp &w, const ProductForm &form, uint64_t first, uint64
   return true;
 }
 
+/// Where an accumulator is at hand: those of a warp that take turns are not put back in between.
+ProductUnit::Tile &ProductUnit::tileOf(Warp &w, const ProductForm &form) {
+  for (Tile &tile : tiles)
+    if (tile.form && (tile.form == &form || tile.form->d == form.d))
+      return tile;
+  for (Tile &tile : tiles)
+    if (!tile.form) {
+      loadD(w, form, tile);
+      return tile;
+    }
+  // All are taken; registers of different accumulators may be the same ones.
+  putBack(w);
+  loadD(w, form, tiles[0]);
+  return tiles[0];
+}
+
+void ProductUnit::putBack(Warp &w) {
+  for (Tile &tile : tiles) {
+    if (tile.form)
+      storeD(w, tile);
+    tile.form = nullptr;
+  }
+}
+
 bool ProductUnit::wait(Warp &w, uint32_t left) {
   Queue &queue = queues[w.number];
-  const ProductForm *loaded = nullptr;
   while (!queue.waiting.empty() && queue.waiting.front().group + left < queue.open) {
     Pending pending = queue.waiting.front();
     queue.waiting.pop_front();
-    if (!loaded || loaded->d != pending.form->d) { // mostly the accumulators of the one before
-      if (loaded)
-        storeD(w, *loaded);
-      loadD(w, *pending.form);
-    }
-    loaded = pending.form;
     compute(w, pending);
     mark(w, *pending.form, false);
   }
-  if (loaded)
-    storeD(w, *loaded);
+  putBack(w);
   w.anyFlying = !queue.waiting.empty();
   if (queue.open > left) {
     uint32_t &seen = block->knows[w.number].seen[block->actors.ofProducts(w.number)];
@@ -202,16 +230,17 @@ bool ProductUnit::wait(Warp &w, uint32_t left) {
   return true;
 }
 
-void ProductUnit::loadD(Warp &w, const ProductForm &form) {
+void ProductUnit::loadD(Warp &w, const ProductForm &form, Tile &tile) {
+  tile.form = &form;
   for (uint32_t i = 0; i < form.d.size(); ++i)
     for (uint32_t lane = 0; lane < kLanes; ++lane)
-      d[columnOf(lane, i) * kRows + rowOf(lane, i)] = fromBits<float>(w.slots[form.d[i]][lane]);
+      tile.d[columnOf(lane, i) * kRows + rowOf(lane, i)] = fromBits<float>(w.slots[form.d[i]][lane]);
 }
 
-void ProductUnit::storeD(Warp &w, const ProductForm &form) {
-  for (uint32_t i = 0; i < form.d.size(); ++i)
+void ProductUnit::storeD(Warp &w, const Tile &tile) {
+  for (uint32_t i = 0; i < tile.form->d.size(); ++i)
     for (uint32_t lane = 0; lane < kLanes; ++lane)
-      w.slots[form.d[i]][lane] = toBits(d[columnOf(lane, i) * kRows + rowOf(lane, i)]);
+      w.slots[tile.form->d[i]][lane] = toBits(tile.d[columnOf(lane, i) * kRows + rowOf(lane, i)]);
 }
 
 /// a[k][row]
@@ -271,9 +300,10 @@ void ProductUnit::compute(Warp &w, const Pending &pending) {
   const ProductForm &form = *pending.form;
   loadA(w, pending);
   loadB(form, pending.b);
+  Tile &tile = tileOf(w, form);
   if (!pending.adds)
-    std::fill_n(d, form.columns * kRows, 0.0f);
-  multiplyTile(d, a, b, form.columns, form.depth());
+    std::fill_n(tile.d, form.columns * kRows, 0.0f);
+  multiplyTile(tile.d, a, b, form.columns, form.depth());
 }
 
 } // namespace dmxrt::cuda

@@ -48,20 +48,29 @@ private:
     std::deque<Pending> waiting;
     uint32_t open = 0; ///< the group that is not committed
   };
+  bool maySumInto(const Warp &w, const ProductForm &form) const;
   bool checkRegisters(Warp &w, const ProductForm &form) const;
   bool checkMatrix(Warp &w, const ProductForm &form, uint64_t bits, bool isA);
   void compute(Warp &w, const Pending &pending);
   void loadA(Warp &w, const Pending &pending);
   void loadB(const ProductForm &form, uint64_t bits);
-  void loadD(Warp &w, const ProductForm &form);
-  void storeD(Warp &w, const ProductForm &form);
+  /// An accumulator out of its registers: [column][16 rows].
+  struct Tile {
+    const ProductForm *form = nullptr;
+    alignas(32) float d[256 * 16];
+  };
+  Tile &tileOf(Warp &w, const ProductForm &form);
+  void putBack(Warp &w);
+  void loadD(Warp &w, const ProductForm &form, Tile &tile);
+  void storeD(Warp &w, const Tile &tile);
   void mark(Warp &w, const ProductForm &form, bool flies) const;
 
   Block *block = nullptr;
   std::vector<Queue> queues; ///< by warp
-  /// a: [k][16 rows]; b: [column][k]; d: [column][16 rows].
+  /// a: [k][16 rows]; b: [column][k].
   alignas(32) float a[16 * 16];
-  alignas(32) float b[256 * 16], d[256 * 16];
+  alignas(32) float b[256 * 16];
+  Tile tiles[2];
 };
 
 /// d[column][row] += a[k][row] * b[column][k], in ascending k, each product exact, each sum rounded to f32.
