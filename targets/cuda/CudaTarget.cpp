@@ -18,6 +18,11 @@ using namespace mlir;
 
 namespace {
 
+/// The mode of --numerics in which operands of products are rounded.
+constexpr StringLiteral kRounded = "bf16";
+/// Up to so many rows a product waits for the matrix it meets, and shorter operands gain nothing.
+constexpr int64_t kFewRows = 4;
+
 const KernelTable &table() {
   static const KernelTable table = [] {
     KernelTable roots;
@@ -35,6 +40,7 @@ public:
   void registerDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
 
   std::optional<std::string> refuses(Operation *op) const override;
+  Type roundsOperands(Operation *product) const override;
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
     return answers.fusesProducer(root, use, producer);
   }
@@ -54,6 +60,7 @@ public:
     return Error{ErrorKind::Internal, "the cuda target packs no constants"};
   }
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
+  std::optional<OpFormats> formatsOf(Operation *op) const override;
   std::string describe() const override {
     return "cuda: PTX for NVIDIA GPUs of compute capability 9.0 (H100, H200), a thread an element\n"
            "  sm_90a: PTX 8.0; runs on a simulator where there is no such GPU\n";
@@ -61,6 +68,8 @@ public:
 
 private:
   Result<CompiledKernel> compile(const std::string &text, MLIRContext &context) const;
+
+  bool roundsProducts() const { return options.numerics == kRounded; }
 
   TargetOptions options;
   Answers answers{"cuda", table()};
@@ -75,6 +84,27 @@ std::optional<std::string> CudaTarget::refuses(Operation *op) const {
   if (llvm::any_of(op->getOperandTypes(), shares) || llvm::any_of(op->getResultTypes(), shares))
     return "the cuda target has no kernels for elements of fewer than 8 bits";
   return answers.refuses(op);
+}
+
+/// Rows that meet a matrix, for the nominal sizes: of the left operand all of them where the right one is a matrix.
+static int64_t rowsOf(dmir::MatMulOp op) {
+  SmallVector<Dim> left = dmir::dimsOf(op.getLhs());
+  left.pop_back();
+  if (dmir::dimsOf(op.getRhs()).size() > 2 && !left.empty())
+    left.erase(left.begin(), left.end() - 1);
+  return nominal(op->getBlock(), dmir::product(left));
+}
+
+Type CudaTarget::roundsOperands(Operation *product) const {
+  bool rounds = roundsProducts() && rowsOf(cast<dmir::MatMulOp>(product)) > kFewRows;
+  return rounds ? Type(BFloat16Type::get(product->getContext())) : Type();
+}
+
+std::optional<OpFormats> CudaTarget::formatsOf(Operation *op) const {
+  auto matmul = dyn_cast<dmir::MatMulOp>(op);
+  if (roundsProducts() && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
+    return OpFormats{{"bf16", "bf16"}, "f32"};
+  return std::nullopt;
 }
 
 Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext &context) const {
@@ -126,8 +156,10 @@ Result<std::unique_ptr<TargetBackend>> createCudaTarget(const TargetOptions &opt
       return usageError(
           "the cuda target has no level '" + level + "'; it has sm_90a" +
           (StringRef(level).starts_with("sm_90") || level == "hopper" ? "; did you mean cuda:sm_90a?" : ""));
-  if (!options.numerics.empty() && options.numerics != "strict")
-    return usageError("the cuda target has no numerics mode '" + options.numerics + "'; it has strict");
+  if (!options.numerics.empty() && options.numerics != "strict" && options.numerics != kRounded)
+    return usageError(
+        "the cuda target has no numerics mode '" + options.numerics + "'; it has strict and bf16" +
+        (options.numerics == "f16" ? ", and computes models of f16 as they are: f32 values may not fit into f16" : ""));
   return std::unique_ptr<TargetBackend>(new CudaTarget(options));
 }
 } // namespace dmxc
