@@ -31,81 +31,21 @@ static bool isRounded(Value value) {
 }
 
 MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, Kind kind)
-    : op(matmul), heavyEpilogue(heavyEpilogue) {
+    : MatrixProduct(matmul, kind == Kind::Nested), heavyEpilogue(heavyEpilogue) {
   bool nested = kind == Kind::Nested;
-  SmallVector<Dim> result = dmir::dimsOf(op.getResult());
-  element = getElementTypeOrSelf(op.getResult().getType());
-  lhsElement = getElementTypeOrSelf(op.getLhs().getType());
-  rhsElement = getElementTypeOrSelf(op.getRhs().getType());
-  size_t rank = result.size();
-  m = result[rank - 2];
-  n = result[rank - 1];
-  // Both operands have k, which a run checks: constant weights tell it where an exporter left the other one open.
-  Dim inner = dmir::dimsOf(op.getRhs())[op.getRhs().getType().getRank() - 2];
-  k = inner.isStatic() ? inner : dmir::dimsOf(op.getLhs()).back();
-  batchDims.assign(result.begin(), result.end() - 2);
-  batch = dmir::product(batchDims);
-  lhs = stridedView(op.getLhs(), {}, nested);
-  rhs = stridedView(op.getRhs(), {}, nested);
   auto inMemory = [&](const StridedView &view) { return elementOf(op->getBlock()->getArgument(view.buffer)); };
   if (nested && lhs)
     lhsElement = inMemory(*lhs), roundsLhs = isRounded(op.getLhs());
   if (nested && rhs)
     rhsElement = inMemory(*rhs), roundsRhs = isRounded(op.getRhs());
-  if (lhs) {
-    lhsBatch = batchStrides(*lhs, op.getLhs());
-    lhsRow = lhs->strides[lhs->strides.size() - 2];
-  }
-  if (rhs)
-    rhsBatch = batchStrides(*rhs, op.getRhs());
-  else if (!nested && element == rhsElement && lhsElement == rhsElement)
+  if (!rhs && !nested && element == rhsElement && lhsElement == rhsElement)
     blocks = matchBlockWeights(op.getRhs());
   if (blocks && (blocks->grouped() || !blocks->findBuffers()))
     blocks.reset();
   if (blocks)
     rhsBatch.assign(batchDims.size(), 0);
-  if (!direct())
-    return;
-  joined = !nested && joinsRows();
-  if (joined) {
-    // Rows of one element may have any stride.
-    if (m.is(1))
-      for (size_t axis = batchDims.size(); axis-- > 0;)
-        if (!batchDims[axis].is(1)) {
-          lhsRow = lhsBatch[axis];
-          break;
-        }
-    m *= batch;
-    batch = 1;
-  }
-}
-
-SmallVector<Dim> MatmulProduct::batchStrides(const StridedView &view, Value operand) {
-  SmallVector<Dim> strides(batchDims.size(), 0), shape = dmir::dimsOf(operand);
-  size_t missing = batchDims.size() + 2 - shape.size();
-  for (size_t axis = 0; axis + 2 < shape.size(); ++axis) {
-    unclear |= !shape[axis].isStatic() && !(shape[axis] == batchDims[axis + missing]);
-    if (!shape[axis].is(1))
-      strides[axis + missing] = view.strides[axis];
-  }
-  return strides;
-}
-
-/// One right operand for all batch items, and rows of the left one equally far apart through all of them.
-bool MatmulProduct::joinsRows() const {
-  if (batch.is(0) || m.is(0) || llvm::any_of(rhsBatch, [](Dim s) { return !s.is(0); }))
-    return false;
-  Dim stride = lhsRow, extent = m;
-  for (size_t axis = batchDims.size(); axis-- > 0;) {
-    if (batchDims[axis].is(1))
-      continue;
-    if (extent.is(1))
-      stride = lhsBatch[axis];
-    else if (!(lhsBatch[axis] == stride * extent))
-      return false;
-    extent *= batchDims[axis];
-  }
-  return true;
+  if (direct() && !nested)
+    joinRows();
 }
 
 GemmSpec MatmulProduct::spec(MLIRContext *context) const {

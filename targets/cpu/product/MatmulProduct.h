@@ -4,30 +4,21 @@
 #include "BlockWeights.h"
 #include "Gemm.h"
 #include "RoundedWeights.h"
-#include "targets/common/element/StridedView.h"
+#include "targets/common/roots/MatrixProduct.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
 namespace dmxc::cpu {
 
-/// Everything about a product that does not depend on the level.
-struct MatmulProduct {
-  mutable dmir::MatMulOp op; ///< a handle, whose accessors are not const
-  Dim batch = 1, m, n, k;
-  llvm::SmallVector<Dim> batchDims;
-  /// Batch dims are part of m: the right operand has none.
-  bool joined = false;
-  std::optional<StridedView> lhs, rhs;
-  std::optional<BlockWeights> blocks;        ///< what the right operand is made of, where it is no view
-  llvm::SmallVector<Dim> lhsBatch, rhsBatch; ///< strides of the batch axes, 0 where broadcast
-  Dim lhsRow = 0;
-  bool unclear = false; ///< whether a batch axis is broadcast is known at run time only
+/// Everything about a product that does not depend on the level. Operand types may be bytes, summed in i32; rounded
+/// ones are those in memory.
+struct MatmulProduct : MatrixProduct {
+  std::optional<BlockWeights> blocks; ///< what the right operand is made of, where it is no view
   bool packedRhs = false, heavyEpilogue = false;
-  bool mayGroup = true;                       ///< bytes may be multiplied four at a time, bf16 two
-  WeightFormat weights = WeightFormat::Kept;  ///< of a packed right operand of f32
-  Units units;                                ///< that it is planned for
-  mlir::Type element, lhsElement, rhsElement; ///< of the result and of the operands, which may be bytes summed in i32
-  bool roundsLhs = false, roundsRhs = false;  ///< f32 in memory, rounded to bf16 where it is read
+  bool mayGroup = true;                      ///< bytes may be multiplied four at a time, bf16 two
+  WeightFormat weights = WeightFormat::Kept; ///< of a packed right operand of f32
+  Units units;                               ///< that it is planned for
+  bool roundsLhs = false, roundsRhs = false; ///< f32 in memory, rounded to bf16 where it is read
 
   /// Whose batch dims may become rows where the right operand has none, which may be of few bits.
   MatmulProduct(dmir::MatMulOp op, bool heavyEpilogue) : MatmulProduct(op, heavyEpilogue, Kind::Root) {}
@@ -48,8 +39,6 @@ struct MatmulProduct {
 private:
   enum class Kind { Root, Nested };
   MatmulProduct(dmir::MatMulOp op, bool heavyEpilogue, Kind kind);
-  llvm::SmallVector<Dim> batchStrides(const StridedView &view, mlir::Value operand);
-  bool joinsRows() const;
   GemmMatrix matrix(CpuBuilder &b, const StridedView &view, llvm::ArrayRef<Dim> batch, Dim rowStride) const;
 };
 

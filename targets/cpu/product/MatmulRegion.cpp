@@ -66,13 +66,12 @@ class MatmulEmitter {
 public:
   MatmulEmitter(CpuBuilder &b, const RegionBody &body, const MatmulProduct &product)
       : b(b), product(product), e(b, body.block), writer(e, body) {
-    rank = product.batchDims.size() + 2;
     Value result = product.op.getResult();
     bool plain = writer.acceptsJoined();
     for (unsigned i = 0; i < body.results.size(); ++i)
       plain &= !dmir::layoutOf(body.resultType(i));
     if (plain)
-      rowAxis = joinedAxis(writer.values(), result, 0, rank - 2);
+      rowAxis = joinedAxis(writer.values(), result, 0, product.batchDims.size());
   }
 
   /// `tiles`: the level's, of the strategy.
@@ -80,44 +79,19 @@ public:
   void generic(const WorkPlan &work);
 
 private:
-  /// Index of the row: batch axes and m.
-  Indices rowIndex(Value batch, Value m);
   void write(Value batch, Value m, Index n, Value value);
 
   CpuBuilder &b;
   const MatmulProduct &product;
   ElementExpr e;
   ResultWriter writer;
-  size_t rank;
   std::optional<unsigned> rowAxis; ///< carries the row through all batch items, where the epilogue allows that
 };
-
-Indices MatmulEmitter::rowIndex(Value batch, Value m) {
-  Indices index(rank - 1, e.at(0));
-  if (product.joined && rowAxis) {
-    index[*rowAxis] = e.at(m);
-    return index;
-  }
-  Index rest = e.at(batch);
-  if (product.joined) {
-    Dim rows = dmir::dimOf(product.op.getResult(), rank - 2);
-    std::tie(rest, index.back()) = e.divRem(e.at(m), rows.is(0) ? Dim(1) : rows);
-  } else {
-    index.back() = e.at(m);
-  }
-  for (size_t axis = product.batchDims.size(); axis-- > 0;) {
-    if (axis == 0)
-      index[axis] = rest;
-    else
-      std::tie(rest, index[axis]) = e.divRem(rest, product.batchDims[axis].is(0) ? Dim(1) : product.batchDims[axis]);
-  }
-  return index;
-}
 
 void MatmulEmitter::write(Value batch, Value m, Index n, Value value) {
   e.forget();
   e.bindValue(product.op.getResult(), fromAccumulator(e, value, product.element));
-  Indices index = rowIndex(batch, m);
+  Indices index = product.rowIndex(e, rowAxis, batch, m);
   index.push_back(n);
   writer.write(index);
 }
