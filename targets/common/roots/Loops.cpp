@@ -288,14 +288,22 @@ static Indices pushIndex(ElementExpr &e, Value result, Value from, ArrayRef<Inde
   return before;
 }
 
-void ResultWriter::write(ArrayRef<Index> index) {
-  KernelBuilder &b = e.builder();
-  unsigned first = body.block->getNumArguments();
-  // All values before the first store, which may overwrite an operand.
+SmallVector<Value> ResultWriter::evaluate(ArrayRef<Index> index) {
   SmallVector<Value> values;
   for (Value value : computed)
     values.push_back(e.evaluate(value, index));
-  for (auto [i, value] : llvm::enumerate(values))
-    e.store(value, b.buffer(first + i), body.resultType(i), pushIndex(e, body.results[i], computed[i], index));
+  return values;
+}
+
+void ResultWriter::store(ArrayRef<Value> evaluated, ArrayRef<Index> index) {
+  unsigned first = body.block->getNumArguments();
+  for (auto [i, value] : llvm::enumerate(evaluated))
+    e.store(value, e.builder().buffer(first + i), body.resultType(i),
+            pushIndex(e, body.results[i], computed[i], index));
+}
+
+void ResultWriter::write(ArrayRef<Index> index) {
+  // All values before the first store, which may overwrite an operand.
+  store(evaluate(index), index);
   e.forget();
 }

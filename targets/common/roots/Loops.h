@@ -62,6 +62,10 @@ public:
   /// The values computed at an index of the root's result space.
   llvm::ArrayRef<mlir::Value> values() const { return computed; }
   void write(llvm::ArrayRef<Index> index);
+  /// The same in two steps: what is evaluated before others are stored may overlap with them in time. The caller
+  /// forgets what was evaluated.
+  llvm::SmallVector<mlir::Value> evaluate(llvm::ArrayRef<Index> index);
+  void store(llvm::ArrayRef<mlir::Value> evaluated, llvm::ArrayRef<Index> index);
   /// True when joined indices may be given to `write`.
   bool acceptsJoined() const { return !moves; }
 
