@@ -3,11 +3,15 @@
 #include "code/Hopper.h"
 #include "code/LaunchTable.h"
 #include "code/Ptx.h"
+#include "product/Gemm.h"
 
 #include "targets/common/code/CompileQueue.h"
 #include "targets/common/element/ElementExpr.h"
 #include "targets/common/roots/Answers.h"
 
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Target/DecisionsMade.h"
 #include "dmxc/Target/TargetBackend.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -20,13 +24,12 @@ namespace {
 
 /// The mode of --numerics in which operands of products are rounded.
 constexpr StringLiteral kRounded = "bf16";
-/// Up to so many rows a product waits for the matrix it meets, and shorter operands gain nothing.
-constexpr int64_t kFewRows = 4;
 
 const KernelTable &table() {
   static const KernelTable table = [] {
     KernelTable roots;
     registerRoots(roots);
+    registerGemm(roots);
     return roots;
   }();
   return table;
@@ -50,19 +53,20 @@ public:
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
     return answers.fusesConsumer(root, result, consumer);
   }
-  Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override {
-    Result<KernelPlan> plan = table().plan(region.getBlock(), {Hopper::get(), {}});
-    if (!plan)
-      return plan.takeError();
-    return answers.strategyOf(region, *plan);
+  Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
+  std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override {
+    return gemmDecisions(region, decided);
   }
-  Status pack(DictionaryAttr, const Tensor &, std::span<std::byte>) const override {
-    return Error{ErrorKind::Internal, "the cuda target packs no constants"};
+  Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
+    packGemm(form, reinterpret_cast<const char *>(constant.data()), reinterpret_cast<char *>(out.data()));
+    return Status::ok();
   }
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override;
   std::string describe() const override {
-    return "cuda: PTX for NVIDIA GPUs of compute capability 9.0 (H100, H200), a thread an element\n"
+    return "cuda: PTX for NVIDIA GPUs of compute capability 9.0 (H100, H200), a thread an element; products of bf16 "
+           "and f16 "
+           "by tensor cores\n"
            "  sm_90a: PTX 8.0; runs on a simulator where there is no such GPU\n";
   }
 
@@ -86,13 +90,29 @@ std::optional<std::string> CudaTarget::refuses(Operation *op) const {
   return answers.refuses(op);
 }
 
-/// Rows that meet a matrix, for the nominal sizes: of the left operand all of them where the right one is a matrix.
-static int64_t rowsOf(dmir::MatMulOp op) {
-  SmallVector<Dim> left = dmir::dimsOf(op.getLhs());
-  left.pop_back();
-  if (dmir::dimsOf(op.getRhs()).size() > 2 && !left.empty())
-    left.erase(left.begin(), left.end() - 1);
-  return nominal(op->getBlock(), dmir::product(left));
+/// What a region's strategy decides of a product, or has of one already.
+static DictionaryAttr decidedOf(DictionaryAttr given) {
+  if (!given)
+    return {};
+  NamedAttrList decided;
+  if (auto algorithm = given.getAs<StringAttr>(strategy::kAlgorithm))
+    decided.set(strategy::kAlgorithm, algorithm);
+  for (StringRef key : {StringRef(kProduct), StringRef(strategy::kDecided)})
+    if (auto own = dyn_cast_or_null<DictionaryAttr>(given.get(key)))
+      for (NamedAttribute each : own)
+        decided.set(each.getName(), each.getValue());
+  return decided.getDictionary(given.getContext());
+}
+
+Result<DictionaryAttr> CudaTarget::chooseStrategy(dmir::RegionOp region) const {
+  CudaRequest request;
+  auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
+  request.constant = constant;
+  request.decided = decidedOf(region.getStrategyAttr());
+  Result<KernelPlan> plan = table().plan(region.getBlock(), request);
+  if (!plan)
+    return plan.takeError();
+  return answers.strategyOf(region, *plan);
 }
 
 Type CudaTarget::roundsOperands(Operation *product) const {
@@ -113,11 +133,16 @@ Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext 
     return source.takeError();
   dlir::KernelOp kernel = source->kernel;
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
-  auto contract = table().emit(*module, kernel, {Hopper::get(), kernel.getStrategy()}, Hopper::get());
+  DecisionsMade made;
+  loadInstructions(context);
+  auto contract =
+      table().emit(*module, kernel, CudaRequest(kernel.getStrategy()), Hopper(mapsOf(kernel.getStrategy())));
   if (!contract)
     return contract.takeError();
   CompiledKernel compiled = describeLaunch(kernel, std::move(*contract));
-  PtxOptions ptx{static_cast<unsigned>(options.optLevel), compiled.block, options.saveTempsDir};
+  describeGemm(kernel, compiled);
+  PtxOptions ptx{static_cast<unsigned>(options.optLevel), compiled.block, compiled.movesRegisters,
+                 options.saveTempsDir};
   Result<std::string> code = compileKernel(*module, ptx);
   if (!code)
     return code.takeError();

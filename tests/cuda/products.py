@@ -8,6 +8,7 @@ A plain run takes 12 cases, with DMXC_LONG=1 200. Exit 77 where numpy is not the
 import dataclasses
 import importlib.util
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,16 @@ from sampling import LONG, SEED  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 SPAN = 2.0**-22
+TILES = ["64x64", "64x128", "64x256", "128x64", "128x128", "128x256"]
+SPECIALISED = "matmul-specialised"
+SCHEDULE = """module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%m: !transform.any_op {transform.readonly}) {
+    %p = transform.dmx.match {algorithm = "matmul-specialised"} in %m : !transform.any_op -> !transform.any_op
+    transform.dmx.decide %p {tile = "TILE", stages = STAGES} : !transform.any_op
+    transform.yield
+  }
+}
+"""
 EPILOGUES = ["", "bias", "bias relu", "scale bias residual", "residual bias", "bias both"]
 
 
@@ -48,10 +59,12 @@ class Case:
     epilogue: str
     exact: bool
     open: bool  # the rows have a name
+    tile: tuple = None  # decided by a schedule, with stages; for tensor cores
 
     def label(self):
+        tile = f", tile {self.tile[0]} with {self.tile[1]} stages" if self.tile else ""
         return (f"{self.numbers} {'x'.join(map(str, (*self.batch, *self.sizes)))} left {self.left}, right {self.right}{' shared' * self.shared}"
-                f"{', ' * bool(self.epilogue)}{self.epilogue}{', exact' * self.exact}{', open rows' * self.open}")  # fmt: skip
+                f"{', ' * bool(self.epilogue)}{self.epilogue}{', exact' * self.exact}{', open rows' * self.open}{tile}")  # fmt: skip
 
 
 def random_case(random, number):
@@ -64,7 +77,7 @@ def random_case(random, number):
     right = ["as it is", "turned", "constant", "constant turned"][random.integers(4)]
     return Case(["rounded", "bf16", "f16"][random.integers(3)], batch, tuple(sizes), ["as it is", "as it is", "turned"][random.integers(3)], right,
                 right.startswith("constant") or random.random() < 0.3, EPILOGUES[random.integers(len(EPILOGUES))], bool(number % 2),
-                random.random() < 0.25)  # fmt: skip
+                random.random() < 0.25, [None, (TILES[random.integers(len(TILES))], int(random.integers(2, 5)))][random.integers(2)])  # fmt: skip
 
 
 class Subject:
@@ -168,12 +181,24 @@ def run(program, *arguments):
     return done.stdout
 
 
+def compile_case(place, case, model):
+    """The algorithm by which the product is computed; with the case's tile, where it has one."""
+    (place / "m.onnx").write_bytes(model)
+    command = ["dmxc", place / "m.onnx", "-q", "-t", "cuda:sm_90a", "--numerics", "bf16" if case.numbers == "rounded" else "strict",
+               "--require-target", "cuda:100", "--placement-report", place / "r.tsv", "--bundle-format", "dir", "-o", place / "m.bundle"]  # fmt: skip
+    run(*command)
+    algorithm = next(line.split("\t")[4] for line in (place / "r.tsv").read_text().splitlines() if "\tdmir.matmul\t" in line)
+    if case.tile and algorithm == SPECIALISED:
+        (place / "s.mlir").write_text(SCHEDULE.replace("TILE", case.tile[0]).replace("STAGES", str(case.tile[1])))
+        shutil.rmtree(place / "m.bundle")
+        run(*command, "--schedule", place / "s.mlir")
+    return algorithm
+
+
 def check(place, case, random):
     """The algorithm by which the product was computed."""
     subject = Subject(case, random)
-    (place / "m.onnx").write_bytes(subject.model())
-    run("dmxc", place / "m.onnx", "-q", "-t", "cuda:sm_90a", "--numerics", "bf16" if case.numbers == "rounded" else "strict",
-        "--require-target", "cuda:100", "--placement-report", place / "r.tsv", "-o", place / "m.bundle")  # fmt: skip
+    algorithm = compile_case(place, case, subject.model())
     words = []
     for name, value in subject.inputs.items():
         np.save(place / f"{name}.npy", value)
@@ -186,7 +211,7 @@ def check(place, case, random):
         off = np.abs(got.astype(np.float64) - value)
         if got.shape != value.shape or not (off <= bound).all():
             raise RuntimeError(f"{name} differs by {off.max()}, {(off > bound).sum()} of {off.size} elements by more than the bound")
-    return next(line.split("\t")[4] for line in (place / "r.tsv").read_text().splitlines() if "\tdmir.matmul\t" in line)
+    return algorithm
 
 
 def main():
@@ -204,7 +229,7 @@ def main():
                 bad += 1
                 print(f"FAIL {seed} {case.label()}: {error}", flush=True)
     print(", ".join(f"{count} by {algorithm}" for algorithm, count in sorted(by.items())))
-    return 1 if bad else 0
+    return 1 if bad or not by.get(SPECIALISED) else 0
 
 
 if __name__ == "__main__":

@@ -18,9 +18,13 @@ if importlib.util.find_spec("numpy") is None:
     print("SKIPPED: numpy is not installed (python3-numpy)")
     sys.exit(77)
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "models"), str(pathlib.Path(__file__).resolve().parents[1])]
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "models"), str(TESTS), str(TESTS / "cuda")]
+
+import numpy as np  # noqa: E402
 
 import fixtures  # noqa: E402
+import products as product  # noqa: E402
 from sampling import LONG  # noqa: E402
 
 SAMPLE = ["tiny-mlp.script17", "tiny-mlp.fp16"]
@@ -48,6 +52,26 @@ def complaint(ptxas, programs, model, folder):
     spills = re.findall(r"Registers are spilled to local memory in function '(\w+)'.*", made.stderr)
     others = [line for line in made.stderr.splitlines() if "warning" in line and "Registers are spilled" not in line]
     return (made.stderr if made.returncode else "\n".join(others)), count, spills
+
+
+def products(ptxas, programs, place):
+    """What the assembler says against products by tensor cores: registers that do not suffice, or C75.., that wgmma waits or warpgroups do not
+    give each other registers; "" where nothing, and how many kernels it saw."""
+    wrong, seen = [], 0
+    for number, tile in enumerate(product.TILES):
+        folder = place / tile
+        folder.mkdir()
+        right, epilogue = ["constant", "as it is", "turned"][number % 3], ["scale bias residual", "bias both"][number % 2]
+        odd = number % 2 == 0  # results that end within a tile
+        case = product.Case("rounded", (), (300 if odd else 512, 520 if odd else 512, 256), "as it is", right, True, epilogue, True, False, (tile, 3))
+        if product.compile_case(folder, case, product.Subject(case, np.random.default_rng(1)).model()) != product.SPECIALISED:
+            return f"the product of {case.label()} is not by tensor cores", seen
+        made = subprocess.run([ptxas, "-arch=sm_90a", "-v", folder / "m.bundle" / ENTRY, "-o", folder / "k.cubin"], capture_output=True, text=True)
+        seen += 1
+        for line in made.stderr.splitlines():
+            if made.returncode or "C75" in line or "warning" in line or re.search(r"[1-9]\d* bytes spill", line):
+                wrong.append(f"{tile}: {line}")
+    return "\n".join(wrong), seen
 
 
 def shown(ptxas, programs, place):
@@ -92,6 +116,9 @@ def main():
         if wrong := shown(ptxas, programs, pathlib.Path(place)):
             bad += 1
             print(f"FAIL {wrong}")
+        wrong, seen = products(ptxas, programs, pathlib.Path(place))
+        bad += bool(wrong)
+        print(f"{'FAIL' if wrong else 'ok  '} {seen} products by tensor cores {wrong}")
         for name, model, folder in models(pathlib.Path(place)):
             wrong, found, spills = complaint(ptxas, programs, model, folder)
             shutil.rmtree(folder)

@@ -5,6 +5,7 @@
 #include "targets/common/roots/Plans.h"
 
 #include "dmx/dmx_kernel.h"
+#include "schemas/cuda/Layouts.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,15 +42,25 @@ namespace {
 /// Positions of the arguments behind buffers and dims.
 enum Tail : unsigned { Scratch, ScratchBytes, Results, StatusWord, TailArguments };
 
+/// Makes an argument a tensor map, which is passed by value (Ptx.cpp: in constant memory).
+void markMap(func::FuncOp kernel, unsigned argument) {
+  constexpr int64_t bytes = 128, alignment = 64;
+  OpBuilder b(kernel);
+  kernel.setArgAttr(argument, LLVM::LLVMDialect::getByValAttrName(),
+                    TypeAttr::get(LLVM::LLVMArrayType::get(b.getI8Type(), bytes)));
+  kernel.setArgAttr(argument, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(alignment));
+}
+
 } // namespace
 
 CudaBuilder::CudaBuilder(ModuleOp module, Location loc, StringRef name, unsigned numBuffers, unsigned numDims,
-                         const Processor &processor, ArrayRef<bool> noalias)
+                         const Hopper &processor, ArrayRef<bool> noalias)
     : KernelBuilder(loc, processor) {
   Type ptr = LLVM::LLVMPointerType::get(getContext()), i64 = getI64Type(), i32 = getI32Type();
   SmallVector<Type> types(numBuffers, ptr);
   types.append(numDims, i64);
   types.append({ptr, i64, ptr, ptr});
+  types.append(processor.maps, ptr);
   setInsertionPointToEnd(module.getBody());
   auto kernel = func::FuncOp::create(*this, name, getFunctionType(types, {}));
   for (unsigned i = 0; i < numBuffers; ++i)
@@ -59,6 +70,8 @@ CudaBuilder::CudaBuilder(ModuleOp module, Location loc, StringRef name, unsigned
   ValueRange given = start->getArguments(), tail = given.drop_front(numBuffers + numDims);
   for (Tail argument : {Scratch, Results, StatusWord})
     kernel.setArgAttr(numBuffers + numDims + argument, LLVM::LLVMDialect::getNoAliasAttrName(), getUnitAttr());
+  for (unsigned i = 0; i < processor.maps; ++i)
+    markMap(kernel, numBuffers + numDims + TailArguments + i);
   setInsertionPointToStart(start);
   auto special = [&](StringRef what) {
     auto name = getStringAttr("llvm.nvvm.read.ptx.sreg." + what);
@@ -66,15 +79,34 @@ CudaBuilder::CudaBuilder(ModuleOp module, Location loc, StringRef name, unsigned
     return Value(arith::ExtUIOp::create(*this, i64, number));
   };
   Value threads = special("ntid.x"), block = special("ctaid.x");
-  Value thread = add(mul(block, threads), special("tid.x"));
-  Value all = mul(special("nctaid.x"), threads);
+  Value before = mul(block, threads);
+  ownThread = special("tid.x");
+  Value thread = add(before, ownThread), blocks = special("nctaid.x");
+  Value all = mul(blocks, threads);
   Value scratch = elementPtr(getI8Type(), tail[Scratch], mul(thread, tail[ScratchBytes]));
   status = tail[StatusWord];
+  if (processor.maps)
+    takeMaps(llvm::to_vector(tail.drop_front(TailArguments)), module);
   // Sizes are computed where the body begins; what stands above comes before them.
   Block *body = kernel.addBlock();
   cf::BranchOp::create(*this, body);
-  enter(body, {llvm::to_vector(given.take_front(numBuffers)), llvm::to_vector(given.slice(numBuffers, numDims)), thread,
-               all, scratch, tail[Results]});
+  bool isBlocks = processor.maps;
+  enter(body, {llvm::to_vector(given.take_front(numBuffers)), llvm::to_vector(given.slice(numBuffers, numDims)),
+               isBlocks ? block : thread, isBlocks ? blocks : all, scratch, tail[Results]});
+}
+
+void CudaBuilder::takeMaps(ArrayRef<Value> arguments, ModuleOp module) {
+  maps.assign(arguments.begin(), arguments.end());
+  constexpr unsigned sharedSpace = 3;
+  LLVM::GlobalOp memory;
+  {
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(module.getBody());
+    memory =
+        LLVM::GlobalOp::create(*this, LLVM::LLVMArrayType::get(getI8Type(), 0), /*isConstant=*/false,
+                               LLVM::Linkage::External, "shared", Attribute(), dmx::cuda::kPatternBytes, sharedSpace);
+  }
+  sharedMemory = LLVM::AddressOfOp::create(*this, memory);
 }
 
 void CudaBuilder::finish() { func::ReturnOp::create(*this); }

@@ -7,19 +7,32 @@
 
 namespace dmxc::cuda {
 
-/// A kernel entry (schemas/cuda/KERNELS.md): buffers, dims, then what all kernels are given. Thread t of n computes the
-/// work items t, t + n, t + 2n and so on. A failure is recorded in the launch's status word, the first one stays.
+/// A kernel entry (schemas/cuda/KERNELS.md): buffers, dims, then what all kernels are given, then tensor maps. Thread t
+/// of n computes the work items t, t + n, t + 2n and so on; with tensor maps block t of n. A failure is recorded in the
+/// launch's status word, the first one stays.
 class CudaBuilder final : public KernelBuilder {
 public:
   CudaBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name, unsigned buffers, unsigned dims,
-              const Processor &processor, llvm::ArrayRef<bool> noalias);
+              const Hopper &processor, llvm::ArrayRef<bool> noalias);
+  static CudaBuilder &of(KernelBuilder &b) { return static_cast<CudaBuilder &>(b); }
 
   void finish() override;
   void failIf(Value condition, int32_t code) override;
   void forItems(Dim count, LoopBody item) override;
 
+  /// Tensor map i, as copies name it: !llvm.ptr.
+  Value map(unsigned i) const { return maps[i]; }
+  /// The block's shared memory, which its launch gives it: !llvm.ptr<3>. Of kernels with tensor maps.
+  Value shared() const { return sharedMemory; }
+  /// The thread's number in its block: i64. The same.
+  Value threadInBlock() const { return ownThread; }
+
 private:
+  void takeMaps(llvm::ArrayRef<Value> arguments, mlir::ModuleOp module);
+
   Value status; ///< !llvm.ptr to i32
+  llvm::SmallVector<Value> maps;
+  Value sharedMemory, ownThread;
 };
 
 } // namespace dmxc::cuda

@@ -4,6 +4,8 @@
 
 #include "Hopper.h"
 
+#include "schemas/cuda/Layouts.h"
+
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Target/TargetBackend.h"
 
@@ -58,8 +60,29 @@ static Json sizeJson(Dim size) {
   return size.build(make);
 }
 
+static Json sizesJson(const std::vector<Dim> &sizes) {
+  Json list = Json::array();
+  for (Dim size : sizes)
+    list.push_back(sizeJson(size));
+  return list;
+}
+
+static Json mapJson(const TensorMap &map) {
+  Json entry = {{"buffer", map.buffer},
+                {"type", map.type},
+                {"sizes", sizesJson(map.sizes)},
+                {"strides", sizesJson(map.strides)},
+                {"box", map.box},
+                {"swizzle", dmx::cuda::kTileRowBytes}};
+  if (!map.offset.is(0))
+    entry["offset"] = sizeJson(map.offset);
+  return entry;
+}
+
 std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) {
-  std::string text = "// {\"launch_table\": 1, \"level\": \"sm_90a\", \"kernels\": [";
+  bool hasMaps = llvm::any_of(kernels, [](const CompiledKernel &kernel) { return !kernel.maps.empty(); });
+  std::string text =
+      "// {\"launch_table\": " + std::string(hasMaps ? "2" : "1") + ", \"level\": \"sm_90a\", \"kernels\": [";
   for (const CompiledKernel &kernel : kernels) {
     Json entry;
     entry["name"] = kernel.name;
@@ -67,6 +90,12 @@ std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) 
     entry["dims"] = kernel.dims;
     entry["block"] = kernel.block;
     entry["grid"] = sizeJson(kernel.grid);
+    if (!kernel.maps.empty()) {
+      entry["shared"] = kernel.shared;
+      entry["item"] = "block";
+      for (const TensorMap &map : kernel.maps)
+        entry["maps"].push_back(mapJson(map));
+    }
     entry["contract"] = kernel.contract;
     text += (&kernel == &kernels.front() ? "\n//   " : ",\n//   ") +
             entry.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);

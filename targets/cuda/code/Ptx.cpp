@@ -4,8 +4,12 @@
 
 #include "targets/common/code/KernelDialects.h"
 
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 
 #include "llvm/IR/LegacyPassManager.h"
@@ -72,16 +76,23 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
 }
 
 /// Makes functions entries of the grid and names apart from those of other kernels.
-static void finishModule(llvm::Module &module, StringRef kernel, int64_t block) {
+static void finishModule(llvm::Module &module, StringRef kernel, const PtxOptions &options) {
   for (llvm::Function &fn : module)
     if (!fn.isDeclaration()) {
       fn.setCallingConv(llvm::CallingConv::PTX_Kernel);
       fn.addFnAttr(llvm::Attribute::NoUnwind);
       fn.addFnAttr("no-builtins");
-      fn.addFnAttr("nvvm.reqntid", std::to_string(block));
+      fn.addFnAttr("nvvm.reqntid", std::to_string(options.block));
+      // Without it ptxas sees no cap of registers at the entry, and ignores who takes and gives.
+      if (options.movesRegisters)
+        fn.addFnAttr("nvvm.minctasm", "1");
+      for (llvm::Argument &argument : fn.args())
+        if (argument.hasByValAttr())
+          argument.addAttr(llvm::Attribute::get(module.getContext(), "nvvm.grid_constant"));
     }
+  constexpr unsigned sharedSpace = 3;
   for (auto [i, global] : llvm::enumerate(module.globals()))
-    global.setName(kernel + "_table" + llvm::Twine(i));
+    global.setName(global.getAddressSpace() == sharedSpace ? kernel + "_shared" : kernel + "_table" + llvm::Twine(i));
 }
 
 static Status save(const std::string &dir, const std::string &name,
@@ -108,9 +119,24 @@ static Result<std::string> generate(llvm::Module &module, llvm::TargetMachine &m
   auto [before, text] = StringRef(bytes).split(kHeader);
   if (text.empty())
     return internalError("kernel '" + kernel + "': the PTX has another header than " + kHeader);
-  if (text.contains(".extern") || text.contains("\tcall"))
+  if (text.contains(".extern .func") || text.contains("\tcall"))
     return internalError("kernel '" + kernel + "' would call a function:\n" + text);
   return ("\n" + text.trim() + "\n").str();
+}
+
+/// Instructions of the nvvm dialect that are inline assembly in LLVM IR.
+static LogicalResult lowerInstructions(ModuleOp module) {
+  PassManager passes(module.getContext());
+  passes.addPass(createConvertNVVMToLLVMPass());
+  return passes.run(module);
+}
+
+void dmxc::cuda::loadInstructions(MLIRContext &context) {
+  DialectRegistry registry;
+  registry.insert<NVVM::NVVMDialect>();
+  registerNVVMDialectTranslation(registry);
+  context.appendDialectRegistry(registry);
+  context.loadDialect<NVVM::NVVMDialect>();
 }
 
 Result<std::string> dmxc::cuda::compileKernel(ModuleOp module, const PtxOptions &options) {
@@ -124,6 +150,8 @@ Result<std::string> dmxc::cuda::compileKernel(ModuleOp module, const PtxOptions 
     return s.takeError();
   if (failed(kernels::lowerToLLVMDialect(module, /*hasHalf=*/true)))
     return internalError("kernel '" + name + "': lowering to LLVM failed");
+  if (failed(lowerInstructions(module)))
+    return internalError("kernel '" + name + "': lowering of GPU instructions failed");
   llvm::LLVMContext context;
   auto llvmModule = translateModuleToLLVMIR(module, context, name);
   if (!llvmModule)
@@ -133,7 +161,7 @@ Result<std::string> dmxc::cuda::compileKernel(ModuleOp module, const PtxOptions 
     return machine.takeError();
   llvmModule->setTargetTriple((*machine)->getTargetTriple());
   llvmModule->setDataLayout((*machine)->createDataLayout());
-  finishModule(*llvmModule, name, options.block);
+  finishModule(*llvmModule, name, options);
   optimize(*llvmModule, **machine, options.optLevel);
   if (Status s = save(options.saveTempsDir, name + ".ll", [&](auto &out) { llvmModule->print(out, nullptr); }); !s)
     return s.takeError();

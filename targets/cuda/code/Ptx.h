@@ -13,10 +13,14 @@ namespace dmxc::cuda {
 std::string ptxHeader();
 
 struct PtxOptions {
-  unsigned optLevel = 2;    ///< 0..3
-  int64_t block = 128;      ///< threads that a block of the kernel has
-  std::string saveTempsDir; ///< an existing folder for `<kernel>.mlir` and `.ll`; empty: none
+  unsigned optLevel = 2;       ///< 0..3
+  int64_t block = 128;         ///< threads that a block of the kernel has
+  bool movesRegisters = false; ///< warpgroups give registers to each other: a block has a multiprocessor's to itself
+  std::string saveTempsDir;    ///< an existing folder for `<kernel>.mlir` and `.ll`; empty: none
 };
+
+/// Loads what instructions of GPUs are in kernels. Call once for a context, before kernels are built in it.
+void loadInstructions(mlir::MLIRContext &context);
 
 /// Compiles a module with one kernel, written with CudaBuilder, for sm_90a; its text without the header. Consumes the
 /// module's content. The same module and options give the same text. Calls on modules of different contexts may run at

@@ -1,0 +1,121 @@
+//===- Asynchronous.cpp - copies and products that run beside threads ---------===//
+
+#include "Asynchronous.h"
+
+#include "schemas/cuda/Layouts.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace dmxc;
+using namespace dmxc::cuda;
+using namespace mlir;
+
+/// Nanoseconds after which a wait looks again.
+static constexpr int64_t kWaitTicks = 10'000'000;
+
+Value Asynchronous::shared(Value offset) { return b.elementPtr(b.getI8Type(), b.shared(), offset); }
+
+void Asynchronous::initBarrier(Value barrier, int64_t arrivals) {
+  NVVM::MBarrierInitOp::create(b, barrier, b.constantInt(b.getI32Type(), arrivals), Value());
+}
+
+void Asynchronous::publishBarriers() {
+  NVVM::FenceMbarrierInitOp::create(b);
+  NVVM::FenceProxyOp::create(b, NVVM::ProxyKind::async, NVVM::SharedSpaceAttr());
+  NVVM::Barrier0Op::create(b);
+}
+
+void Asynchronous::wait(Value barrier, Value parity) {
+  NVVM::MBarrierTryWaitParityOp::create(b, barrier, parity, b.constantInt(b.getI32Type(), kWaitTicks));
+}
+
+void Asynchronous::arrive(Value barrier) {
+  NVVM::MBarrierArriveOp::create(b, Type(), barrier, Value(), NVVM::MemScopeKind::CTA, /*relaxed=*/false);
+}
+
+void Asynchronous::arriveAndExpect(Value barrier, int64_t bytes) {
+  NVVM::MBarrierArriveExpectTxOp::create(b, Type(), barrier, b.constantInt(b.getI32Type(), bytes),
+                                         NVVM::MemScopeKind::CTA, /*relaxed=*/false, Value());
+}
+
+void Asynchronous::copy(Value to, Value map, Value barrier, ArrayRef<Value> coordinates) {
+  SmallVector<Value> at;
+  for (Value coordinate : coordinates)
+    at.push_back(arith::TruncIOp::create(b, b.getI32Type(), coordinate));
+  // A block is a cluster of its own: its shared memory is the cluster's.
+  Value inCluster = LLVM::AddrSpaceCastOp::create(b, LLVM::LLVMPointerType::get(b.getContext(), 7), to);
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(b, inCluster, map, at, barrier, ValueRange(), Value(), Value(),
+                                                         NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
+                                                         NVVM::CTAGroupKindAttr(), Value());
+}
+
+LLVM::LLVMStructType Asynchronous::sumsType(int64_t columns) {
+  return LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(columns / 2, b.getF32Type()));
+}
+
+Value Asynchronous::zeroSums(int64_t columns) {
+  Value sums = LLVM::UndefOp::create(b, sumsType(columns)), zero = b.constant(b.getF32Type(), 0);
+  for (int64_t i = 0; i < columns / 2; ++i)
+    sums = LLVM::InsertValueOp::create(b, sums, zero, ArrayRef<int64_t>{i});
+  return sums;
+}
+
+Value Asynchronous::descriptor(Value address, uint64_t leadingBytes) {
+  Type i32 = b.getI32Type();
+  Value bits = LLVM::PtrToIntOp::create(b, i32, address);
+  bits = arith::ShRUIOp::create(b, bits, b.constantInt(i32, 4));
+  bits = arith::AndIOp::create(b, bits, b.constantInt(i32, 0x3fff));
+  Value wide = arith::ExtUIOp::create(b, b.getI64Type(), bits);
+  return arith::OrIOp::create(b, wide, b.idx(static_cast<int64_t>(dmx::cuda::descriptorOf(leadingBytes))));
+}
+
+Value Asynchronous::advance(Value descriptor, int64_t bytes) { return b.addC(descriptor, bytes >> 4); }
+
+/// LLVM does not know that products write registers later than they stand. What passes the sums through keeps others
+/// from being moved over it.
+Value Asynchronous::between(Value sums, StringRef instruction) {
+  auto type = cast<LLVM::LLVMStructType>(sums.getType());
+  SmallVector<Value> each;
+  std::string outputs, inputs;
+  for (size_t i = 0; i < type.getBody().size(); ++i) {
+    each.push_back(LLVM::ExtractValueOp::create(b, sums, ArrayRef<int64_t>(i)));
+    outputs += "=f,";
+    inputs += std::to_string(i) + ",";
+  }
+  return LLVM::InlineAsmOp::create(b, type, each, instruction, outputs + inputs + "~{memory}",
+                                   /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                                   LLVM::AsmDialectAttr(), ArrayAttr())
+      .getRes();
+}
+
+Value Asynchronous::beginProducts(Value sums) { return between(sums, "wgmma.fence.sync.aligned;"); }
+
+Value Asynchronous::multiply(Value sums, Value left, Value right, const Kind &kind) {
+  auto shape = NVVM::MMAShapeAttr::get(b.getContext(), dmx::cuda::kMmaRows, kind.columns, dmx::cuda::kMmaDepth);
+  NVVM::WGMMATypes type = kind.isBf16 ? NVVM::WGMMATypes::bf16 : NVVM::WGMMATypes::f16;
+  // Of the left operand rows are along k in the layout "row", of the right one in "col".
+  NVVM::MMALayout a = kind.leftIsKMajor ? NVVM::MMALayout::row : NVVM::MMALayout::col;
+  NVVM::MMALayout bLayout = kind.rightIsKMajor ? NVVM::MMALayout::col : NVVM::MMALayout::row;
+  return NVVM::WgmmaMmaAsyncOp::create(b, sums.getType(), sums, left, right, shape, type, type, NVVM::WGMMATypes::f32,
+                                       NVVM::WGMMAScaleOut::one, NVVM::WGMMAScaleIn::one, NVVM::WGMMAScaleIn::one, a,
+                                       bLayout, NVVM::MMAIntOverflowAttr());
+}
+
+void Asynchronous::commitProducts() { NVVM::WgmmaGroupSyncAlignedOp::create(b); }
+Value Asynchronous::waitForProducts(Value sums, unsigned pending) {
+  return between(sums, "wgmma.wait_group.sync.aligned " + std::to_string(pending) + ";");
+}
+
+Value Asynchronous::threadNow() {
+  Value number = LLVM::InlineAsmOp::create(b, b.getI32Type(), ValueRange(), "mov.u32 $0, %tid.x;", "=r",
+                                           /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                           LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+                     .getRes();
+  return arith::ExtUIOp::create(b, b.getI64Type(), number);
+}
+
+void Asynchronous::setRegisters(unsigned count, bool takes) {
+  NVVM::SetMaxRegisterOp::create(b, count,
+                                 takes ? NVVM::SetMaxRegisterAction::increase : NVVM::SetMaxRegisterAction::decrease);
+}

@@ -1,0 +1,141 @@
+//===- Gemm.cpp - which products tensor cores compute -------------------------===//
+
+#include "Gemm.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Target/DecisionsMade.h"
+#include "dmxc/Target/TargetBackend.h"
+
+using namespace dmxc;
+using namespace dmxc::cuda;
+using namespace mlir;
+
+using SharedProduct = std::shared_ptr<GemmProduct>;
+
+static const KernelRow &plainRow() {
+  static const KernelTable table = [] {
+    KernelTable plain;
+    registerProducts(plain);
+    return plain;
+  }();
+  return table.all().find(dmir::MatMulOp::getOperationName())->second;
+}
+
+int64_t dmxc::cuda::rowsOf(dmir::MatMulOp op) {
+  SmallVector<Dim> left = dmir::dimsOf(op.getLhs());
+  left.pop_back();
+  if (dmir::dimsOf(op.getRhs()).size() > 2 && !left.empty())
+    left.erase(left.begin(), left.end() - 1);
+  return nominal(op->getBlock(), dmir::product(left));
+}
+
+/// The algorithm that a product has where nothing is decided.
+static StringRef preferredAlgorithm(const GemmProduct &product) {
+  return rowsOf(product.op) > kFewRows ? StringRef(kSpecialised) : StringRef("matmul-plain");
+}
+
+static StringRef algorithmIn(DictionaryAttr dictionary) {
+  auto name = dictionary ? dictionary.getAs<StringAttr>(strategy::kAlgorithm) : StringAttr();
+  return name ? name.getValue() : StringRef();
+}
+
+/// Whether a strategy has a packed form of a buffer.
+static bool hasForm(DictionaryAttr strategy, unsigned buffer) {
+  auto packed = strategy.getAs<DictionaryAttr>(strategy::kPacked);
+  return packed && packed.contains(std::to_string(buffer));
+}
+
+static SharedProduct productOf(const RegionBody &body, const CudaRequest &request) {
+  return std::make_shared<GemmProduct>(body, [&](unsigned operand) {
+    return request.strategy ? hasForm(request.strategy, operand) : request.constant && request.constant(operand);
+  });
+}
+
+static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &request, const GemmProduct &product,
+                                    bool decided) {
+  Result<KernelPlan> plan = plainRow().plan(body, request);
+  if (plan && product.isHalf())
+    plan->own.set(kWhyPlain, StringAttr::get(body.root->getContext(), !product.refusal().empty() ? product.refusal()
+                                                                      : decided                  ? "it is decided"
+                                                                                                 : "its rows are few"));
+  return plan;
+}
+
+/// The tile that a strategy has or, without one, that is chosen.
+static std::optional<GemmTile> tileOf(const RegionBody &body, const CudaRequest &request, const GemmProduct &product) {
+  if (request.strategy)
+    return readGemmTile(request.strategy.get(kProduct));
+  DecisionsMade::check("a tile of a product");
+  return decidedGemmTile(product.nominalSizes(body.block), request.decided, body.root->getContext());
+}
+
+static Result<KernelPlan> planMatmul(const RegionBody &body, const PlanRequest &given) {
+  const CudaRequest &request = CudaRequest::of(given);
+  SharedProduct product = productOf(body, request);
+  StringRef asked = algorithmIn(request.strategy ? request.strategy : request.decided);
+  bool specialised = asked == kSpecialised || (!request.strategy && asked.empty() && product->refusal().empty() &&
+                                               preferredAlgorithm(*product) == kSpecialised);
+  if (!specialised || (!request.strategy && !product->refusal().empty()))
+    return planPlain(body, request, *product, !asked.empty());
+  std::optional<GemmTile> tile = tileOf(body, request, *product);
+  if (!tile || !product->refusal().empty())
+    return modelError("node '" + dmir::nodeName(body.root) + "': its strategy has the algorithm " + kSpecialised.str() +
+                      ", but " + (tile ? product->refusal() : "'" + kProduct.str() + "' of it is no tile that fits") +
+                      "; leave the strategy out and it is derived");
+  KernelPlan plan(kSpecialised.str(), WorkPlan());
+  MLIRContext *context = body.root->getContext();
+  plan.work = product->tiles(*tile);
+  plan.own.set(kProduct, writeGemmTile(*tile, context));
+  if (product->packsRight)
+    plan.packed.set(std::to_string(product->right.buffer), product->packedForm(context));
+  plan.emit = [body, product, tile](KernelBuilder &b) { emitGemm(CudaBuilder::of(b), body, *product, *tile); };
+  return plan;
+}
+
+void dmxc::cuda::registerGemm(KernelTable &table) {
+  KernelRow row = plainRow();
+  row.plan = planMatmul;
+  table.add<dmir::MatMulOp>(row);
+}
+
+static RegionBody bodyOf(Block *block) {
+  RegionBody body;
+  body.block = block;
+  for (Operation &op : *block)
+    if (isa<dmir::MatMulOp>(op))
+      body.root = &op;
+  return body;
+}
+
+std::vector<Decision> dmxc::cuda::gemmDecisions(dmir::RegionOp region, DictionaryAttr decided) {
+  RegionBody body = bodyOf(region.getBlock());
+  if (!body.root)
+    return {};
+  GemmProduct product(body, [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); });
+  if (!product.refusal().empty())
+    return {};
+  Builder b(region.getContext());
+  StringRef preferred = preferredAlgorithm(product), asked = algorithmIn(decided);
+  std::vector<Decision> free{{strategy::kAlgorithm.str(), "",
+                              Domain::oneOf({b.getStringAttr(kSpecialised), b.getStringAttr("matmul-plain")}),
+                              b.getStringAttr(preferred), Effect::Order, "by tensor cores, or an element a thread"}};
+  if ((asked.empty() ? preferred : asked) == kSpecialised)
+    llvm::append_range(free, gemmDecisions(product.nominalSizes(body.block), decided, region.getContext()));
+  return free;
+}
+
+unsigned dmxc::cuda::mapsOf(DictionaryAttr strategy) { return algorithmIn(strategy) == kSpecialised ? 2 : 0; }
+
+void dmxc::cuda::describeGemm(dlir::KernelOp kernel, CompiledKernel &launch) {
+  DictionaryAttr strategy = kernel.getStrategy();
+  std::optional<GemmTile> tile = readGemmTile(strategy.get(kProduct));
+  if (!mapsOf(strategy) || !tile)
+    return;
+  SharedProduct product = productOf(bodyOf(kernel.getBlock()), CudaRequest(strategy));
+  launch.maps = {product->map(product->left, tile->rows), product->map(product->right, tile->columns)};
+  launch.shared = tile->sharedBytes();
+  launch.block = tile->threads();
+  launch.movesRegisters = tile->movesRegisters();
+  launch.grid = Dim::min(product->tiles(*tile), kMultiprocessors);
+}

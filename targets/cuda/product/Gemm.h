@@ -1,0 +1,47 @@
+//===- Gemm.h - products of 16-bit floats by tensor cores -------*- C++ -*-===//
+//
+// Kernels of blocks that copy tiles of both operands by tensor maps, multiply them by wgmma, and evaluate what follows
+// on the sums in registers: one warpgroup copies, the others multiply. README.md, "Products".
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "GemmProduct.h"
+
+#include "targets/common/roots/KernelTable.h"
+#include "targets/cuda/code/CudaBuilder.h"
+#include "targets/cuda/code/LaunchTable.h"
+
+namespace dmxc::cuda {
+
+/// The algorithm of such products; keys of a strategy: their tile (GemmTile.h), and why a product of such numbers is a
+/// plain one.
+inline constexpr llvm::StringLiteral kSpecialised = "matmul-specialised", kProduct = "product", kWhyPlain = "why_plain";
+/// Up to so many rows a product waits for the matrix it meets, and shorter operands gain nothing.
+inline constexpr int64_t kFewRows = 4;
+
+/// What plans of this target rest on besides the body.
+struct CudaRequest : PlanRequest {
+  /// Operand i of the region is a constant; asked without a strategy.
+  llvm::function_ref<bool(unsigned)> constant = nullptr;
+  mlir::DictionaryAttr decided; ///< of Gemm's decisions; may be null
+
+  explicit CudaRequest(mlir::DictionaryAttr strategy = {}) : PlanRequest{Hopper::get(), strategy} {}
+  static const CudaRequest &of(const PlanRequest &request) { return static_cast<const CudaRequest &>(request); }
+};
+
+/// The row of dmir.matmul: by tensor cores where it can be and pays, else the plain one. Requests are CudaRequests.
+void registerGemm(KernelTable &table);
+/// What is free of a region whose root is a product; nothing where tensor cores cannot compute it.
+std::vector<Decision> gemmDecisions(dmir::RegionOp region, mlir::DictionaryAttr decided);
+/// What a launch of a kernel needs, if it is one of these.
+void describeGemm(dlir::KernelOp kernel, CompiledKernel &launch);
+/// Tensor maps that a kernel of a strategy has.
+unsigned mapsOf(mlir::DictionaryAttr strategy);
+/// Rows that meet a matrix, as expected: of the left operand all of them where the right one is a matrix.
+int64_t rowsOf(dmir::MatMulOp op);
+
+/// Emits the kernel's body.
+void emitGemm(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const GemmTile &tile);
+
+} // namespace dmxc::cuda

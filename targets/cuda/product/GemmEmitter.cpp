@@ -1,0 +1,232 @@
+//===- GemmEmitter.cpp - warpgroups that copy and warpgroups that multiply ----===//
+
+#include "Gemm.h"
+#include "GemmSums.h"
+
+#include "targets/cuda/code/Asynchronous.h"
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+using namespace dmxc;
+using namespace dmxc::cuda;
+using namespace dmx::cuda;
+using namespace mlir;
+
+namespace {
+
+/// Registers of a thread that copies and of one that multiplies, where warpgroups share a multiprocessor's.
+constexpr unsigned kCopyRegisters = 24, kMultiplyRegisters = 240;
+constexpr int64_t kWarpgroup = 128, kWarp = 32;
+/// Rows of tiles that are computed together, so that what the second cache has is read again.
+constexpr int64_t kRasterRows = 8;
+
+class GemmEmitter {
+public:
+  GemmEmitter(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const GemmTile &tile)
+      : b(b), async(b), product(product), tile(tile), sums(b, body, product, tile) {}
+
+  void emit();
+
+private:
+  /// A slot and the parity of the phase that is waited for.
+  struct Slot {
+    Value number, parity;
+  };
+  /// A tile of the result: its batch item, and where it begins.
+  struct Place {
+    Value item, row, column;
+  };
+
+  void initBarriers();
+  void copyTiles();
+  void multiplyTiles(Value warpgroup);
+  Slot copyOne(const Place &place, Slot slot);
+  Slot multiplyOne(Value warpgroup, const Place &place, Slot slot);
+  void copyOperand(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row, Value k,
+                   Value item);
+  Value multiplySlot(Value warpgroup, Value sums, Value slot);
+
+  Place placeOf(Value number);
+  Slot next(Slot slot);
+  Slot forTiles(Slot first, llvm::function_ref<Slot(const Place &, Slot)> one);
+  Value full(Value slot) { return barrier(slot, 0); }
+  Value empty(Value slot) { return barrier(slot, tile.stages * 8); }
+  Value barrier(Value slot, int64_t offset) {
+    return async.shared(b.addC(b.mulC(slot, 8), tile.barriersAt() + offset));
+  }
+  Value leftOf(Value slot) { return b.mulC(slot, tile.leftBytes()); }
+  Value rightOf(Value slot) { return b.addC(b.mulC(slot, tile.rightBytes()), tile.stages * tile.leftBytes()); }
+  /// The last arrival of a warp of a slot's readers lets it be filled again.
+  void release(Value slot);
+  Value steps() { return b.idx(Dim::ceilDiv(product.k, kTileRowElements)); }
+  Value parity(int64_t value) { return b.constantInt(b.getI32Type(), value); }
+
+  CudaBuilder &b;
+  Asynchronous async;
+  const GemmProduct &product;
+  const GemmTile &tile;
+  GemmSums sums;
+};
+
+void GemmEmitter::initBarriers() {
+  Value isFirst = b.cmp(arith::CmpIPredicate::eq, b.threadInBlock(), b.idx(0));
+  b.ifThen(isFirst, [&] {
+    for (int64_t slot = 0; slot < tile.stages; ++slot) {
+      async.initBarrier(full(b.idx(slot)), 1);
+      async.initBarrier(empty(b.idx(slot)), tile.consumers() * (kWarpgroup / kWarp));
+    }
+  });
+  async.publishBarriers();
+}
+
+void GemmEmitter::emit() {
+  initBarriers();
+  Value warpgroup = b.floorDiv(b.threadInBlock(), b.idx(kWarpgroup));
+  Value copies = b.cmp(arith::CmpIPredicate::eq, warpgroup, b.idx(tile.consumers()));
+  auto copier = [&] {
+    if (tile.movesRegisters())
+      async.setRegisters(kCopyRegisters, /*takes=*/false);
+    Value isOne = b.cmp(arith::CmpIPredicate::eq, b.threadInBlock(), b.idx(tile.consumers() * kWarpgroup));
+    b.ifThen(isOne, [&] { copyTiles(); });
+  };
+  auto multiplier = [&] {
+    if (tile.movesRegisters())
+      async.setRegisters(kMultiplyRegisters, /*takes=*/true);
+    multiplyTiles(warpgroup);
+  };
+  b.ifThen(copies, copier, multiplier);
+}
+
+GemmEmitter::Slot GemmEmitter::forTiles(Slot first, llvm::function_ref<Slot(const Place &, Slot)> one) {
+  SmallVector<Value> last = b.forLoop(b.begin(), b.idx(product.tiles(tile)), b.end(), {first.number, first.parity},
+                                      [&](Value number, ValueRange state) {
+                                        Slot slot = one(placeOf(number), {state[0], state[1]});
+                                        return SmallVector<Value>{slot.number, slot.parity};
+                                      });
+  return {last[0], last[1]};
+}
+
+/// Tiles go down kRasterRows rows of tiles, then on to the next column of them.
+GemmEmitter::Place GemmEmitter::placeOf(Value number) {
+  Value rows = b.idx(Dim::ceilDiv(product.m, tile.rows)), columns = b.idx(Dim::ceilDiv(product.n, tile.columns));
+  Value matrix = b.mul(rows, columns);
+  Value item = product.batch.is(1) ? b.idx(0) : b.floorDiv(number, matrix);
+  Value rest = product.batch.is(1) ? number : b.rem(number, matrix);
+  Value group = b.mulC(columns, kRasterRows);
+  Value first = b.mulC(b.floorDiv(rest, group), kRasterRows);
+  Value height = b.minS(b.sub(rows, first), b.idx(kRasterRows));
+  rest = b.rem(rest, group);
+  Value row = b.add(first, b.rem(rest, height)), column = b.floorDiv(rest, height);
+  return {item, b.mulC(row, tile.rows), b.mulC(column, tile.columns)};
+}
+
+GemmEmitter::Slot GemmEmitter::next(Slot slot) {
+  Value isLast = b.cmp(arith::CmpIPredicate::eq, slot.number, b.idx(tile.stages - 1));
+  Value number = arith::SelectOp::create(b, isLast, b.idx(0), b.addC(slot.number, 1));
+  Value turn = arith::ExtUIOp::create(b, b.getI32Type(), isLast);
+  return {number, arith::XOrIOp::create(b, slot.parity, turn)};
+}
+
+//===----------------------------------------------------------------------===//
+// Copying
+//===----------------------------------------------------------------------===//
+
+/// Slots are empty at first: the phase before the first one counts as ended.
+void GemmEmitter::copyTiles() {
+  forTiles({b.idx(0), parity(1)}, [&](const Place &place, Slot slot) { return copyOne(place, slot); });
+}
+
+GemmEmitter::Slot GemmEmitter::copyOne(const Place &place, Slot first) {
+  SmallVector<Value> last =
+      b.forLoop(b.idx(0), steps(), b.idx(1), {first.number, first.parity}, [&](Value step, ValueRange state) {
+        Slot slot{state[0], state[1]};
+        async.wait(empty(slot.number), slot.parity);
+        Value barrier = full(slot.number), k = b.mulC(step, kTileRowElements);
+        async.arriveAndExpect(barrier, tile.slotBytes());
+        copyOperand(0, product.left, tile.rows, leftOf(slot.number), barrier, place.row, k, place.item);
+        copyOperand(1, product.right, tile.columns, rightOf(slot.number), barrier, place.column, k, place.item);
+        Slot following = next(slot);
+        return SmallVector<Value>{following.number, following.parity};
+      });
+  return {last[0], last[1]};
+}
+
+void GemmEmitter::copyOperand(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier,
+                              Value row, Value k, Value item) {
+  SmallVector<Value> batch(product.batchDims.size());
+  for (size_t axis = product.joined ? 0 : batch.size(); axis-- > 0;) {
+    Value size = b.idx(product.batchDims[axis]);
+    batch[axis] = axis ? b.rem(item, size) : item;
+    item = b.floorDiv(item, size);
+  }
+  SmallVector<Value> at{k, row};
+  if (!operand.isKMajor)
+    std::swap(at[0], at[1]);
+  for (unsigned axis : product.mapAxes(operand))
+    at.push_back(batch[axis]);
+  int64_t boxRows = operand.isKMajor ? rows : kTileRowElements;
+  for (int64_t done = 0; done < rows; done += boxRows) {
+    if (!operand.isKMajor)
+      at[0] = b.addC(row, done);
+    async.copy(async.shared(b.addC(to, done * kTileRowBytes)), b.map(map), barrier, at);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Multiplying
+//===----------------------------------------------------------------------===//
+
+void GemmEmitter::multiplyTiles(Value warpgroup) {
+  forTiles({b.idx(0), parity(0)}, [&](const Place &place, Slot slot) { return multiplyOne(warpgroup, place, slot); });
+}
+
+/// A slot is released one step later, when its products have ended and the next ones run.
+GemmEmitter::Slot GemmEmitter::multiplyOne(Value warpgroup, const Place &place, Slot first) {
+  SmallVector<Value> last =
+      b.forLoop(b.idx(0), steps(), b.idx(1), {first.number, first.parity, b.idx(0), async.zeroSums(tile.columns)},
+                [&](Value step, ValueRange state) {
+                  Slot slot{state[0], state[1]};
+                  async.wait(full(slot.number), slot.parity);
+                  Value sums = multiplySlot(warpgroup, state[3], slot.number);
+                  sums = async.waitForProducts(sums, 1);
+                  b.ifThen(b.cmp(arith::CmpIPredicate::ne, step, b.idx(0)), [&] { release(state[2]); });
+                  Slot following = next(slot);
+                  return SmallVector<Value>{following.number, following.parity, slot.number, sums};
+                });
+  Value result = async.waitForProducts(last[3], 0);
+  release(last[2]);
+  Value row = b.add(place.row, b.mulC(warpgroup, kMmaRows));
+  sums.write(result, place.item, row, place.column);
+  return {last[0], last[1]};
+}
+
+Value GemmEmitter::multiplySlot(Value warpgroup, Value sums, Value slot) {
+  auto describe = [&](const GemmOperand &operand, Value address) {
+    return async.descriptor(async.shared(address),
+                            operand.isKMajor ? KMajor::leading() : MnMajor::leading(kTileRowElements));
+  };
+  constexpr int64_t ownRows = kMmaRows * kTileRowBytes; // in both layouts
+  Value left = describe(product.left, b.add(leftOf(slot), b.mulC(warpgroup, ownRows)));
+  Value right = describe(product.right, rightOf(slot));
+  Asynchronous::Kind kind{product.lhsElement.isBF16(), product.left.isKMajor, product.right.isKMajor, tile.columns};
+  auto stepOf = [](const GemmOperand &operand) {
+    return static_cast<int64_t>(operand.isKMajor ? KMajor::kStep : MnMajor::kStep);
+  };
+  sums = async.beginProducts(sums);
+  for (int64_t i = 0; i < kTileRowElements / kMmaDepth; ++i)
+    sums = async.multiply(sums, async.advance(left, i * stepOf(product.left)),
+                          async.advance(right, i * stepOf(product.right)), kind);
+  async.commitProducts();
+  return sums;
+}
+
+void GemmEmitter::release(Value slot) {
+  Value lane = b.rem(b.threadInBlock(), b.idx(kWarp));
+  b.ifThen(b.cmp(arith::CmpIPredicate::eq, lane, b.idx(0)), [&] { async.arrive(empty(slot)); });
+}
+
+} // namespace
+
+void dmxc::cuda::emitGemm(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const GemmTile &tile) {
+  GemmEmitter(b, body, product, tile).emit();
+}

@@ -1,0 +1,56 @@
+//===- GemmProduct.h - a product as tensor cores compute it -----*- C++ -*-===//
+#pragma once
+
+#include "GemmTile.h"
+
+#include "targets/common/roots/MatrixProduct.h"
+#include "targets/common/roots/Plans.h"
+#include "targets/cuda/code/TensorMaps.h"
+
+namespace dmxc::cuda {
+
+using namespace kernels;
+
+/// An operand in memory: `rows` (m of the left one, n of the right one) times k.
+struct GemmOperand {
+  unsigned buffer = 0;
+  Dim rows, k;
+  bool isKMajor = true;           ///< neighbours in memory are neighbours along k, else along the rows
+  Dim pitch = 0;                  ///< elements from one row of memory to the next
+  Dim offset = 0;                 ///< elements
+  llvm::SmallVector<Dim> strides; ///< elements, of each batch axis; 0 where it is broadcast
+};
+
+/// What a product of 16-bit floats is for kernels of tensor memory.
+struct GemmProduct : MatrixProduct {
+  GemmOperand left, right;
+  bool packsRight = false; ///< the right operand is a constant that `pack` has laid out
+
+  /// `constant(i)`: whether operand i of the region is a constant that may be packed.
+  GemmProduct(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant);
+
+  /// Whether it is made of such numbers at all.
+  bool isHalf() const;
+  /// Why it cannot be computed by tensor cores: a clause; "" where it can.
+  const std::string &refusal() const { return why; }
+  GemmSizes nominalSizes(mlir::Block *block) const;
+  Dim tiles(const GemmTile &tile) const;
+  /// The tensor map of an operand; its boxes have 64 terms of `rows` rows, or where rows are neighbours of 64 rows.
+  TensorMap map(const GemmOperand &operand, int64_t rows) const;
+  /// The batch axes that a map has behind the first two, the last one first.
+  llvm::SmallVector<unsigned> mapAxes(const GemmOperand &operand) const;
+  /// What `pack` reads; of a product that packs.
+  mlir::DictionaryAttr packedForm(mlir::MLIRContext *context) const;
+
+private:
+  std::string place(GemmOperand &operand, const StridedView &view, Dim rows, Dim rowStride, Dim kStride,
+                    llvm::ArrayRef<Dim> batch, const char *which);
+  std::string placeAll(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant);
+  bool mayPack(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant) const;
+  std::string why;
+};
+
+/// Writes a constant as `form` (GemmProduct::packedForm) says: each column's terms side by side, padded with zeros.
+void packGemm(mlir::DictionaryAttr form, const char *constant, char *out);
+
+} // namespace dmxc::cuda
