@@ -58,8 +58,7 @@ public:
     return gemmDecisions(region, decided);
   }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
-    packGemm(form, reinterpret_cast<const char *>(constant.data()), reinterpret_cast<char *>(out.data()));
-    return Status::ok();
+    return packGemm(form, constant, out);
   }
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override;
@@ -95,7 +94,10 @@ static DictionaryAttr decidedOf(DictionaryAttr given) {
   if (!given)
     return {};
   NamedAttrList decided;
-  if (auto algorithm = given.getAs<StringAttr>(strategy::kAlgorithm))
+  // What is plain for a reason is found to be so again.
+  auto why = given.getAs<StringAttr>(kWhyPlain);
+  bool follows = why && why.getValue() != kDecidedPlain;
+  if (auto algorithm = given.getAs<StringAttr>(strategy::kAlgorithm); algorithm && !follows)
     decided.set(strategy::kAlgorithm, algorithm);
   for (StringRef key : {StringRef(kProduct), StringRef(strategy::kDecided)})
     if (auto own = dyn_cast_or_null<DictionaryAttr>(given.get(key)))

@@ -55,10 +55,11 @@ static SharedProduct productOf(const RegionBody &body, const CudaRequest &reques
 static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &request, const GemmProduct &product,
                                     bool decided) {
   Result<KernelPlan> plan = plainRow().plan(body, request);
+  StringRef why = !product.refusal().empty() ? StringRef(product.refusal())
+                  : decided                  ? StringRef(kDecidedPlain)
+                                             : StringRef("its rows are few");
   if (plan && product.isHalf())
-    plan->own.set(kWhyPlain, StringAttr::get(body.root->getContext(), !product.refusal().empty() ? product.refusal()
-                                                                      : decided                  ? "it is decided"
-                                                                                                 : "its rows are few"));
+    plan->own.set(kWhyPlain, StringAttr::get(body.root->getContext(), why));
   return plan;
 }
 

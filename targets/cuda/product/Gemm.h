@@ -17,6 +17,8 @@ namespace dmxc::cuda {
 /// The algorithm of such products; keys of a strategy: their tile (GemmTile.h), and why a product of such numbers is a
 /// plain one.
 inline constexpr llvm::StringLiteral kSpecialised = "matmul-specialised", kProduct = "product", kWhyPlain = "why_plain";
+/// The reason where a schedule or a text asks for it.
+inline constexpr llvm::StringLiteral kDecidedPlain = "it is decided";
 /// Up to so many rows a product waits for the matrix it meets, and shorter operands gain nothing.
 inline constexpr int64_t kFewRows = 4;
 

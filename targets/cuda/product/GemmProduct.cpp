@@ -121,31 +121,68 @@ TensorMap GemmProduct::map(const GemmOperand &operand, int64_t rows) const {
   return map;
 }
 
+namespace {
+
+constexpr StringLiteral kPackedName = "columns16";
+
+/// A packed form: a matrix of k rows and n columns in a constant, and elements from a packed column to the next.
+struct PackedForm {
+  int64_t k, n, offset, strideK, strideN, pitch, size;
+
+  static void each(auto &form, auto &&visit) {
+    visit("k", form.k), visit("n", form.n), visit("offset", form.offset), visit("stride_k", form.strideK);
+    visit("stride_n", form.strideN), visit("pitch", form.pitch), visit("size", form.size);
+  }
+  /// Whether it takes elements of a constant of so many, and writes so many bytes.
+  bool fits(int64_t elements, size_t bytes) const {
+    constexpr int64_t most = int64_t{1} << 31;
+    for (int64_t value : {k, n, strideK, strideN, pitch})
+      if (value < 0 || value >= most)
+        return false;
+    int64_t last = offset + std::max<int64_t>(k - 1, 0) * strideK + std::max<int64_t>(n - 1, 0) * strideN;
+    return offset >= 0 && offset < most && last < elements && k <= pitch && pitch % kUnit == 0 &&
+           size == pitch * n * kElementBytes && static_cast<size_t>(size) == bytes;
+  }
+};
+
+} // namespace
+
 DictionaryAttr GemmProduct::packedForm(MLIRContext *context) const {
+  const SmallVector<Dim> &strides = rhs->strides;
+  const PackedForm packed{*k.known(),
+                          *n.known(),
+                          *rhs->offset.known(),
+                          *strides[strides.size() - 2].known(),
+                          *strides.back().known(),
+                          *right.pitch.known(),
+                          *right.pitch.known() * *n.known() * kElementBytes};
   Builder b(context);
   NamedAttrList form;
-  auto number = [&](StringRef name, Dim value) { form.set(name, b.getI64IntegerAttr(value.valueOr(0))); };
-  form.set("form", b.getStringAttr("columns16"));
-  number("k", k);
-  number("n", n);
-  number("offset", rhs->offset);
-  number("stride_k", rhs->strides[rhs->strides.size() - 2]);
-  number("stride_n", rhs->strides.back());
-  number("pitch", right.pitch);
-  number("size", right.pitch * n * kElementBytes);
+  form.set("form", b.getStringAttr(kPackedName));
+  PackedForm::each(packed, [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); });
   return form.getDictionary(context);
 }
 
-void dmxc::cuda::packGemm(DictionaryAttr form, const char *constant, char *out) {
-  auto number = [&](StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); };
-  int64_t k = number("k"), n = number("n"), pitch = number("pitch");
-  const char *first = constant + number("offset") * kElementBytes;
-  int64_t strideK = number("stride_k") * kElementBytes, strideN = number("stride_n") * kElementBytes;
-  for (int64_t column = 0; column < n; ++column) {
-    char *to = out + column * pitch * kElementBytes;
-    const char *from = first + column * strideN;
-    for (int64_t i = 0; i < k; ++i)
-      std::memcpy(to + i * kElementBytes, from + i * strideK, kElementBytes);
-    std::memset(to + k * kElementBytes, 0, (pitch - k) * kElementBytes);
+Status dmxc::cuda::packGemm(DictionaryAttr given, const Tensor &constant, std::span<std::byte> out) {
+  auto name = given.getAs<StringAttr>("form");
+  bool whole = name && name.getValue() == kPackedName && dtypeBits(constant.dtype()) == kElementBytes * 8;
+  PackedForm form{};
+  PackedForm::each(form, [&](StringRef key, int64_t &value) {
+    auto number = given.getAs<IntegerAttr>(key);
+    whole = whole && number && number.getType().isInteger(64);
+    value = whole ? number.getInt() : 0;
+  });
+  if (!whole || !form.fits(constant.numElements(), out.size()))
+    return modelError("a constant of " + std::to_string(constant.numElements()) +
+                      " elements has a packed form of the cuda target that does not fit it; leave the form out of the "
+                      "strategy and it is derived");
+  const std::byte *first = constant.raw().data() + form.offset * kElementBytes;
+  for (int64_t column = 0; column < form.n; ++column) {
+    std::byte *to = out.data() + column * form.pitch * kElementBytes;
+    const std::byte *from = first + column * form.strideN * kElementBytes;
+    for (int64_t i = 0; i < form.k; ++i)
+      std::memcpy(to + i * kElementBytes, from + i * form.strideK * kElementBytes, kElementBytes);
+    std::memset(to + form.k * kElementBytes, 0, (form.pitch - form.k) * kElementBytes);
   }
+  return Status::ok();
 }

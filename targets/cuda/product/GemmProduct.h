@@ -7,6 +7,11 @@
 #include "targets/common/roots/Plans.h"
 #include "targets/cuda/code/TensorMaps.h"
 
+#include "dmxc/Support/Result.h"
+#include "dmxc/Support/Tensor.h"
+
+#include <span>
+
 namespace dmxc::cuda {
 
 using namespace kernels;
@@ -50,7 +55,8 @@ private:
   std::string why;
 };
 
-/// Writes a constant as `form` (GemmProduct::packedForm) says: each column's terms side by side, padded with zeros.
-void packGemm(mlir::DictionaryAttr form, const char *constant, char *out);
+/// Writes a constant as `form` (GemmProduct::packedForm) says: each column's terms side by side, padded with zeros. An
+/// error where the form is none of it, as text may have it.
+Status packGemm(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 
 } // namespace dmxc::cuda

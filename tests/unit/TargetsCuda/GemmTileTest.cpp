@@ -65,12 +65,32 @@ TEST(GemmProduct, PacksColumnsWithTheirTermsSideBySide) {
   mlir::Builder b(&context);
   auto number = [&](const char *name, int64_t value) { return b.getNamedAttr(name, b.getI64IntegerAttr(value)); };
   // Columns 1 and 2 of a matrix of 3 terms and 4 columns, in rows of 4.
-  auto form = b.getDictionaryAttr({number("k", 3), number("n", 2), number("offset", 1), number("stride_k", 4),
-                                   number("stride_n", 1), number("pitch", 8), number("size", 32)});
-  const uint16_t constant[] = {10, 11, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33};
+  auto form = b.getDictionaryAttr({b.getNamedAttr("form", b.getStringAttr("columns16")), number("k", 3), number("n", 2),
+                                   number("offset", 1), number("stride_k", 4), number("stride_n", 1),
+                                   number("pitch", 8), number("size", 32)});
+  Tensor constant(DType::F16, {3, 4});
+  const uint16_t values[] = {10, 11, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33};
+  std::memcpy(constant.as<std::byte>(), values, sizeof values);
   std::vector<uint16_t> packed(16, 0xffff);
-  packGemm(form, reinterpret_cast<const char *>(constant), reinterpret_cast<char *>(packed.data()));
+  auto bytes = std::as_writable_bytes(std::span(packed));
+  ASSERT_TRUE(packGemm(form, constant, bytes));
   EXPECT_EQ(packed, (std::vector<uint16_t>{11, 21, 31, 0, 0, 0, 0, 0, 12, 22, 32, 0, 0, 0, 0, 0}));
+
+  // Forms that text may have.
+  auto with = [&](const char *name, mlir::Attribute value) {
+    mlir::NamedAttrList changed(form);
+    changed.set(name, value);
+    return changed.getDictionary(&context);
+  };
+  EXPECT_FALSE(packGemm(b.getDictionaryAttr({}), constant, bytes));
+  EXPECT_FALSE(packGemm(with("form", b.getStringAttr("panels16")), constant, bytes));
+  EXPECT_FALSE(packGemm(with("offset", b.getI64IntegerAttr(3)), constant, bytes)); // the last element would be the 13th
+  EXPECT_FALSE(packGemm(with("offset", b.getI64IntegerAttr(-1)), constant, bytes));
+  EXPECT_FALSE(packGemm(with("stride_k", b.getI64IntegerAttr(INT64_MAX)), constant, bytes));
+  EXPECT_FALSE(packGemm(with("k", b.getI64IntegerAttr(9)), constant, bytes));
+  EXPECT_FALSE(packGemm(with("n", b.getStringAttr("2")), constant, bytes));
+  EXPECT_FALSE(packGemm(with("pitch", b.getI64IntegerAttr(7)), constant, bytes));
+  EXPECT_FALSE(packGemm(form, constant, bytes.first(30)));
 }
 
 } // namespace
