@@ -137,8 +137,7 @@ Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext 
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   DecisionsMade made;
   loadInstructions(context);
-  auto contract =
-      table().emit(*module, kernel, CudaRequest(kernel.getStrategy()), Hopper(mapsOf(kernel.getStrategy())));
+  auto contract = table().emit(*module, kernel, CudaRequest(kernel.getStrategy()), processorOf(kernel));
   if (!contract)
     return contract.takeError();
   CompiledKernel compiled = describeLaunch(kernel, std::move(*contract));

@@ -2,6 +2,7 @@
 """Each of these changes to a product by tensor cores, in its PTX or in the launch table, is found by the simulator's checks or in the result, as
 in mutants.py. Usage: product_mutants.py BIN. Exit 77 where numpy is not there."""
 
+import dataclasses
 import pathlib
 import sys
 import tempfile
@@ -12,6 +13,15 @@ import products
 
 # Six steps through two slots; four tiles, of which three end behind the result, by two blocks.
 CASE = products.Case("rounded", (), (100, 72, 360), "as it is", "constant", True, "bias residual", True, False, ("64x64", 2))
+# The same with rows of an odd number of terms, which threads copy.
+COPIED = dataclasses.replace(CASE, sizes=(100, 72, 357), tile=("128x64", 2))
+COPIED_MUTANTS = [
+    ("nothing shows products what threads stored", r"fence\.proxy\.async;", "", -1),
+    ("units of a row do not change places", r"(\txor\.b64 \t?%rd\d+, %rd\d+), %rd\d+;", r"\1, 0;", -1),
+    ("a slot is full without the threads", r"(mov\.b32 \t?%r\d+), 5;", r"\1, 1;", 0),
+    ("a term is stored in the place of its neighbour", r"(st\.shared\.b32 \t?\[%rd\d+)\]", r"\1+4]", 0),
+    ("a term is left out", r"shl\.b32 (\t?%r\d+), %r\d+, 16;", r"mov.b32 \1, 0;", -1),
+]
 WAIT, ARRIVE = r"(try_wait\.parity\.shared\.b64 \t?P1, \[%r\d+\]), %r\d+,", r"mbarrier\.arrive\.shared\.b64 \t?%rd\d+, \[[^\]]*\];"
 COPY, MMA = r"cp\.async\.bulk\.tensor[^;]*;", r"wgmma\.mma_async[^;]*;"
 # Copies wait in the text before products do.
@@ -52,10 +62,10 @@ MUTANTS = [
 
 
 class Product(mutants.Bundle):
-    def __init__(self, programs, place):
+    def __init__(self, programs, place, case):
         super().__init__(programs, place)
-        subject = products.Subject(CASE, np.random.default_rng(1))
-        if products.compile_case(place, CASE, subject.model()) != products.SPECIALISED:
+        subject = products.Subject(case, np.random.default_rng(1))
+        if products.compile_case(place, case, subject.model()) != products.SPECIALISED:
             raise RuntimeError("the product is not by tensor cores")
         for name, value in subject.inputs.items():
             np.save(place / f"{name}.npy", value)
@@ -67,8 +77,11 @@ class Product(mutants.Bundle):
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="dmxc-cuda-") as place:
-        return 1 if mutants.judge_mutants(Product(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(place)), MUTANTS, seeds=4) else 0
+    bad = 0
+    for case, changes in (CASE, MUTANTS), (COPIED, COPIED_MUTANTS):
+        with tempfile.TemporaryDirectory(prefix="dmxc-cuda-") as place:
+            bad += mutants.judge_mutants(Product(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(place), case), changes, seeds=4)
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

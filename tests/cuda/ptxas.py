@@ -58,12 +58,12 @@ def products(ptxas, programs, place):
     """What the assembler says against products by tensor cores: registers that do not suffice, or C75.., that wgmma waits or warpgroups do not
     give each other registers; "" where nothing, and how many kernels it saw."""
     wrong, seen = [], 0
-    for number, tile in enumerate(product.TILES):
-        folder = place / tile
+    for number, tile in enumerate(2 * product.TILES):
+        folder = place / f"{number}-{tile}"
         folder.mkdir()
         right, epilogue = ["constant", "as it is", "turned"][number % 3], ["scale bias residual", "bias both"][number % 2]
-        odd = number % 2 == 0  # results that end within a tile
-        case = product.Case("rounded", (), (300 if odd else 512, 520 if odd else 512, 256), "as it is", right, True, epilogue, True, False, (tile, 3))
+        odd, copied = number % 2 == 0, number >= len(product.TILES)  # ends within a tile; operands that no tensor map can read
+        case = product.Case("rounded", (), (300 if odd else 512, 520 if odd else 512, 257 if copied else 256), "as it is", right, True, epilogue, True, False, (tile, 3))
         if product.compile_case(folder, case, product.Subject(case, np.random.default_rng(1)).model()) != product.SPECIALISED:
             return f"the product of {case.label()} is not by tensor cores", seen
         made = subprocess.run([ptxas, "-arch=sm_90a", "-v", folder / "m.bundle" / ENTRY, "-o", folder / "k.cubin"], capture_output=True, text=True)

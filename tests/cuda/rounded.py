@@ -21,9 +21,8 @@ import numpy as np
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1])]
 from sampling import LONG  # noqa: E402
 
-# How much of the operations of products tensor cores have, at least: attention of vit_mini has rows of 17 numbers, which tensor maps cannot
-# read, and the last products of bert_mini and vit_mini have one row.
-MODELS = {"gpt2_mini_prefill": 1.0, "bert_mini": 0.99, "vit_mini": 0.97}
+# How much of the operations of products tensor cores have, at least: the last products of bert_mini and vit_mini have one row.
+MODELS = {"gpt2_mini_prefill": 1.0, "bert_mini": 0.99, "vit_mini": 0.99}
 MOST = 1.5e-2  # RMS of the difference, of the RMS of what is expected
 
 
@@ -50,7 +49,7 @@ def check(programs, model, least, place):
     words, bits = [], []
     for each in meta["inputs"]:
         words += ["--input", f"{each['name']}={model}/set0/in_{each['name']}.npy"]
-    for seed in (1, 2) if LONG else (1,):
+    for seed in (1, 2):
         out = place / f"out{seed}"
         run(programs / "dmx-run", place / "m.bundle", "-q", *words, "--output-dir", out, "--device-opt", "cuda.sim=on",
             "--device-opt", f"cuda.sim_seed={seed}")  # fmt: skip

@@ -34,6 +34,18 @@ void Asynchronous::arrive(Value barrier) {
   NVVM::MBarrierArriveOp::create(b, Type(), barrier, Value(), NVVM::MemScopeKind::CTA, /*relaxed=*/false);
 }
 
+void Asynchronous::inOneLane(llvm::function_ref<void()> body) {
+  constexpr int64_t warp = 32;
+  Value lane = b.rem(b.threadInBlock(), b.idx(warp));
+  b.ifThen(b.cmp(arith::CmpIPredicate::eq, lane, b.idx(0)), body);
+}
+
+void Asynchronous::arriveAsWarp(Value barrier) {
+  NVVM::FenceProxyOp::create(b, NVVM::ProxyKind::async, NVVM::SharedSpaceAttr());
+  NVVM::SyncWarpOp::create(b, b.constantInt(b.getI32Type(), -1));
+  inOneLane([&] { arrive(barrier); });
+}
+
 void Asynchronous::arriveAndExpect(Value barrier, int64_t bytes) {
   NVVM::MBarrierArriveExpectTxOp::create(b, Type(), barrier, b.constantInt(b.getI32Type(), bytes),
                                          NVVM::MemScopeKind::CTA, /*relaxed=*/false, Value());

@@ -26,8 +26,13 @@ public:
   /// Until the phase of a parity (i32) has ended.
   void wait(Value barrier, Value parity);
   void arrive(Value barrier);
+  /// The same for all threads of a warp, once what each wrote to shared memory can be seen by products.
+  void arriveAsWarp(Value barrier);
   /// One arrival, and `bytes` that copies bring.
   void arriveAndExpect(Value barrier, int64_t bytes);
+
+  /// Runs `body` in the first thread of each warp.
+  void inOneLane(llvm::function_ref<void()> body);
 
   /// Copies the box of a tensor map at these coordinates (i64, innermost first) to shared memory; its bytes count for
   /// the barrier.

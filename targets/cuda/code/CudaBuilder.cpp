@@ -60,7 +60,7 @@ CudaBuilder::CudaBuilder(ModuleOp module, Location loc, StringRef name, unsigned
   SmallVector<Type> types(numBuffers, ptr);
   types.append(numDims, i64);
   types.append({ptr, i64, ptr, ptr});
-  types.append(processor.maps, ptr);
+  types.append(processor.blockMaps.value_or(0), ptr);
   setInsertionPointToEnd(module.getBody());
   auto kernel = func::FuncOp::create(*this, name, getFunctionType(types, {}));
   for (unsigned i = 0; i < numBuffers; ++i)
@@ -70,7 +70,7 @@ CudaBuilder::CudaBuilder(ModuleOp module, Location loc, StringRef name, unsigned
   ValueRange given = start->getArguments(), tail = given.drop_front(numBuffers + numDims);
   for (Tail argument : {Scratch, Results, StatusWord})
     kernel.setArgAttr(numBuffers + numDims + argument, LLVM::LLVMDialect::getNoAliasAttrName(), getUnitAttr());
-  for (unsigned i = 0; i < processor.maps; ++i)
+  for (unsigned i = 0; i < processor.blockMaps.value_or(0); ++i)
     markMap(kernel, numBuffers + numDims + TailArguments + i);
   setInsertionPointToStart(start);
   auto special = [&](StringRef what) {
@@ -85,12 +85,12 @@ CudaBuilder::CudaBuilder(ModuleOp module, Location loc, StringRef name, unsigned
   Value all = mul(blocks, threads);
   Value scratch = elementPtr(getI8Type(), tail[Scratch], mul(thread, tail[ScratchBytes]));
   status = tail[StatusWord];
-  if (processor.maps)
+  if (processor.blockMaps)
     takeMaps(llvm::to_vector(tail.drop_front(TailArguments)), module);
   // Sizes are computed where the body begins; what stands above comes before them.
   Block *body = kernel.addBlock();
   cf::BranchOp::create(*this, body);
-  bool isBlocks = processor.maps;
+  bool isBlocks = processor.blockMaps.has_value();
   enter(body, {llvm::to_vector(given.take_front(numBuffers)), llvm::to_vector(given.slice(numBuffers, numDims)),
                isBlocks ? block : thread, isBlocks ? blocks : all, scratch, tail[Results]});
 }

@@ -8,8 +8,8 @@
 namespace dmxc::cuda {
 
 /// A kernel entry (schemas/cuda/KERNELS.md): buffers, dims, then what all kernels are given, then tensor maps. Thread t
-/// of n computes the work items t, t + n, t + 2n and so on; with tensor maps block t of n. A failure is recorded in the
-/// launch's status word, the first one stays.
+/// of n computes the work items t, t + n, t + 2n and so on; of kernels of blocks, block t of n. A failure is recorded
+/// in the launch's status word, the first one stays.
 class CudaBuilder final : public KernelBuilder {
 public:
   CudaBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name, unsigned buffers, unsigned dims,
@@ -22,7 +22,7 @@ public:
 
   /// Tensor map i, as copies name it: !llvm.ptr.
   Value map(unsigned i) const { return maps[i]; }
-  /// The block's shared memory, which its launch gives it: !llvm.ptr<3>. Of kernels with tensor maps.
+  /// The block's shared memory, which its launch gives it: !llvm.ptr<3>. Of kernels of blocks.
   Value shared() const { return sharedMemory; }
   /// The thread's number in its block: i64. The same.
   Value threadInBlock() const { return ownThread; }

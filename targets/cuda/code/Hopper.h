@@ -10,11 +10,11 @@ using namespace kernels;
 /// Compute capability 9.0 as a thread sees it: a lane, fused multiply-add, no masks. Threads are the lanes of a GPU, so
 /// each element of a result is a work item where it can be.
 struct Hopper final : Processor {
-  explicit Hopper(unsigned maps = 0) : maps(maps) {
+  explicit Hopper(std::optional<unsigned> blockMaps = {}) : blockMaps(blockMaps) {
     name = "sm_90a";
     hasFma = true;
   }
-  unsigned maps; ///< tensor maps of the kernels that it builds; where there are some a work item is a block's
+  std::optional<unsigned> blockMaps; ///< tensor maps of kernels whose work items are blocks'; nothing: threads'
 
   static const Hopper &get();
   std::unique_ptr<KernelBuilder> makeBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name,

@@ -80,9 +80,9 @@ static Json mapJson(const TensorMap &map) {
 }
 
 std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) {
-  bool hasMaps = llvm::any_of(kernels, [](const CompiledKernel &kernel) { return !kernel.maps.empty(); });
+  bool hasBlocks = llvm::any_of(kernels, [](const CompiledKernel &kernel) { return kernel.shared > 0; });
   std::string text =
-      "// {\"launch_table\": " + std::string(hasMaps ? "2" : "1") + ", \"level\": \"sm_90a\", \"kernels\": [";
+      "// {\"launch_table\": " + std::string(hasBlocks ? "2" : "1") + ", \"level\": \"sm_90a\", \"kernels\": [";
   for (const CompiledKernel &kernel : kernels) {
     Json entry;
     entry["name"] = kernel.name;
@@ -90,7 +90,7 @@ std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) 
     entry["dims"] = kernel.dims;
     entry["block"] = kernel.block;
     entry["grid"] = sizeJson(kernel.grid);
-    if (!kernel.maps.empty()) {
+    if (kernel.shared > 0) {
       entry["shared"] = kernel.shared;
       entry["item"] = "block";
       for (const TensorMap &map : kernel.maps)

@@ -17,10 +17,10 @@ struct CompiledKernel {
   std::vector<std::string> nodes, dims; ///< of the model that it computes; names of its dims
   int64_t block = 1;                    ///< threads
   Dim grid = 1;                         ///< blocks
-  std::vector<TensorMap> maps;          ///< where there are some a work item is a block's
-  bool movesRegisters = false;          ///< warpgroups give registers to each other
-  int64_t shared = 0;                   ///< bytes of shared memory of a block, with maps
-  std::vector<int64_t> contract;        ///< words of dmx_kernel.h
+  std::vector<TensorMap> maps;
+  bool movesRegisters = false;   ///< warpgroups give registers to each other
+  int64_t shared = 0;            ///< bytes of shared memory of a block; where there are some a work item is a block's
+  std::vector<int64_t> contract; ///< words of dmx_kernel.h
   std::string ptx;
 };
 

@@ -88,6 +88,8 @@ static Result<KernelPlan> planMatmul(const RegionBody &body, const PlanRequest &
   MLIRContext *context = body.root->getContext();
   plan.work = product->tiles(*tile);
   plan.own.set(kProduct, writeGemmTile(*tile, context));
+  if (std::string copies = product->threadCopies(); !copies.empty())
+    plan.own.set(kThreadCopies, StringAttr::get(context, copies));
   if (product->packsRight)
     plan.packed.set(std::to_string(product->right.buffer), product->packedForm(context));
   plan.emit = [body, product, tile](KernelBuilder &b) { emitGemm(CudaBuilder::of(b), body, *product, *tile); };
@@ -126,17 +128,38 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(dmir::RegionOp region, Dictionar
   return free;
 }
 
-unsigned dmxc::cuda::mapsOf(DictionaryAttr strategy) { return algorithmIn(strategy) == kSpecialised ? 2 : 0; }
+/// Of a kernel of tensor cores whose strategy is whole, its product; else null.
+static SharedProduct productOf(dlir::KernelOp kernel) {
+  DictionaryAttr strategy = kernel.getStrategy();
+  RegionBody body = bodyOf(kernel.getBlock());
+  if (!body.root || algorithmIn(strategy) != kSpecialised || !readGemmTile(strategy.get(kProduct)))
+    return nullptr;
+  SharedProduct product = productOf(body, CudaRequest(strategy));
+  return product->refusal().empty() ? product : nullptr;
+}
+
+static std::vector<TensorMap> mapsOf(const GemmProduct &product, const GemmTile &tile) {
+  std::vector<TensorMap> maps;
+  if (product.left.byThreads.empty())
+    maps.push_back(product.map(product.left, tile.rows));
+  if (product.right.byThreads.empty())
+    maps.push_back(product.map(product.right, tile.columns));
+  return maps;
+}
+
+Hopper dmxc::cuda::processorOf(dlir::KernelOp kernel) {
+  SharedProduct product = productOf(kernel);
+  return product ? Hopper(mapsOf(*product, {}).size()) : Hopper();
+}
 
 void dmxc::cuda::describeGemm(dlir::KernelOp kernel, CompiledKernel &launch) {
-  DictionaryAttr strategy = kernel.getStrategy();
-  std::optional<GemmTile> tile = readGemmTile(strategy.get(kProduct));
-  if (!mapsOf(strategy) || !tile)
+  SharedProduct product = productOf(kernel);
+  if (!product)
     return;
-  SharedProduct product = productOf(bodyOf(kernel.getBlock()), CudaRequest(strategy));
-  launch.maps = {product->map(product->left, tile->rows), product->map(product->right, tile->columns)};
-  launch.shared = tile->sharedBytes();
-  launch.block = tile->threads();
-  launch.movesRegisters = tile->movesRegisters();
-  launch.grid = Dim::min(product->tiles(*tile), kMultiprocessors);
+  GemmTile tile = *readGemmTile(kernel.getStrategy().get(kProduct));
+  launch.maps = mapsOf(*product, tile);
+  launch.shared = tile.sharedBytes();
+  launch.block = tile.threads();
+  launch.movesRegisters = tile.movesRegisters();
+  launch.grid = Dim::min(product->tiles(tile), kMultiprocessors);
 }

@@ -14,9 +14,10 @@
 
 namespace dmxc::cuda {
 
-/// The algorithm of such products; keys of a strategy: their tile (GemmTile.h), and why a product of such numbers is a
-/// plain one.
-inline constexpr llvm::StringLiteral kSpecialised = "matmul-specialised", kProduct = "product", kWhyPlain = "why_plain";
+/// The algorithm of such products; keys of a strategy: their tile (GemmTile.h), which operands threads copy and why,
+/// and why a product of such numbers is a plain one.
+inline constexpr llvm::StringLiteral kSpecialised = "matmul-specialised", kProduct = "product",
+                                     kThreadCopies = "thread_copies", kWhyPlain = "why_plain";
 /// The reason where a schedule or a text asks for it.
 inline constexpr llvm::StringLiteral kDecidedPlain = "it is decided";
 /// Up to so many rows a product waits for the matrix it meets, and shorter operands gain nothing.
@@ -38,8 +39,8 @@ void registerGemm(KernelTable &table);
 std::vector<Decision> gemmDecisions(dmir::RegionOp region, mlir::DictionaryAttr decided);
 /// What a launch of a kernel needs, if it is one of these.
 void describeGemm(dlir::KernelOp kernel, CompiledKernel &launch);
-/// Tensor maps that a kernel of a strategy has.
-unsigned mapsOf(mlir::DictionaryAttr strategy);
+/// The processor that a kernel is built for: of blocks with tensor maps, if it is one of these.
+Hopper processorOf(dlir::KernelOp kernel);
 /// Rows that meet a matrix, as expected: of the left operand all of them where the right one is a matrix.
 int64_t rowsOf(dmir::MatMulOp op);
 

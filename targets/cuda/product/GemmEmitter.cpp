@@ -1,6 +1,7 @@
 //===- GemmEmitter.cpp - warpgroups that copy and warpgroups that multiply ----===//
 
 #include "Gemm.h"
+#include "GemmCopies.h"
 #include "GemmSums.h"
 
 #include "targets/cuda/code/Asynchronous.h"
@@ -14,8 +15,6 @@ using namespace mlir;
 
 namespace {
 
-/// Registers of a thread that copies and of one that multiplies, where warpgroups share a multiprocessor's.
-constexpr unsigned kCopyRegisters = 24, kMultiplyRegisters = 240;
 constexpr int64_t kWarpgroup = 128, kWarp = 32;
 /// Rows of tiles that are computed together, so that what the second cache has is read again.
 constexpr int64_t kRasterRows = 8;
@@ -23,7 +22,7 @@ constexpr int64_t kRasterRows = 8;
 class GemmEmitter {
 public:
   GemmEmitter(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const GemmTile &tile)
-      : b(b), async(b), product(product), tile(tile), sums(b, body, product, tile) {}
+      : b(b), async(b), product(product), tile(tile), copies(b, product, tile), sums(b, body, product, tile) {}
 
   void emit();
 
@@ -42,8 +41,6 @@ private:
   void multiplyTiles(Value warpgroup);
   Slot copyOne(const Place &place, Slot slot);
   Slot multiplyOne(Value warpgroup, const Place &place, Slot slot);
-  void copyOperand(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row, Value k,
-                   Value item);
   Value multiplySlot(Value warpgroup, Value sums, Value slot);
 
   Place placeOf(Value number);
@@ -65,6 +62,7 @@ private:
   Asynchronous async;
   const GemmProduct &product;
   const GemmTile &tile;
+  GemmCopies copies;
   GemmSums sums;
 };
 
@@ -72,7 +70,7 @@ void GemmEmitter::initBarriers() {
   Value isFirst = b.cmp(arith::CmpIPredicate::eq, b.threadInBlock(), b.idx(0));
   b.ifThen(isFirst, [&] {
     for (int64_t slot = 0; slot < tile.stages; ++slot) {
-      async.initBarrier(full(b.idx(slot)), 1);
+      async.initBarrier(full(b.idx(slot)), copies.arrivals());
       async.initBarrier(empty(b.idx(slot)), tile.consumers() * (kWarpgroup / kWarp));
     }
   });
@@ -82,19 +80,23 @@ void GemmEmitter::initBarriers() {
 void GemmEmitter::emit() {
   initBarriers();
   Value warpgroup = b.floorDiv(b.threadInBlock(), b.idx(kWarpgroup));
-  Value copies = b.cmp(arith::CmpIPredicate::eq, warpgroup, b.idx(tile.consumers()));
+  Value isCopier = b.cmp(arith::CmpIPredicate::eq, warpgroup, b.idx(tile.consumers()));
+  // Threads that load need registers for what is on the way.
+  const unsigned copierRegisters = copies.byThreads() ? 56 : 24, multiplierRegisters = copies.byThreads() ? 224 : 240;
   auto copier = [&] {
     if (tile.movesRegisters())
-      async.setRegisters(kCopyRegisters, /*takes=*/false);
-    Value isOne = b.cmp(arith::CmpIPredicate::eq, b.threadInBlock(), b.idx(tile.consumers() * kWarpgroup));
-    b.ifThen(isOne, [&] { copyTiles(); });
+      async.setRegisters(copierRegisters, /*takes=*/false);
+    if (copies.byThreads())
+      copyTiles();
+    else
+      b.ifThen(copies.isFirst(), [&] { copyTiles(); });
   };
   auto multiplier = [&] {
     if (tile.movesRegisters())
-      async.setRegisters(kMultiplyRegisters, /*takes=*/true);
+      async.setRegisters(multiplierRegisters, /*takes=*/true);
     multiplyTiles(warpgroup);
   };
-  b.ifThen(copies, copier, multiplier);
+  b.ifThen(isCopier, copier, multiplier);
 }
 
 GemmEmitter::Slot GemmEmitter::forTiles(Slot first, llvm::function_ref<Slot(const Place &, Slot)> one) {
@@ -141,35 +143,12 @@ GemmEmitter::Slot GemmEmitter::copyOne(const Place &place, Slot first) {
       b.forLoop(b.idx(0), steps(), b.idx(1), {first.number, first.parity}, [&](Value step, ValueRange state) {
         Slot slot{state[0], state[1]};
         async.wait(empty(slot.number), slot.parity);
-        Value barrier = full(slot.number), k = b.mulC(step, kTileRowElements);
-        async.arriveAndExpect(barrier, tile.slotBytes());
-        copyOperand(0, product.left, tile.rows, leftOf(slot.number), barrier, place.row, k, place.item);
-        copyOperand(1, product.right, tile.columns, rightOf(slot.number), barrier, place.column, k, place.item);
+        copies.fill({place.row, place.column, b.mulC(step, kTileRowElements), place.item}, leftOf(slot.number),
+                    rightOf(slot.number), full(slot.number));
         Slot following = next(slot);
         return SmallVector<Value>{following.number, following.parity};
       });
   return {last[0], last[1]};
-}
-
-void GemmEmitter::copyOperand(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier,
-                              Value row, Value k, Value item) {
-  SmallVector<Value> batch(product.batchDims.size());
-  for (size_t axis = product.joined ? 0 : batch.size(); axis-- > 0;) {
-    Value size = b.idx(product.batchDims[axis]);
-    batch[axis] = axis ? b.rem(item, size) : item;
-    item = b.floorDiv(item, size);
-  }
-  SmallVector<Value> at{k, row};
-  if (!operand.isKMajor)
-    std::swap(at[0], at[1]);
-  for (unsigned axis : product.mapAxes(operand))
-    at.push_back(batch[axis]);
-  int64_t boxRows = operand.isKMajor ? rows : kTileRowElements;
-  for (int64_t done = 0; done < rows; done += boxRows) {
-    if (!operand.isKMajor)
-      at[0] = b.addC(row, done);
-    async.copy(async.shared(b.addC(to, done * kTileRowBytes)), b.map(map), barrier, at);
-  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -194,7 +173,8 @@ GemmEmitter::Slot GemmEmitter::multiplyOne(Value warpgroup, const Place &place, 
                   return SmallVector<Value>{following.number, following.parity, slot.number, sums};
                 });
   Value result = async.waitForProducts(last[3], 0);
-  release(last[2]);
+  Value hasSteps = b.cmp(arith::CmpIPredicate::ne, steps(), b.idx(0));
+  b.ifThen(hasSteps, [&] { release(last[2]); });
   Value row = b.add(place.row, b.mulC(warpgroup, kMmaRows));
   sums.write(result, place.item, row, place.column);
   return {last[0], last[1]};
@@ -221,8 +201,7 @@ Value GemmEmitter::multiplySlot(Value warpgroup, Value sums, Value slot) {
 }
 
 void GemmEmitter::release(Value slot) {
-  Value lane = b.rem(b.threadInBlock(), b.idx(kWarp));
-  b.ifThen(b.cmp(arith::CmpIPredicate::eq, lane, b.idx(0)), [&] { async.arrive(empty(slot)); });
+  async.inOneLane([&] { async.arrive(empty(slot)); });
 }
 
 } // namespace

@@ -22,12 +22,12 @@ GemmProduct::GemmProduct(const RegionBody &body, llvm::function_ref<bool(unsigne
     why = std::string("its ") + (lhs ? "right" : "left") + " operand is no view of memory";
   else if (unclear)
     why = "whether a batch axis is broadcast is known at run time only";
-  else if (!k.known() || k.is(0) || m.is(0) || n.is(0) || batch.is(0))
-    why = k.known() ? "it has no elements" : "the number of its terms is open";
+  else if (k.is(0) || m.is(0) || n.is(0) || batch.is(0))
+    why = "it has no elements";
   if (!why.empty())
     return;
   joinRows();
-  why = placeAll(body, constant);
+  placeAll(body, constant);
 }
 
 bool GemmProduct::isHalf() const {
@@ -35,53 +35,56 @@ bool GemmProduct::isHalf() const {
   return same && (element.isF32() || element == lhsElement);
 }
 
-std::string GemmProduct::placeAll(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant) {
+void GemmProduct::placeAll(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant) {
   auto last = [](const StridedView &view, size_t i) { return view.strides[view.strides.size() - i]; };
-  std::string left = place(this->left, *lhs, m, lhsRow, last(*lhs, 1), lhsBatch, "left");
-  if (!left.empty())
-    return left;
+  place({lhs->buffer, m, k, lhsRow, last(*lhs, 1), lhs->offset, lhsBatch}, left);
   packsRight = mayPack(body, constant);
-  if (!packsRight)
-    return place(right, *rhs, n, last(*rhs, 1), last(*rhs, 2), rhsBatch, "right");
-  right = {rhs->buffer, n, k, true, Dim::ceilDiv(k, kUnit) * kUnit, 0, SmallVector<Dim>(batchDims.size(), 0)};
-  return "";
+  if (packsRight)
+    place({rhs->buffer, n, k, Dim::ceilDiv(k, kUnit) * kUnit, 1, 0, SmallVector<Dim>(batchDims.size(), 0)}, right);
+  else
+    place({rhs->buffer, n, k, last(*rhs, 1), last(*rhs, 2), rhs->offset, rhsBatch}, right);
 }
 
 bool GemmProduct::mayPack(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant) const {
   auto isKnown = [](Dim size) { return size.known().has_value(); };
   bool oneMatrix = llvm::all_of(rhsBatch, [](Dim stride) { return stride.is(0); });
-  return oneMatrix && isKnown(n) && isKnown(rhs->offset) && llvm::all_of(rhs->strides, isKnown) &&
+  return oneMatrix && isKnown(n) && isKnown(k) && isKnown(rhs->offset) && llvm::all_of(rhs->strides, isKnown) &&
          body.block->getArgument(rhs->buffer).hasOneUse() && lhs->buffer != rhs->buffer && constant(rhs->buffer);
 }
 
-static bool isMultiple(Dim size) { return size.contentAndPrimitive().first % kUnit == 0; }
+Dim GemmOperand::pitch() const {
+  Dim inner = hasKSideBySide() ? k : rows, outer = hasKSideBySide() ? rows : k;
+  return outer.is(1) ? Dim::ceilDiv(inner, kUnit) * kUnit : hasKSideBySide() ? rowStride : kStride;
+}
 
-std::string GemmProduct::place(GemmOperand &operand, const StridedView &view, Dim rows, Dim rowStride, Dim kStride,
-                               ArrayRef<Dim> batch, const char *which) {
-  std::string its = std::string("of its ") + which + " operand ";
-  operand.buffer = view.buffer;
-  operand.rows = rows, operand.k = k;
-  operand.offset = view.offset;
-  operand.strides.assign(batch.begin(), batch.end());
-  operand.isKMajor = kStride.is(1) || k.is(1);
-  if (!operand.isKMajor && !rowStride.is(1) && !rows.is(1))
-    return its + "neither terms nor rows are neighbours in memory";
-  Dim inner = operand.isKMajor ? k : rows;
-  operand.pitch = operand.isKMajor ? rowStride : kStride;
-  if ((operand.isKMajor ? rows : k).is(1)) // one row, however far the next one would be
-    operand.pitch = Dim::ceilDiv(inner, kUnit) * kUnit;
-  SmallVector<Dim> steps{operand.pitch};
+void GemmProduct::place(GemmOperand operand, GemmOperand &placed) const {
+  operand.byThreads = whyNoMap(operand);
+  operand.isKMajor = !operand.byThreads.empty() || operand.hasKSideBySide();
+  placed = std::move(operand);
+}
+
+std::string GemmProduct::whyNoMap(const GemmOperand &operand) const {
+  auto isMultiple = [](Dim size) { return size.contentAndPrimitive().first % kUnit == 0; };
+  if (!operand.hasKSideBySide() && !operand.rowStride.is(1) && !operand.rows.is(1))
+    return "neither its terms nor its rows are neighbours in memory";
+  SmallVector<Dim> steps{operand.pitch()};
   for (unsigned axis : mapAxes(operand))
     steps.push_back(operand.strides[axis]);
   if (steps.size() + 1 > kMostMapAxes)
-    return its + "more than three batch axes are no multiples of each other";
+    return "it has more than three batch axes";
   for (Dim step : steps)
     if (!isMultiple(step) || step.is(0) || !step.neverNegative())
-      return its + "rows are " + (step * kElementBytes).str() + " bytes apart, no multiple of 16";
+      return "its rows are " + (step * kElementBytes).str() + " bytes apart, no multiple of 16";
   if (!isMultiple(operand.offset))
-    return its + "the first element is " + (operand.offset * kElementBytes).str() +
-           " bytes into its buffer, no multiple of 16";
+    return "it begins " + (operand.offset * kElementBytes).str() + " bytes into its buffer, no multiple of 16";
   return "";
+}
+
+std::string GemmProduct::threadCopies() const {
+  std::string text = left.byThreads.empty() ? "" : "left: " + left.byThreads;
+  if (!right.byThreads.empty())
+    text += (text.empty() ? "right: " : "; right: ") + right.byThreads;
+  return text;
 }
 
 SmallVector<unsigned> GemmProduct::mapAxes(const GemmOperand &operand) const {
@@ -111,7 +114,7 @@ TensorMap GemmProduct::map(const GemmOperand &operand, int64_t rows) const {
     std::swap(map.sizes[0], map.sizes[1]);
     map.box[1] = span;
   }
-  map.strides = {operand.pitch * kElementBytes};
+  map.strides = {operand.pitch() * kElementBytes};
   for (unsigned axis : mapAxes(operand)) {
     map.sizes.push_back(batchDims[axis]);
     map.strides.push_back(operand.strides[axis] * kElementBytes);
@@ -154,8 +157,8 @@ DictionaryAttr GemmProduct::packedForm(MLIRContext *context) const {
                           *rhs->offset.known(),
                           *strides[strides.size() - 2].known(),
                           *strides.back().known(),
-                          *right.pitch.known(),
-                          *right.pitch.known() * *n.known() * kElementBytes};
+                          *right.pitch().known(),
+                          *right.pitch().known() * *n.known() * kElementBytes};
   Builder b(context);
   NamedAttrList form;
   form.set("form", b.getStringAttr(kPackedName));

@@ -16,14 +16,21 @@ namespace dmxc::cuda {
 
 using namespace kernels;
 
-/// An operand in memory: `rows` (m of the left one, n of the right one) times k.
+/// An operand in memory: `rows` (m of the left one, n of the right one) times k. Strides and the offset are elements.
 struct GemmOperand {
   unsigned buffer = 0;
   Dim rows, k;
-  bool isKMajor = true;           ///< neighbours in memory are neighbours along k, else along the rows
-  Dim pitch = 0;                  ///< elements from one row of memory to the next
-  Dim offset = 0;                 ///< elements
-  llvm::SmallVector<Dim> strides; ///< elements, of each batch axis; 0 where it is broadcast
+  Dim rowStride = 0, kStride = 1;
+  Dim offset = 0;
+  llvm::SmallVector<Dim> strides; ///< of each batch axis; 0 where it is broadcast
+  /// Why no tensor map can read it: a clause; then threads copy it. "": one does.
+  std::string byThreads = {};
+  bool isKMajor = true; ///< in shared memory neighbours are neighbours along k, else along the rows
+
+  /// Whether neighbours in memory are neighbours along k.
+  bool hasKSideBySide() const { return kStride.is(1) || k.is(1); }
+  /// From one row of memory to the next; of one row, what a tensor map may have.
+  Dim pitch() const;
 };
 
 /// What a product of 16-bit floats is for kernels of tensor memory.
@@ -40,7 +47,10 @@ struct GemmProduct : MatrixProduct {
   const std::string &refusal() const { return why; }
   GemmSizes nominalSizes(mlir::Block *block) const;
   Dim tiles(const GemmTile &tile) const;
-  /// The tensor map of an operand; its boxes have 64 terms of `rows` rows, or where rows are neighbours of 64 rows.
+  /// Operands that threads copy, and why: a text; "" where there are none.
+  std::string threadCopies() const;
+  /// The tensor map of an operand that has one; its boxes have 64 terms of `rows` rows, or where rows are neighbours of
+  /// 64 rows.
   TensorMap map(const GemmOperand &operand, int64_t rows) const;
   /// The batch axes that a map has behind the first two, the last one first.
   llvm::SmallVector<unsigned> mapAxes(const GemmOperand &operand) const;
@@ -48,9 +58,9 @@ struct GemmProduct : MatrixProduct {
   mlir::DictionaryAttr packedForm(mlir::MLIRContext *context) const;
 
 private:
-  std::string place(GemmOperand &operand, const StridedView &view, Dim rows, Dim rowStride, Dim kStride,
-                    llvm::ArrayRef<Dim> batch, const char *which);
-  std::string placeAll(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant);
+  void place(GemmOperand operand, GemmOperand &placed) const;
+  std::string whyNoMap(const GemmOperand &operand) const;
+  void placeAll(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant);
   bool mayPack(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant) const;
   std::string why;
 };

@@ -9,14 +9,15 @@
 // RUN: sed 's/matmul-plain/matmul-specialised/' %t.mlir > %t.plain.mlir
 // RUN: not dmxc %t.plain.mlir --from schedule -t cuda -o %t.bundle 2>&1 | FileCheck %s --check-prefix=PLAIN
 
-// What tensor cores compute: constants are packed with rows of whole 16 bytes; what follows is fused. Which do not, and why.
+// What tensor cores compute: constants are packed with rows of whole 16 bytes; what follows is fused; threads copy what no tensor map can read.
+// What they do not, and why.
 // CHECK-LABEL: func.func @main
 // CHECK: algorithm = "matmul-specialised"
 // CHECK-SAME: packed = {"1" = {form = "columns16", k = 80 : i64, n = 50 : i64, offset = 0 : i64, pitch = 80 : i64, size = 8000 : i64, stride_k = 50 : i64, stride_n = 1 : i64}}
 // CHECK-SAME: product = {stages = 3 : i64, tile = "64x64"}
 // CHECK-SAME: work = 2
-// CHECK: algorithm = "matmul-plain"
-// CHECK-SAME: why_plain = "of its right operand rows are 34 bytes apart, no multiple of 16"
+// CHECK: algorithm = "matmul-specialised"
+// CHECK-SAME: thread_copies = "right: its rows are 34 bytes apart, no multiple of 16"
 // CHECK: algorithm = "matmul-plain"
 // CHECK-SAME: why_plain = "its rows are few"
 // CHECK: algorithm = "matmul-plain"
@@ -26,14 +27,17 @@
 // FREE-NEXT: algorithm = "matmul-specialised"  (default)  of "matmul-specialised", "matmul-plain"; by tensor cores, or an element a thread; changes results by order
 // FREE-NEXT: tile = "64x64"  (default)  of "128x128", "128x64", "128x256", "64x128", "64x64", "64x256"; rows and columns of a block's part of the result; changes no bits
 // FREE-NEXT: stages = 3  (default)  of 2 to 8; slots of operand tiles that a block keeps in flight; changes no bits
-// FREE: node 'odd': cuda, matmul-plain
-// FREE-NEXT: nothing is free
+// FREE: node 'odd': cuda, matmul-specialised
 // FREE: node 'few': cuda, matmul-plain
 // FREE-NEXT: algorithm = "matmul-plain"  (default)
+// FREE: node 'f32': cuda, matmul-plain
+// FREE-NEXT: nothing is free
 
 // DECIDED: product = {stages = 2 : i64, tile = "128x256"}
 // DECIDED-SAME: work = 1
 // DECIDED: product = {stages = {{[0-9]}} : i64, tile = "64x{{[0-9]+}}"}
+// DECIDED: product = {stages = {{[0-9]}} : i64, tile = "64x{{[0-9]+}}"}
+// DECIDED-NOT: why_plain
 
 // STAGES: stages{{.*}}2 to 4
 // TILE: node 'first': its strategy has the algorithm matmul-specialised, but 'product' of it is no tile that fits

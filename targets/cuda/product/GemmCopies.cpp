@@ -1,0 +1,111 @@
+//===- GemmCopies.cpp - tiles of operands to shared memory --------------------===//
+
+#include "GemmCopies.h"
+
+using namespace dmxc;
+using namespace dmxc::cuda;
+using namespace dmx::cuda;
+using namespace mlir;
+
+static constexpr int64_t kWarpgroup = 128;
+/// Pairs of terms that a thread loads before it stores the first one.
+static constexpr int64_t kPairsInFlight = 8;
+
+int64_t GemmCopies::mapBytes() const {
+  return (product.left.byThreads.empty() ? tile.leftBytes() : 0) +
+         (product.right.byThreads.empty() ? tile.rightBytes() : 0);
+}
+
+Value GemmCopies::isFirst() {
+  return b.cmp(arith::CmpIPredicate::eq, b.threadInBlock(), b.idx(tile.consumers() * kWarpgroup));
+}
+
+void GemmCopies::fill(const From &from, Value left, Value right, Value barrier) {
+  auto start = [&] {
+    async.arriveAndExpect(barrier, mapBytes());
+    unsigned map = 0;
+    if (product.left.byThreads.empty())
+      byMap(map++, product.left, tile.rows, left, barrier, from.row, from.k, from.item);
+    if (product.right.byThreads.empty())
+      byMap(map, product.right, tile.columns, right, barrier, from.column, from.k, from.item);
+  };
+  if (!byThreads())
+    return start();
+  if (mapBytes())
+    b.ifThen(isFirst(), start);
+  if (!product.left.byThreads.empty())
+    byThread(product.left, tile.rows, left, from.row, from.k, from.item);
+  if (!product.right.byThreads.empty())
+    byThread(product.right, tile.columns, right, from.column, from.k, from.item);
+  async.arriveAsWarp(barrier);
+}
+
+SmallVector<Value> GemmCopies::batchOf(Value item) {
+  SmallVector<Value> batch(product.joined ? 0 : product.batchDims.size());
+  for (size_t axis = batch.size(); axis-- > 0;) {
+    Value size = b.idx(product.batchDims[axis]);
+    batch[axis] = axis ? b.rem(item, size) : item;
+    item = b.floorDiv(item, size);
+  }
+  return batch;
+}
+
+void GemmCopies::byMap(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row,
+                       Value k, Value item) {
+  SmallVector<Value> batch = batchOf(item), at{k, row};
+  if (!operand.isKMajor)
+    std::swap(at[0], at[1]);
+  for (unsigned axis : product.mapAxes(operand))
+    at.push_back(batch[axis]);
+  int64_t boxRows = operand.isKMajor ? rows : kTileRowElements;
+  for (int64_t done = 0; done < rows; done += boxRows) {
+    if (!operand.isKMajor)
+      at[0] = b.addC(row, done);
+    async.copy(async.shared(b.addC(to, done * kTileRowBytes)), b.map(map), barrier, at);
+  }
+}
+
+/// Pairs of terms go to threads so that a warp's loads are neighbours in memory where the operand has such.
+void GemmCopies::byThread(const GemmOperand &operand, int64_t rows, Value to, Value row, Value k, Value item) {
+  Value thread = b.addC(b.threadInBlock(), -tile.consumers() * kWarpgroup);
+  Value source = b.idx(operand.offset);
+  for (auto [position, stride] : llvm::zip(batchOf(item), operand.strides))
+    source = b.add(source, b.mulC(position, stride));
+  int64_t rounds = rows * (kTileRowElements / 2) / kWarpgroup;
+  b.forLoop(0, rounds, kPairsInFlight, [&](Value round) {
+    Value number = b.add(b.mulC(round, kWarpgroup), thread);
+    moveTerms(operand, rows, source, to, number, row, k);
+  });
+}
+
+void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, Value source, Value to, Value number, Value row,
+                           Value k) {
+  Type i16 = b.getIntegerType(16), i32 = b.getI32Type();
+  constexpr int64_t pairs = kTileRowElements / 2;
+  Value lastRow = b.idx(operand.rows - 1), lastK = b.idx(operand.k - 1);
+  SmallVector<Value> values, places;
+  for (int64_t i = 0; i < kPairsInFlight; ++i) {
+    Value own = b.addC(number, i * kWarpgroup);
+    bool alongK = operand.hasKSideBySide();
+    Value tileRow = alongK ? b.floorDiv(own, b.idx(pairs)) : b.rem(own, b.idx(rows));
+    Value tileK = b.mulC(alongK ? b.rem(own, b.idx(pairs)) : b.floorDiv(own, b.idx(rows)), 2);
+    // What lies behind the operand's ends is 0; an element of it that exists is read instead.
+    Value ownRow = b.add(row, tileRow), readRow = b.minS(ownRow, lastRow);
+    Value hasRow = b.cmp(arith::CmpIPredicate::sle, ownRow, lastRow), pair;
+    Value rowSource = b.add(source, b.mulC(readRow, operand.rowStride));
+    for (int64_t half = 0; half < 2; ++half) {
+      Value ownK = b.add(k, b.addC(tileK, half)), readK = b.minS(ownK, lastK);
+      Value bits = b.load(i16, b.buffer(operand.buffer), b.add(rowSource, b.mulC(readK, operand.kStride)));
+      Value has = arith::AndIOp::create(b, hasRow, b.cmp(arith::CmpIPredicate::sle, ownK, lastK));
+      bits = arith::ExtUIOp::create(b, i32, arith::SelectOp::create(b, has, bits, b.constantInt(i16, 0)));
+      pair = half ? Value(arith::OrIOp::create(b, pair, arith::ShLIOp::create(b, bits, b.constantInt(i32, 16)))) : bits;
+    }
+    values.push_back(pair);
+    // As swizzled() has it, of an offset in a tile: units of 16 bytes change places by the row.
+    Value offset = b.add(b.mulC(tileRow, kTileRowBytes), b.mulC(tileK, 2));
+    Value turn = b.mulC(b.rem(tileRow, b.idx(kPatternRows)), 16);
+    places.push_back(b.add(to, arith::XOrIOp::create(b, offset, turn)));
+  }
+  for (auto [value, place] : llvm::zip(values, places))
+    LLVM::StoreOp::create(b, value, async.shared(place), /*alignment=*/4);
+}

@@ -1,0 +1,45 @@
+//===- GemmCopies.h - tiles of operands to shared memory --------*- C++ -*-===//
+#pragma once
+
+#include "GemmProduct.h"
+
+#include "targets/cuda/code/Asynchronous.h"
+
+namespace dmxc::cuda {
+
+/// What the warpgroup that copies does for one slot: tensor maps bring what they can read; the rest its threads load
+/// and store where a map would put it.
+class GemmCopies {
+public:
+  using Value = mlir::Value;
+  /// Where a step's terms begin in both operands.
+  struct From {
+    Value row, column, k, item;
+  };
+  GemmCopies(CudaBuilder &b, const GemmProduct &product, const GemmTile &tile)
+      : b(b), async(b), product(product), tile(tile) {}
+
+  /// Whether all threads of the warpgroup take part, else the first one is enough.
+  bool byThreads() const { return !product.left.byThreads.empty() || !product.right.byThreads.empty(); }
+  /// Arrivals that fill a slot.
+  int64_t arrivals() const { return (mapBytes() ? 1 : 0) + (byThreads() ? 4 : 0); }
+  /// Fills a slot, whose tiles lie at these offsets in shared memory, and arrives at its barrier.
+  void fill(const From &from, Value left, Value right, Value barrier);
+  /// Whether this is the first thread of the warpgroup.
+  Value isFirst();
+
+private:
+  int64_t mapBytes() const;
+  llvm::SmallVector<Value> batchOf(Value item);
+  void byMap(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row, Value k,
+             Value item);
+  void byThread(const GemmOperand &operand, int64_t rows, Value to, Value row, Value k, Value item);
+  void moveTerms(const GemmOperand &operand, int64_t rows, Value source, Value to, Value number, Value row, Value k);
+
+  CudaBuilder &b;
+  Asynchronous async;
+  const GemmProduct &product;
+  const GemmTile &tile;
+};
+
+} // namespace dmxc::cuda
