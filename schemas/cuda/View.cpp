@@ -36,16 +36,32 @@ std::pair<std::string, std::string_view> splitComment(std::string_view text) {
   return {std::move(comment), text};
 }
 
-/// From the kernel's entry, with the tables in front of it, to the next kernel's.
+/// Behind the body of the entry at `begin`; blocks of inline assembly and vectors have braces of their own.
+size_t endOfEntry(std::string_view code, size_t begin) {
+  int depth = 0;
+  for (size_t i = begin; i < code.size(); ++i) {
+    depth += code[i] == '{' ? 1 : code[i] == '}' ? -1 : 0;
+    if (code[i] == '}' && depth == 0)
+      return i + 1;
+  }
+  return code.size();
+}
+
+/// The kernel with the tables in front of it.
 std::string textOf(std::string_view code, const std::string &name) {
-  size_t begin = code.find(".entry " + name + "(");
-  if (begin == code.npos)
-    return {};
-  size_t before = code.rfind("\n}\n", begin), end = code.find("\n}\n", begin);
-  begin = before == code.npos ? code.find(".visible") : before + 3;
-  std::string_view text = code.substr(begin, end == code.npos ? end : end + 3 - begin);
-  text.remove_prefix(std::min(text.find_first_not_of('\n'), text.size()));
-  return std::string(text);
+  constexpr std::string_view header = ".address_size 64";
+  size_t end = code.find(header);
+  end = end == code.npos ? 0 : end + header.size();
+  for (size_t at; (at = code.find(".entry ", end)) != code.npos;) {
+    size_t begin = end;
+    end = endOfEntry(code, at);
+    if (!code.substr(at).starts_with(".entry " + name + "("))
+      continue;
+    std::string_view text = code.substr(begin, end - begin);
+    text.remove_prefix(std::min(text.find_first_not_of('\n'), text.size()));
+    return std::string(text) + "\n";
+  }
+  return {};
 }
 
 std::optional<std::vector<Kernel>> kernelsOf(Bytes code, std::string_view only, std::string &error) {
