@@ -231,8 +231,32 @@ def check(place, case, random):
     return algorithm
 
 
+def check_open_terms(place):
+    """A product of which a run says how many terms there are, none too."""
+    shape = lambda name, dims: onnx.info(name, onnx.FLOAT, dims)
+    nodes = [onnx.node("MatMul", "a b", "y")]
+    (place / "m.onnx").write_bytes(onnx.model(nodes, [shape("a", [70, "terms"]), shape("b", ["terms", 40])], [shape("y", None)]))
+    run("dmxc", place / "m.onnx", "-q", "-t", "cuda:sm_90a", "--numerics", "bf16", "--require-target", "cuda:100", "-o", place / "m.bundle")
+    if b"matmul_specialised" not in (place / "m.bundle").read_bytes():
+        raise RuntimeError("it is not by tensor cores")
+    for terms in (0, 9, 129):
+        a, b = (np.random.default_rng(terms).integers(-16, 17, shape).astype(np.float32) / 8 for shape in ((70, terms), (terms, 40)))
+        np.save(place / "a.npy", a)
+        np.save(place / "b.npy", b)
+        run("dmx-run", place / "m.bundle", "-q", "--input", f"a={place}/a.npy", "--input", f"b={place}/b.npy", "--output", f"y={place}/y.npy", *machine([]))
+        if not (np.load(place / "y.npy") == a @ b).all():
+            raise RuntimeError(f"{terms} terms give something else")
+
+
 def main():
     bad, by = 0, {}
+    with tempfile.TemporaryDirectory(prefix="dmxc-cuda-") as folder:
+        try:
+            check_open_terms(pathlib.Path(folder))
+            print("ok   an open number of terms")
+        except RuntimeError as error:
+            bad += 1
+            print(f"FAIL an open number of terms: {error}")
     for number in range(-len(FIXED), 200 if LONG else 12):
         seed = SEED * 1000 + len(FIXED) + number
         random = np.random.default_rng(seed)

@@ -27,7 +27,17 @@ GemmProduct::GemmProduct(const RegionBody &body, llvm::function_ref<bool(unsigne
   if (!why.empty())
     return;
   joinRows();
+  mayLackTerms = termsMayLack(body.block);
   placeAll(body, constant);
+}
+
+/// Whether a run may have no terms though it has elements, which are 0 then: no tensor map has an axis of none.
+bool GemmProduct::termsMayLack(Block *block) const {
+  auto boundsOf = [&](std::string_view symbol) {
+    auto bounds = dmir::symbolBounds(block->getParentOp(), StringRef(symbol.data(), symbol.size()));
+    return Dim::Bounds{bounds.min, bounds.max};
+  };
+  return !k.known() && k.bounds(boundsOf).min < 1 && !Dim::divideExactly(batch * m * n, k);
 }
 
 bool GemmProduct::isHalf() const {
@@ -64,6 +74,8 @@ void GemmProduct::place(GemmOperand operand, GemmOperand &placed) const {
 }
 
 std::string GemmProduct::whyNoMap(const GemmOperand &operand) const {
+  if (mayLackTerms)
+    return "it may have no terms in a run";
   auto isMultiple = [](Dim size) { return size.contentAndPrimitive().first % kUnit == 0; };
   if (!operand.hasKSideBySide() && !operand.rowStride.is(1) && !operand.rows.is(1))
     return "neither its terms nor its rows are neighbours in memory";

@@ -61,8 +61,10 @@ private:
   void place(GemmOperand operand, GemmOperand &placed) const;
   std::string whyNoMap(const GemmOperand &operand) const;
   void placeAll(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant);
+  bool termsMayLack(mlir::Block *block) const;
   bool mayPack(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant) const;
   std::string why;
+  bool mayLackTerms = false;
 };
 
 /// Writes a constant as `form` (GemmProduct::packedForm) says: each column's terms side by side, padded with zeros. An
