@@ -7,7 +7,7 @@
 namespace dmx::aie {
 namespace {
 
-constexpr uint32_t kMagic = 0x42454941, kVersion = 1; ///< "AIEB"
+constexpr uint32_t kMagic = 0x42454941, kVersion = 2; ///< "AIEB"
 /// Of names, and of what a list may hold at most beyond what there are bytes for.
 constexpr uint32_t kLongestName = 4096;
 
@@ -95,7 +95,9 @@ void put(Writer &out, const KernelCode &kernel, const ControlHeader &header) {
   for (const Argument &argument : kernel.arguments) {
     out.name(argument.name);
     out.put({size_t(argument.packed) * 2 + argument.output, static_cast<size_t>(argument.element), argument.rows,
-             argument.columns, argument.ddrRows, argument.pitch});
+             argument.pitch, argument.axes.size()});
+    for (const Axis &axis : argument.axes)
+      out.put({axis.extent, axis.first, axis.split, axis.stride, axis.phase});
   }
   out.list(encode(header, kernel.control));
 }
@@ -129,7 +131,7 @@ bool get(Reader &in, Overlay &overlay, std::string &error) {
 bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::string &error) {
   kernel.name = in.name();
   kernel.overlay = in.word();
-  kernel.arguments.resize(in.count(7));
+  kernel.arguments.resize(in.count(6));
   for (Argument &argument : kernel.arguments) {
     argument.name = in.name();
     uint32_t role = in.word(), element = in.word();
@@ -137,13 +139,15 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
     argument.packed = role == 2;
     argument.element = static_cast<Element>(std::min(element, 2u));
     argument.rows = in.word();
-    argument.columns = in.word();
-    argument.ddrRows = in.word();
     argument.pitch = in.word();
-    if (role > 2 || element > 2) {
-      error = "argument '" + argument.name + "' has no known role or element";
+    argument.axes.resize(in.count(5));
+    if (role > 2 || element > 2 || argument.axes.size() > kMostAxes) {
+      error = "argument '" + argument.name + "' has no known role or element, or too many axes";
       return false;
     }
+    for (Axis &axis : argument.axes)
+      for (uint32_t *field : {&axis.extent, &axis.first, &axis.split, &axis.stride, &axis.phase})
+        *field = in.word();
   }
   std::span<const uint32_t> control = in.list();
   if (!in.good)
@@ -191,7 +195,7 @@ std::optional<Image> readImage(std::span<const std::byte> bytes, std::string &er
     std::memcpy(words.data(), bytes.data(), 4 * words.size());
   Reader in(words);
   if (bytes.size() % 4 || in.word() != kMagic || in.word() != kVersion) {
-    error = "it is no image of version 1 for the array";
+    error = "it is no image of version 2 for the array";
     return std::nullopt;
   }
   Image image;

@@ -23,19 +23,36 @@ enum class Element : uint8_t {
 int64_t bytesOf(Element element);
 std::string_view nameOf(Element element);
 
-/// A matrix of the host, and its form in the array's DDR: rows one after the other, each `pitch` elements, zeros behind
-/// what the host has.
+/// A dim of the host's tensor, and where its numbers lie in the form, in elements. With a `split` of 1 they lie a
+/// stride apart, from `first` strides on; else number i + first is the quotient'th of one of `split` interleaved parts,
+/// which are a `phase` apart: the rows of an image that a convolution steps over, or output pixels that share a row.
+struct Axis {
+  uint32_t extent = 0;
+  uint32_t first = 0, split = 1;
+  uint32_t stride = 0, phase = 0;
+  uint64_t at(uint64_t index) const { return (index + first) / split * stride + (index + first) % split * phase; }
+  bool operator==(const Axis &) const = default;
+};
+
+/// A tensor of the host, row-major, and its form in the array's DDR: rows one after the other, each `pitch` elements,
+/// and zeros where the host has nothing. Of a packed one axes have extents alone.
 struct Argument {
   std::string name;
   bool output = false;
   bool packed = false; ///< an input whose buffer has the form already, not the host's f32
   Element element = Element::F32;
-  uint32_t rows = 0, columns = 0;  ///< of the host
-  uint32_t ddrRows = 0, pitch = 0; ///< of the form, at least so many
-  uint64_t hostBytes() const { return packed ? ddrBytes() : uint64_t(4) * rows * columns; }
-  uint64_t ddrBytes() const { return static_cast<uint64_t>(bytesOf(element)) * ddrRows * pitch; }
+  std::vector<Axis> axes;       ///< the outermost first
+  uint32_t rows = 0, pitch = 0; ///< of the form
+  uint64_t hostElements() const;
+  uint64_t hostBytes() const { return packed ? ddrBytes() : 4 * hostElements(); }
+  uint64_t ddrBytes() const { return static_cast<uint64_t>(bytesOf(element)) * rows * pitch; }
   bool operator==(const Argument &) const = default;
 };
+inline constexpr size_t kMostAxes = 8;
+/// Axes of a matrix whose rows are a pitch apart.
+std::vector<Axis> rowsOf(uint32_t rows, uint32_t columns, uint32_t pitch);
+/// Empty where the form has a place for each number of the host, and is not mostly padding; else a clause.
+std::string checkForm(const Argument &argument);
 
 struct Overlay {
   std::string name;

@@ -2,6 +2,7 @@
 #include "Configure.h"
 #include "Image.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
 
@@ -9,8 +10,10 @@ namespace dmx::aie {
 namespace {
 
 constexpr uint64_t kMostDdr = uint64_t(1) << 36; ///< bytes of an argument; its addresses in DDR have as much room
-/// Rows and columns of zeros: more than blocks of any array have, and no form fills the host's memory.
-constexpr uint32_t kMostPadding = 1023;
+/// Elements of a form for each of the host's and kSpareElements: more than blocks of any array have, and no form fills
+/// the host's memory.
+constexpr uint64_t kMostPadding = 1024, kSpareElements = 1024;
+constexpr uint64_t kMostExtent = uint64_t(1) << 31;
 
 std::string hex(uint64_t value) {
   char text[32];
@@ -109,11 +112,8 @@ std::string checkKernel(const Machine &machine, const Image &image, const Kernel
     return where + "it needs overlay " + std::to_string(kernel.overlay) + " of " +
            std::to_string(image.overlays.size());
   for (const Argument &argument : kernel.arguments) {
-    bool good = argument.rows && argument.columns && argument.rows <= argument.ddrRows &&
-                argument.columns <= argument.pitch && argument.ddrRows <= kMostDdr / 8 / argument.pitch &&
-                argument.ddrRows - argument.rows <= kMostPadding && argument.pitch - argument.columns <= kMostPadding;
-    if (!good)
-      return where + "argument '" + argument.name + "' does not fit its form";
+    if (std::string wrong = checkForm(argument); !wrong.empty())
+      return where + "argument '" + argument.name + "' " + wrong;
   }
   for (size_t i = 0; i < kernel.control.size(); ++i)
     if (std::string wrong = checkOp(machine, kernel, kernel.control[i]); !wrong.empty())
@@ -122,6 +122,38 @@ std::string checkKernel(const Machine &machine, const Image &image, const Kernel
 }
 
 } // namespace
+
+uint64_t Argument::hostElements() const {
+  uint64_t count = 1;
+  for (const Axis &axis : axes)
+    count *= axis.extent;
+  return count;
+}
+
+std::vector<Axis> rowsOf(uint32_t rows, uint32_t columns, uint32_t pitch) {
+  return {{rows, 0, 1, pitch, 0}, {columns, 0, 1, 1, 0}};
+}
+
+std::string checkForm(const Argument &argument) {
+  uint64_t elements = uint64_t(argument.rows) * argument.pitch, count = 1, last = 0;
+  if (argument.axes.size() > kMostAxes)
+    return "has " + std::to_string(argument.axes.size()) + " dims";
+  if (elements == 0 || elements > kMostDdr / 4)
+    return "has a form of " + std::to_string(argument.rows) + " rows of " + std::to_string(argument.pitch);
+  for (const Axis &axis : argument.axes) {
+    bool good = axis.extent && axis.extent < kMostExtent && axis.first < kMostExtent && axis.split;
+    count *= good ? axis.extent : kMostDdr;
+    if (!good || count > kMostDdr)
+      return "has a dim of " + std::to_string(axis.extent) + " from " + std::to_string(axis.first) + ", split by " +
+             std::to_string(axis.split);
+    uint64_t end = uint64_t(axis.extent) - 1 + axis.first; // of all its numbers none lies behind that
+    for (uint64_t part : {end / axis.split * axis.stride, std::min<uint64_t>(end, axis.split - 1) * axis.phase})
+      last += std::min(part, kMostDdr);
+  }
+  if (!argument.packed && last >= elements)
+    return "does not fit its form";
+  return elements / kMostPadding > count + kSpareElements ? "has a form that is mostly padding" : "";
+}
 
 std::string verify(const Image &image) {
   std::optional<Machine> machine = machineOf(image.machine);

@@ -27,12 +27,15 @@ Json describeKernel(const Image &image, const KernelCode &kernel) {
   uint64_t ddr = 0;
   for (const Argument &argument : kernel.arguments) {
     ddr += argument.ddrBytes();
+    Json shape = Json::array();
+    for (const Axis &axis : argument.axes)
+      shape.push_back(axis.extent);
     arguments.push_back({{"name", argument.name},
                          {"role", argument.output   ? "output"
                                   : argument.packed ? "constant"
                                                     : "input"},
                          {"type", argument.element == Element::I32 ? "i32" : "f32"},
-                         {"shape", {argument.rows, argument.columns}},
+                         {"shape", shape},
                          {"form", nameOf(argument.element)},
                          {"pieces", Json::array()}});
   }
@@ -40,6 +43,27 @@ Json describeKernel(const Image &image, const KernelCode &kernel) {
       {"name", kernel.name},         {"runs_on", image.machine + ", overlay " + image.overlays[kernel.overlay].name},
       {"streams", {"control"}},      {"instructions", counts},
       {"footprint", {{"DDR", ddr}}}, {"arguments", arguments}};
+}
+
+std::string shapeOf(const Argument &argument) {
+  std::string text;
+  for (const Axis &axis : argument.axes)
+    text += (text.empty() ? "" : "x") + std::to_string(axis.extent);
+  return text;
+}
+
+/// Where its numbers lie, a dim in brackets: stride, +number of the first one, /parts at their distance.
+std::string placeOf(const Argument &argument) {
+  std::string text;
+  for (const Axis &axis : argument.axes) {
+    text += " [" + std::to_string(axis.stride);
+    if (axis.first)
+      text += " +" + std::to_string(axis.first);
+    if (axis.split > 1)
+      text += " /" + std::to_string(axis.split) + " at " + std::to_string(axis.phase);
+    text += "]";
+  }
+  return argument.packed ? "" : " at" + text;
 }
 
 void print(std::string &text, const Overlay &overlay) {
@@ -87,9 +111,8 @@ Text printCode(Bytes code, std::string_view kernel, std::string &error) {
               (argument.output   ? "output"
                : argument.packed ? "constant"
                                  : "input") +
-              " " + std::to_string(argument.rows) + "x" + std::to_string(argument.columns) + " as " +
-              std::string(nameOf(argument.element)) + " " + std::to_string(argument.ddrRows) + "x" +
-              std::to_string(argument.pitch) + "\n";
+              " " + shapeOf(argument) + " as " + std::string(nameOf(argument.element)) + " " +
+              std::to_string(argument.rows) + "x" + std::to_string(argument.pitch) + placeOf(argument) + "\n";
     for (const ControlOp &op : each.control)
       text += "  " + textOf(op) + "\n";
   }

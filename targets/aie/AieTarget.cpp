@@ -5,9 +5,10 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Target/TargetBackend.h"
-#include "schemas/aie/Border.h"
 
 #include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace dmxc;
@@ -30,14 +31,16 @@ public:
   std::optional<std::string> refuses(Operation *op) const override { return aie::refuses(machine, herd, op); }
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
-    return isa<dmir::MatMulOp>(root) && result.hasOneUse() && aie::isEpilogue(consumer, result);
+    return aie::isProduct(root) && result.hasOneUse() && aie::isEpilogue(consumer, result);
   }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override {
-    bool rounds = isa<dmir::MatMulOp>(op) && getElementTypeOrSelf(op->getResult(0)).isF32();
+    bool rounds = aie::isProduct(op) && getElementTypeOrSelf(op->getResult(0)).isF32();
     return rounds ? std::optional(OpFormats{{"bf16", "bf16"}, "f32"}) : std::nullopt;
   }
-  Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override;
+  Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
+    return aie::pack(form, constant, out);
+  }
   Status schedule(ArrayRef<Operation *> kernels) const override;
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::string describe() const override;
@@ -66,67 +69,51 @@ aie::Herd AieTarget::herdOf(DictionaryAttr strategy) const {
   return out;
 }
 
-/// The form of a constant operand: as the border would make it.
-DictionaryAttr formOf(Builder &b, const aie::Product &product, const aie::Operand &operand) {
-  auto [rows, pitch] = product.formOf(operand.part);
-  bool rounds = operand.part != aie::Part::Bias && product.numbers->bytes == 2;
-  int64_t bytes = rounds ? 2 : 4;
-  StringRef form = rounds ? "bf16" : operand.tensor.getElementType().isF32() ? "f32" : "i32";
-  return b.getDictionaryAttr(
-      {b.getNamedAttr("form", b.getStringAttr(form)), b.getNamedAttr("size", b.getI64IntegerAttr(bytes * rows * pitch)),
-       b.getNamedAttr("rows", b.getI64IntegerAttr(rows)), b.getNamedAttr("pitch", b.getI64IntegerAttr(pitch))});
+/// What cores multiply, and how much of that is what whole blocks add.
+std::string algorithmOf(const aie::Product &product) {
+  const aie::Numbers &numbers = *product.numbers;
+  std::string text = numbers.name.str() + " tiles of " + std::to_string(numbers.m) + "x" + std::to_string(numbers.k) +
+                     "x" + std::to_string(numbers.n);
+  if (product.window)
+    text += ", " + std::to_string(product.window->together) + (product.window->together > 1 ? " pixels" : " pixel") +
+            " a row";
+  char share[64];
+  std::snprintf(share, sizeof share, ", %.0f %% padding", std::floor(100 * (1 - 1 / product.work())));
+  return text + share;
 }
 
 Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   aie::Herd cores = herdOf(region.getStrategyAttr());
-  Result<aie::Product> product = aie::productOf(region.getBlock(), cores);
-  if (!product)
-    return product.takeError();
   Builder b(region.getContext());
-  NamedAttrList list;
-  SmallVector<NamedAttribute> packed;
+  NamedAttrList list(region.getStrategyAttr()), packed; // what is chosen already is obeyed
   for (auto [i, input] : llvm::enumerate(region.getInputs()))
     if (dmir::isConstant(input))
-      packed.push_back(b.getNamedAttr(std::to_string(i), formOf(b, *product, product->operands[i])));
+      packed.set(std::to_string(i), b.getUnitAttr());
+  list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
+  Result<aie::Product> product =
+      aie::productOf(machine, region.getBlock(), cores, list.getDictionary(region.getContext()));
+  if (!product)
+    return product.takeError();
+  list.clear();
+  packed.clear();
+  for (auto [i, operand] : llvm::enumerate(product->operands))
+    if (operand.packed)
+      packed.set(std::to_string(i), aie::formOf(b, *product, operand));
   if (!packed.empty())
-    list.set(strategy::kPacked, b.getDictionaryAttr(packed));
-  const aie::Numbers &numbers = *product->numbers;
-  std::string tiles = std::to_string(numbers.m) + "x" + std::to_string(numbers.k) + "x" + std::to_string(numbers.n);
-  list.set(strategy::kAlgorithm, b.getStringAttr(numbers.name + " tiles of " + tiles));
-  int64_t m = product->m, k = product->k, n = product->n;
-  const std::pair<StringRef, int64_t> figures[] = {{kRowsKey, cores.rows},
-                                                   {kColumnsKey, cores.columns},
-                                                   {strategy::kWork, 1},
-                                                   {strategy::kGrain, 1},
-                                                   {strategy::kScratch, 0},
-                                                   {strategy::kFlops, 2 * m * k * n},
-                                                   {strategy::kBytes, 4 * (m * k + k * n + m * n)}};
+    list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
+  list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(*product)));
+  if (product->window)
+    list.set(aie::kTogetherKey, b.getI64IntegerAttr(product->window->together));
+  int64_t bytes = 0;
+  for (const aie::Operand &operand : product->operands)
+    bytes += 4 * operand.tensor.getNumElements();
+  const std::pair<StringRef, int64_t> figures[] = {{kRowsKey, cores.rows},   {kColumnsKey, cores.columns},
+                                                   {strategy::kWork, 1},     {strategy::kGrain, 1},
+                                                   {strategy::kScratch, 0},  {strategy::kFlops, 2 * product->macs()},
+                                                   {strategy::kBytes, bytes}};
   for (auto [key, value] : figures)
     list.set(key, b.getI64IntegerAttr(value));
   return list.getDictionary(region.getContext());
-}
-
-Status AieTarget::pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const {
-  auto number = [&](StringRef key) {
-    auto value = form.getAs<IntegerAttr>(key);
-    return value && value.getInt() > 0 && value.getInt() <= UINT32_MAX ? static_cast<uint32_t>(value.getInt()) : 0;
-  };
-  auto name = form.getAs<StringAttr>("form");
-  hw::Argument argument;
-  argument.element = name && name.getValue() == "bf16" ? hw::Element::Bf16 : hw::Element::F32; // i32 as f32 as it is
-  argument.ddrRows = number("rows");
-  argument.pitch = number("pitch");
-  int64_t columns = constant.rank() ? constant.shape().back() : 0;
-  int64_t rows = columns ? constant.numElements() / columns : 0;
-  if ((constant.dtype() != DType::F32 && constant.dtype() != DType::I32) || rows == 0 || rows > argument.ddrRows ||
-      columns > argument.pitch || argument.ddrBytes() != out.size())
-    return Error{ErrorKind::Model, "a constant of " + shapeString(constant.shape()) +
-                                       " does not fit its form for the array, " + std::to_string(argument.ddrRows) +
-                                       " rows of " + std::to_string(argument.pitch)};
-  argument.rows = static_cast<uint32_t>(rows);
-  argument.columns = static_cast<uint32_t>(columns);
-  hw::toDevice(argument, constant.data(), out.data());
-  return Status::ok();
 }
 
 /// A kernel may be one of a text that was changed.
@@ -138,14 +125,12 @@ Status AieTarget::schedule(ArrayRef<Operation *> kernels) const {
       return Error{ErrorKind::Model,
                    "kernel '" + kernel.getSymName().str() + "' cannot be computed by the array: " + why};
     };
-    Result<aie::Product> product = aie::productOf(kernel.getBlock(), herdOf(kernel.getStrategy()));
+    Result<aie::Product> product =
+        aie::productOf(machine, kernel.getBlock(), herdOf(kernel.getStrategy()), kernel.getStrategy());
     if (!product)
       return wrong(product.error().message);
     if (std::optional<std::string> why = aie::refuses(machine, *product))
       return wrong(*why);
-    auto packed = kernel.getStrategy().getAs<DictionaryAttr>(strategy::kPacked);
-    for (size_t i = 0; packed && i < product->operands.size(); ++i)
-      product->operands[i].packed = packed.contains(std::to_string(i));
     products.push_back(std::move(*product));
   }
   std::string why; // the first error, which names the op

@@ -3,6 +3,8 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
@@ -11,30 +13,63 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// The row that a sum adds to a value; null where it adds something else.
-Value biasOf(dmir::AddOp sum, Value to) {
+/// The row that a sum adds to a value, whose columns are this dim; null where it adds something else.
+Value biasOf(dmir::AddOp sum, Value to, int64_t columns) {
   if (sum.getLhs() == sum.getRhs() || (sum.getLhs() != to && sum.getRhs() != to) ||
       sum.getResult().getType() != to.getType())
     return {};
   Value bias = sum.getLhs() == to ? sum.getRhs() : sum.getLhs();
   RankedTensorType type = typeOf(bias), whole = typeOf(to);
-  bool row = type.hasStaticShape() && type.getRank() > 0 && type.getShape().back() == whole.getShape().back() &&
-             type.getNumElements() == whole.getShape().back() && type.getNumElements() > 1;
+  int64_t dim = columns - (whole.getRank() - type.getRank()); // trailing dims are the same ones
+  bool row = type.hasStaticShape() && dim >= 0 &&
+             type.getDimSize(static_cast<unsigned>(dim)) == whole.getDimSize(static_cast<unsigned>(columns)) &&
+             type.getNumElements() == type.getDimSize(static_cast<unsigned>(dim)) && type.getNumElements() > 1;
   return row ? bias : Value();
+}
+
+/// A product, or the convolution that is computed as one.
+Operation *productAt(Operation *op) { return isa_and_present<dmir::MatMulOp, dmir::ConvOp>(op) ? op : nullptr; }
+/// The dim of its result that is the product's columns.
+int64_t columnsOf(Operation *product) {
+  return isa<dmir::ConvOp>(product) ? 1 : typeOf(product->getResult(0)).getRank() - 1;
 }
 
 /// Leading dims of the left operand are rows like others, for the right one has none.
 void setSizes(Product &out, dmir::MatMulOp product) {
   ArrayRef<int64_t> lhs = typeOf(product.getLhs()).getShape(), rhs = typeOf(product.getRhs()).getShape();
-  out.numbers = numbersOf(typeOf(product.getResult()).getElementType());
   out.m = ShapedType::getNumElements(lhs.drop_back());
   out.k = lhs.back();
   out.n = rhs[1];
 }
 
-std::optional<std::string> refuses(const hw::Machine &machine, const Herd &herd, dmir::MatMulOp product) {
-  Type element = typeOf(product.getResult()).getElementType();
-  for (Value value : {product.getLhs(), product.getRhs(), product.getResult()}) {
+/// Of an image of one row or of rows, with pixels one beside the other.
+void setSizes(Product &out, dmir::ConvOp conv) {
+  ArrayRef<int64_t> input = typeOf(conv.getInput()).getShape(), weights = typeOf(conv.getWeights()).getShape(),
+                    result = typeOf(conv.getResult()).getShape();
+  Window &w = out.window.emplace();
+  w.bytes = out.numbers->bytes;
+  w.images = input[0];
+  w.channels = input[1];
+  w.outputs = result[1];
+  w.width = input.back();
+  w.outWidth = result.back();
+  w.kernelWidth = weights.back();
+  w.strideWidth = conv.getStrides().back();
+  w.left = conv.getLow().back();
+  if (input.size() == 4) {
+    w.height = input[2];
+    w.outHeight = result[2];
+    w.kernelHeight = weights[2];
+    w.strideHeight = conv.getStrides()[0];
+    w.top = conv.getLow()[0];
+  }
+  out.setSizes();
+}
+
+/// What is said of both kinds: numbers, sizes, operands.
+std::optional<std::string> refusesOperands(Operation *op) {
+  Type element = typeOf(op->getResult(0)).getElementType();
+  for (Value value : {op->getOperand(0), op->getOperand(1), Value(op->getResult(0))}) {
     RankedTensorType type = typeOf(value);
     if (!numbersOf(element) || type.getElementType() != element)
       return "the array multiplies f32 (as bf16) and i32 so far";
@@ -43,67 +78,128 @@ std::optional<std::string> refuses(const hw::Machine &machine, const Herd &herd,
     if (dmir::isConstant(value) && type.getNumElements() == 1) // it would be part of the kernel
       return "the array has no numbers in its kernels";
   }
-  if (typeOf(product.getRhs()).getRank() != 2)
-    return "the array multiplies by one matrix so far, not by a batch of them";
-  if (product.getLhs() == product.getRhs())
+  if (op->getOperand(0) == op->getOperand(1))
     return "the array multiplies two matrices, not one with itself";
+  return std::nullopt;
+}
+
+std::optional<std::string> refusesShape(dmir::MatMulOp product) {
+  return typeOf(product.getRhs()).getRank() == 2
+             ? std::nullopt
+             : std::optional<std::string>("the array multiplies by one matrix so far, not by a batch of them");
+}
+
+std::optional<std::string> refusesShape(dmir::ConvOp conv) {
+  if (int64_t groups = static_cast<int64_t>(conv.getGroups()); groups != 1)
+    return "the array computes convolutions of one group, not of " + std::to_string(groups);
+  if (llvm::any_of(conv.getDilations(), [](int64_t dilation) { return dilation != 1; }))
+    return "the array computes convolutions without dilation";
+  if (int64_t rank = typeOf(conv.getInput()).getRank(); rank > 4)
+    return "the array computes convolutions of one or two dims, not of " + std::to_string(rank - 2);
+  if (llvm::any_of(conv.getLow(), [](int64_t low) { return low < 0; }))
+    return "the array computes convolutions of whole images, not of ones that are cut at their begin";
+  // In a region or kernel its operands are arguments, and it has been asked before.
+  bool outside = isa<FunctionOpInterface>(conv->getParentOp());
+  if (outside && !dmir::isConstant(conv.getWeights()))
+    return "the array takes a convolution's weights from the bundle, these are computed";
+  return std::nullopt;
+}
+
+template <typename Op> std::optional<std::string> refuses(const hw::Machine &machine, const Herd &herd, Op op) {
+  if (std::optional<std::string> why = refusesOperands(op))
+    return why;
+  if (std::optional<std::string> why = refusesShape(op))
+    return why;
   Product out;
   out.herd = herd;
-  setSizes(out, product);
+  out.numbers = numbersOf(typeOf(op.getResult()).getElementType());
+  setSizes(out, op);
   return aie::refuses(machine, out);
 }
 
+std::optional<std::string> refusesProduct(const hw::Machine &machine, const Herd &herd, Operation *op) {
+  if (auto conv = dyn_cast<dmir::ConvOp>(op))
+    return ::refuses(machine, herd, conv);
+  return ::refuses(machine, herd, cast<dmir::MatMulOp>(op));
+}
+
 /// The product behind which an op is computed; null where there is none.
-dmir::MatMulOp rootOf(Operation *op) {
+Operation *rootOf(Operation *op) {
   for (Value operand : op->getOperands()) {
     Operation *before = operand.getDefiningOp();
     if (!before || !operand.hasOneUse() || !isEpilogue(op, operand))
       continue;
-    if (auto product = dyn_cast<dmir::MatMulOp>(before))
+    if (Operation *product = productAt(before))
       return product;
     if (isa<dmir::ReluOp>(op) && isa<dmir::AddOp>(before))
-      if (dmir::MatMulOp product = rootOf(before))
+      if (Operation *product = rootOf(before))
         return product;
   }
-  return {};
+  return nullptr;
+}
+
+/// With the output pixels of a row that the strategy says, or the best number.
+Result<Product> convolutionOf(const hw::Machine &machine, dmir::ConvOp conv, Product out, DictionaryAttr strategy) {
+  setSizes(out, conv);
+  auto said = strategy ? strategy.getAs<IntegerAttr>(kTogetherKey) : IntegerAttr();
+  if (said && said.getInt() >= 1 && said.getInt() <= out.window->outWidth) {
+    out.window->together = said.getInt();
+    out.setSizes();
+  } else {
+    chooseTogether(machine, out);
+  }
+  bool isPacked = llvm::all_of(out.operands, [&](const Operand &operand) {
+    return operand.packed || operand.part == Part::A || operand.part == Part::C ||
+           (operand.part == Part::Bias && out.window->together == 1);
+  });
+  if (!isPacked)
+    return Error{ErrorKind::Model, "a convolution's weights, and a bias for several pixels of a row, are packed"};
+  return out;
 }
 
 } // namespace
+
+bool aie::isProduct(Operation *op) { return productAt(op); }
 
 bool aie::isEpilogue(Operation *op, Value result) {
   if (isa<dmir::ReluOp>(op))
     return true;
   auto sum = dyn_cast<dmir::AddOp>(op);
-  auto product = result.getDefiningOp<dmir::MatMulOp>();
-  Value bias = sum && product ? biasOf(sum, result) : Value();
-  return bias && bias != product.getLhs() && bias != product.getRhs();
+  Operation *product = sum ? productAt(result.getDefiningOp()) : nullptr;
+  Value bias = product ? biasOf(sum, result, columnsOf(product)) : Value();
+  return bias && bias != product->getOperand(0) && bias != product->getOperand(1);
 }
 
 std::optional<std::string> aie::refuses(const hw::Machine &machine, const Herd &herd, Operation *op) {
-  if (auto product = dyn_cast<dmir::MatMulOp>(op))
-    return ::refuses(machine, herd, product);
-  dmir::MatMulOp product = isa<dmir::AddOp, dmir::ReluOp>(op) ? rootOf(op) : dmir::MatMulOp();
-  if (product && !::refuses(machine, herd, product))
+  if (isProduct(op))
+    return refusesProduct(machine, herd, op);
+  Operation *product = isa<dmir::AddOp, dmir::ReluOp>(op) ? rootOf(op) : nullptr;
+  if (product && !refusesProduct(machine, herd, product))
     return std::nullopt;
-  return isa<dmir::ConvOp>(op) ? "the array computes no convolutions so far"
-                               : "the array only multiplies matrices, with a row added and a relu behind";
+  return "the array only multiplies matrices and convolves, with a row added and a relu behind";
 }
 
-Result<Product> aie::productOf(Block *block, const Herd &herd) {
-  auto wrong = [](const char *why) { return Error{ErrorKind::Model, why}; };
-  auto product = dyn_cast<dmir::MatMulOp>(block->front());
-  if (!product || typeOf(product.getRhs()).getRank() != 2 || !numbersOf(typeOf(product.getResult()).getElementType()))
-    return wrong("it is no product by one matrix, with a row added and a relu");
+Result<Product> aie::productOf(const hw::Machine &machine, Block *block, const Herd &herd, DictionaryAttr strategy) {
+  auto wrong = [](const std::string &why) { return Error{ErrorKind::Model, why}; };
+  Operation *root = productAt(&block->front());
+  if (!root)
+    return wrong("it is no product by one matrix and no convolution, with a row added and a relu");
+  std::optional<std::string> why = refusesOperands(root);
+  auto conv = dyn_cast<dmir::ConvOp>(root);
+  if (!why)
+    why = conv ? refusesShape(conv) : refusesShape(cast<dmir::MatMulOp>(root));
+  if (why)
+    return wrong(*why);
   Product out;
   out.herd = herd;
-  setSizes(out, product);
-  Value result = product.getResult(), bias;
+  out.numbers = numbersOf(typeOf(root->getResult(0)).getElementType());
+  Value result = root->getResult(0), bias;
   for (Operation &op : llvm::drop_begin(block->without_terminator())) {
     if (!isEpilogue(&op, result) || (op.getOperand(0) != result && op.getOperand(op.getNumOperands() - 1) != result) ||
         out.relu)
       return wrong("it computes something else behind its product than the sum with a row and a relu");
     if (auto sum = dyn_cast<dmir::AddOp>(op))
-      bias = biasOf(sum, result);
+      bias = biasOf(sum, result, columnsOf(root));
     else
       out.relu = true;
     result = op.getResult(0);
@@ -111,17 +207,22 @@ Result<Product> aie::productOf(Block *block, const Herd &herd) {
   Operation *end = block->getTerminator();
   if (end->getNumOperands() != 1 || end->getOperand(0) != result)
     return wrong("it has other results than its last op's");
+  auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
   for (BlockArgument argument : block->getArguments()) {
     RankedTensorType type = typeOf(argument);
-    if (argument == product.getLhs())
-      out.operands.push_back({Part::A, type});
-    else if (argument == product.getRhs())
-      out.operands.push_back({Part::B, type});
+    bool isPacked = packed && packed.contains(std::to_string(argument.getArgNumber()));
+    if (argument == root->getOperand(0))
+      out.operands.push_back({Part::A, type, isPacked});
+    else if (argument == root->getOperand(1))
+      out.operands.push_back({Part::B, type, isPacked});
     else if (argument == bias)
-      out.operands.push_back({Part::Bias, type});
+      out.operands.push_back({Part::Bias, type, isPacked});
   }
   if (out.operands.size() != block->getNumArguments() || out.operands.size() != (bias ? 3u : 2u))
     return wrong("it does not multiply its arguments");
   out.operands.push_back({Part::C, typeOf(result)});
+  if (conv)
+    return convolutionOf(machine, conv, std::move(out), strategy);
+  setSizes(out, cast<dmir::MatMulOp>(root));
   return out;
 }

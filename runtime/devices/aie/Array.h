@@ -196,7 +196,7 @@ void compute(const hw::Call &call, std::byte *const *touched);
 
 /// Where an argument begins in the addresses of shims' BDs.
 inline constexpr int64_t kArgumentShift = 36;
-inline constexpr int64_t argumentAddress(size_t argument) {
+constexpr int64_t argumentAddress(size_t argument) {
   return static_cast<int64_t>(argument + 1) << kArgumentShift;
 }
 

@@ -1,16 +1,21 @@
 //===- Report.cpp - what a run of the array cost --------------------------===//
 #include "Report.h"
 
+#include <algorithm>
+
 namespace dmxrt::aie {
 
-/// Each number of b is multiplied once for each row of the result.
+/// Each number of b is multiplied once for each row of the result, whose columns lie one beside the other.
 static uint64_t modelMacs(const hw::KernelCode &kernel) {
   uint64_t weights = 0, rows = 0;
-  for (const hw::Argument &argument : kernel.arguments)
-    if (argument.output)
-      rows = argument.rows;
-    else if (argument.name == "b")
-      weights = uint64_t(argument.rows) * argument.columns;
+  for (const hw::Argument &argument : kernel.arguments) {
+    if (argument.name == "b")
+      weights = argument.hostElements();
+    if (!argument.output)
+      continue;
+    auto columns = std::ranges::find(argument.axes, 1u, &hw::Axis::stride);
+    rows = columns == argument.axes.end() ? 0 : argument.hostElements() / columns->extent;
+  }
   return weights * rows;
 }
 

@@ -50,6 +50,8 @@ inline WireBundle bundleOf(hw::Bundle bundle) { return static_cast<WireBundle>(b
 /// not fill whole words, or the BD of such a tile does not hold it. Fills length, steps and wraps.
 bool setWalk(hw::Bd &bd, const hw::Machine &machine, hw::TileKind kind, llvm::ArrayRef<int64_t> sizes,
              llvm::ArrayRef<int64_t> strides, int64_t elementBytes, std::string &error);
+/// What a task that runs several times adds to its BD's address each time; an error where the BD does not hold it.
+bool setIteration(hw::Bd &bd, const hw::Machine &machine, int64_t times, int64_t bytes, std::string &error);
 /// The dims of a BD, the outermost first; one of all elements where it has none.
 void walkOf(DMABDOp bd, llvm::SmallVector<int64_t> &sizes, llvm::SmallVector<int64_t> &strides);
 /// Bytes of a memref's element; 0 where it is none that the array moves.
@@ -62,6 +64,12 @@ mlir::LogicalResult checkLimits(DeviceOp device);
 /// where it does not reach that tile.
 std::optional<uint32_t> lockNumber(const hw::Machine &machine, hw::Tile core, hw::Tile tile, uint32_t lock);
 std::optional<uint32_t> addressFrom(const hw::Machine &machine, hw::Tile core, hw::Tile tile, int64_t address);
+
+// How a tensor lies in its form where rows are not simply a pitch apart: a dictionary of an operand of the runtime
+// sequence, and of a dlir.piece, with one number a dim in elements, as hw::Axis has them.
+inline constexpr llvm::StringLiteral kBorder = "border", kPieceBorder = "aie.border";
+inline constexpr llvm::StringLiteral kStrides = "strides", kFirst = "first", kSplit = "split", kPhase = "phase",
+                                     kPitch = "pitch"; ///< strides of an operand, the pitch in bytes of a piece alone
 
 /// An argument of the kernel, as the runtime sequence has it; nullopt where no border makes such a form.
 std::optional<hw::Argument> argumentOf(RuntimeSequenceOp sequence, unsigned number);

@@ -179,6 +179,21 @@ bool aie::setWalk(hw::Bd &bd, const hw::Machine &machine, hw::TileKind kind, Arr
   return error.empty();
 }
 
+bool aie::setIteration(hw::Bd &bd, const hw::Machine &machine, int64_t times, int64_t bytes, std::string &error) {
+  if (bytes == 0)
+    return true;
+  int64_t most = machine.tile(hw::TileKind::Shim).largestStep;
+  if (bytes % 4 || bytes / 4 > most)
+    error = "each time that it runs it steps over " + std::to_string(bytes) +
+            " bytes; a BD of a shim tile goes on by 1 to " + std::to_string(most) + " words";
+  else if (times > machine.largestIteration)
+    error = "it runs " + std::to_string(times) + " times from other places, a BD counts to " +
+            std::to_string(machine.largestIteration);
+  bd[hw::BdField::IterationStep] = bytes / 4;
+  bd[hw::BdField::IterationWrap] = times;
+  return error.empty();
+}
+
 LogicalResult aiex::NpuDmaMemcpyNdOp::verify() {
   if (getStaticOffsets().size() != 4 || getStaticSizes().size() != 4 || getStaticStrides().size() != 4)
     return emitOpError("has four offsets, sizes and strides");
@@ -188,8 +203,8 @@ LogicalResult aiex::NpuDmaMemcpyNdOp::verify() {
   for (int64_t offset : getStaticOffsets())
     if (offset < 0)
       return emitOpError("has an offset of ") << offset;
-  if (getStaticStrides()[0] != 0)
-    return emitOpError("repeats what it does: the outermost stride is 0");
+  if (getStaticStrides()[0] < 0)
+    return emitOpError("goes back by ") << getStaticStrides()[0] << " each time that it runs";
   return success();
 }
 
@@ -219,6 +234,41 @@ void RuntimeSequenceOp::print(OpAsmPrinter &p) {
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
+/// The axes of a tensor in a form; nullopt where they are not said soundly.
+static std::optional<std::vector<hw::Axis>> axesOf(DictionaryAttr operand, RankedTensorType tensor, MemRefType form,
+                                                   bool packed) {
+  ArrayRef<int64_t> shape = tensor.getShape();
+  if (llvm::any_of(shape, [](int64_t dim) { return dim < 1 || dim > INT32_MAX; }) || shape.size() > hw::kMostAxes)
+    return std::nullopt;
+  std::vector<hw::Axis> axes(shape.size());
+  for (auto [axis, dim] : llvm::zip(axes, shape))
+    axis.extent = static_cast<uint32_t>(dim);
+  auto border = operand.getAs<DictionaryAttr>(kBorder);
+  if (packed)
+    return border ? std::nullopt : std::optional(axes);
+  if (!border) {
+    int64_t columns = shape.back(), rows = tensor.getNumElements() / columns;
+    if (rows > form.getDimSize(0) || columns > form.getDimSize(1))
+      return std::nullopt;
+    return hw::rowsOf(static_cast<uint32_t>(rows), static_cast<uint32_t>(columns),
+                      static_cast<uint32_t>(form.getDimSize(1)));
+  }
+  for (auto [key, field] : {std::pair(kStrides, &hw::Axis::stride),
+                            {kFirst, &hw::Axis::first},
+                            {kSplit, &hw::Axis::split},
+                            {kPhase, &hw::Axis::phase}}) {
+    auto values = border.getAs<DenseI64ArrayAttr>(key);
+    if (!values || values.size() != static_cast<int64_t>(axes.size()))
+      return std::nullopt;
+    for (auto [axis, value] : llvm::zip(axes, values.asArrayRef())) {
+      if (value < 0 || value > UINT32_MAX)
+        return std::nullopt;
+      axis.*field = static_cast<uint32_t>(value);
+    }
+  }
+  return axes;
+}
+
 std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned number) {
   auto what = dyn_cast<DictionaryAttr>(sequence.getOperandsAttr()[number]);
   auto form = dyn_cast<MemRefType>(sequence.getBody().getArgument(number).getType());
@@ -232,20 +282,21 @@ std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned
     return std::nullopt;
   Type element = form.getElementType(), host = tensor.getElementType();
   bool bf16 = element.isBF16() && host.isF32(), same = element == host && elementBytes(form) == 4;
-  int64_t columns = tensor.getShape().back(), rows = tensor.getNumElements() / columns;
-  if ((!bf16 && !same) || (bf16 && role.getValue() == "output") || rows > form.getDimSize(0) ||
-      columns > form.getDimSize(1) || form.getDimSize(0) > UINT32_MAX || form.getDimSize(1) > UINT32_MAX)
+  if ((!bf16 && !same) || (bf16 && role.getValue() == "output") || form.getDimSize(0) > UINT32_MAX ||
+      form.getDimSize(1) > UINT32_MAX)
+    return std::nullopt;
+  std::optional<std::vector<hw::Axis>> axes = axesOf(what, tensor, form, role.getValue() == "constant");
+  if (!axes)
     return std::nullopt;
   hw::Argument out;
   out.name = name.str();
   out.output = role.getValue() == "output";
   out.packed = role.getValue() == "constant";
   out.element = bf16 ? hw::Element::Bf16 : element.isF32() ? hw::Element::F32 : hw::Element::I32;
-  out.rows = static_cast<uint32_t>(rows);
-  out.columns = static_cast<uint32_t>(columns);
-  out.ddrRows = static_cast<uint32_t>(form.getDimSize(0));
+  out.axes = std::move(*axes);
+  out.rows = static_cast<uint32_t>(form.getDimSize(0));
   out.pitch = static_cast<uint32_t>(form.getDimSize(1));
-  return out;
+  return hw::checkForm(out).empty() ? std::optional(out) : std::nullopt;
 }
 
 LogicalResult RuntimeSequenceOp::verify() {

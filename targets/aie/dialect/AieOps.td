@@ -163,7 +163,8 @@ def AIE_RuntimeSequenceOp : AIE_Op<"runtime_sequence", [HasParent<"DeviceOp">, S
   let summary = "what the controller does in a run, in order";
   let description = [{
     The block's arguments are the matrices in the array's DDR, in the form that they have there. `operands` says of each what the host has:
-    `{name, role = "input" | "constant" | "output", tensor = type}`; a constant comes in its form already.
+    `{name, role = "input" | "constant" | "output", tensor = type}`; a constant comes in its form already. Rows of the tensor are rows of the matrix, or with
+    `border = {strides, first, split, phase}`, one number a dim, its number i lies (i + first) / split * stride + (i + first) % split * phase elements from the begin.
   }];
   let arguments = (ins ArrayAttr:$operands);
   let regions = (region SizedRegion<1>:$body);

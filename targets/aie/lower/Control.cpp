@@ -112,6 +112,8 @@ LogicalResult ControlLowering::lower(NpuDmaMemcpyNdOp op) {
   if (!setWalk(bd, machine, hw::TileKind::Shim, op.getStaticSizes().drop_front(), op.getStaticStrides().drop_front(),
                elementBytes(argument.getType()), error))
     return op.emitOpError() << error;
+  if (!setIteration(bd, machine, times, op.getStaticStrides()[0] * elementBytes(argument.getType()), error))
+    return op.emitOpError() << error;
   bd[hw::BdField::Burst] = kBurst;
   std::vector<uint32_t> words = hw::encode(hw::TileKind::Shim, bd, error);
   if (words.empty())

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "Window.h"
+
 #include "targets/aie/dialect/Aie.h"
 
 namespace dmxc::aie {
@@ -40,12 +42,13 @@ struct Operand {
   bool packed = false; ///< the bundle has it in its form
 };
 
-/// c = relu(a * b + bias): a is m x k, b is k x n.
+/// c = relu(a * b + bias): a is m x k, b is k x n. Of a convolution a is read out of its images.
 struct Product {
   const Numbers *numbers = &kBf16;
   Herd herd;
   int64_t m = 0, k = 0, n = 0;
   bool relu = false;
+  std::optional<Window> window;
   std::vector<Operand> operands; ///< as a dispatch brings them
 
   int64_t blockM() const { return herd.rows * numbers->m; }
@@ -56,9 +59,22 @@ struct Product {
   int64_t paddedN() const { return (n + blockN() - 1) / blockN() * blockN(); }
   int64_t blocks() const { return paddedM() / blockM() * (paddedN() / blockN()); }
   bool hasBias() const;
+  /// Multiplications of the model, and those of the cores for one of it.
+  int64_t macs() const { return window ? window->macs() : m * k * n; }
+  double work() const;
   /// Rows and pitch of an operand's form in DDR.
   std::pair<int64_t, int64_t> formOf(Part part) const;
+  /// Of a convolution: takes its sizes from the window. `a` ends with rows of zeros for tiles behind the last run.
+  void setSizes();
+  bool hasTileOfZeros() const { return window && k / numbers->k % 2; }
+  int64_t zerosOfA() const { return herd.parts() * numbers->m * numbers->k; }
+  int64_t imageRows() const; ///< of a, before the zeros
+  /// Where the numbers of a convolution's image, bias or result lie in their form.
+  std::vector<hw::Axis> axesOf(const Operand &operand) const;
 };
+/// Output pixels that a row of a convolution has so that it costs least: more of them are more columns and fewer rows.
+/// Above 1 for weights and biases that are packed.
+void chooseTogether(const hw::Machine &machine, Product &convolution);
 /// nullopt where the array holds the product, else a clause that says why not.
 std::optional<std::string> refuses(const hw::Machine &machine, const Product &product);
 

@@ -34,6 +34,7 @@ public:
 
 private:
   void declareOperand(const Operand &operand);
+  void declarePlaces(const Operand &operand, Value memory, int64_t bytes, int64_t pitch);
   std::array<Value, 2> buffers(StringRef memory, const std::string &name, const Matrix &matrix);
   void addTokens(Ring &ring, hw::TileKind unit);
   /// Of a matrix as it lies; or one matrix step after another.
@@ -49,6 +50,7 @@ private:
   void call(StringRef kernel, ArrayRef<Value> matrices);
   void writeMemoryTiles();
   void writeShims();
+  void writeRowsOfA();
   void blocks(hw::Direction direction, int64_t number, int64_t units, function_ref<void(Sum row, Sum column)> body);
 
   ProgramWriter &w;
@@ -81,11 +83,34 @@ void ProductProgram::declareOperand(const Operand &operand) {
     w.piece(memory, name, 0, 0, {0}, {rows * pitch * bytes}, {pitch * bytes});
     return;
   }
+  if (p.window) {
+    declarePlaces(operand, memory, bytes, pitch);
+    return;
+  }
   SmallVector<int64_t> begin(shape.size()), strides(shape.size(), bytes);
   for (size_t dim = shape.size(); dim-- > 0;)
     if (dim + 1 < shape.size())
       strides[dim] = dim + 2 == shape.size() ? pitch * bytes : strides[dim + 1] * shape[dim + 1];
   w.piece(memory, name, 0, 0, begin, shape, strides);
+}
+
+/// Where the numbers of an image, a bias or a result of a convolution lie.
+void ProductProgram::declarePlaces(const Operand &operand, Value memory, int64_t bytes, int64_t pitch) {
+  SmallVector<int64_t> begin, extent, strides, first, split, phase;
+  for (const hw::Axis &axis : p.axesOf(operand)) {
+    begin.push_back(0);
+    extent.push_back(axis.extent);
+    strides.push_back(axis.stride * bytes);
+    first.push_back(axis.first);
+    split.push_back(axis.split);
+    phase.push_back(axis.phase);
+  }
+  dlir::PieceOp piece = w.piece(memory, kNames[static_cast<size_t>(operand.part)], 0, 0, begin, extent, strides);
+  Builder b(piece.getContext());
+  piece->setAttr(kPieceBorder, b.getDictionaryAttr({b.getNamedAttr(kPitch, b.getI64IntegerAttr(pitch * bytes)),
+                                                    b.getNamedAttr(kFirst, b.getDenseI64ArrayAttr(first)),
+                                                    b.getNamedAttr(kSplit, b.getDenseI64ArrayAttr(split)),
+                                                    b.getNamedAttr(kPhase, b.getDenseI64ArrayAttr(phase))}));
 }
 
 std::array<Value, 2> ProductProgram::buffers(StringRef memory, const std::string &name, const Matrix &matrix) {
@@ -218,17 +243,37 @@ void ProductProgram::blocks(hw::Direction direction, int64_t number, int64_t uni
       units);
 }
 
+/// Tiles of k after each other, each of some rows of a matrix or some windows of an image.
+void ProductProgram::writeRowsOfA() {
+  int64_t rows = parts * n.m, tile = n.k * n.bytes, pitch = p.formOf(Part::A).second * n.bytes;
+  int64_t step = p.window ? p.window->step() * n.bytes : pitch, zeros = 0;
+  SmallVector<std::pair<int64_t, Value>> walks; // from where on
+  auto walk = [&](int64_t offset, SmallVector<DescriptorDim> dims) {
+    walks.emplace_back(offset, w.descriptor({n.name, {}, n.k, std::move(dims)}));
+  };
+  if (!p.window) {
+    walk(0, {{p.paddedK() / n.k, tile, 0}, {rows, step, 0}});
+  } else {
+    for (const WindowTask &task : tasksOf(*p.window))
+      walk(task.offset * n.bytes,
+           {{task.steps, task.stride * n.bytes, 0}, {p.window->runTiles(n.k), tile, 0}, {rows, step, 0}});
+    zeros = p.hasTileOfZeros() ? p.imageRows() * pitch : 0;
+  }
+  Value ofZeros = zeros ? w.descriptor({n.name, {}, n.k, {{rows, tile, 0}}}) : Value();
+  blocks(kMm2s, 0, p.herd.rows / parts, [&](const Sum &row, const Sum &) {
+    Sum first = row * (p.blockM() * step) + Sum(w.unit()) * (rows * step);
+    for (auto [offset, descriptor] : walks)
+      w.put("a_in", Sum(w.unit())).buffer(ddr[Part::A], first + offset).with(descriptor).create();
+    if (ofZeros)
+      w.put("a_in", Sum(w.unit())).buffer(ddr[Part::A], zeros).with(ofZeros).create();
+  });
+}
+
 void ProductProgram::writeShims() {
-  int64_t depth = p.paddedK() * n.bytes, width = p.paddedN() * n.bytes, out = p.paddedN() * c.bytes, rows = parts * n.m;
-  Value ofA = w.descriptor({n.name, {}, n.k, {{p.paddedK() / n.k, n.k * n.bytes, 0}, {rows, depth, 0}}});
+  int64_t width = p.paddedN() * n.bytes, out = p.paddedN() * c.bytes;
   Value ofB = w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}});
   Value ofC = w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, 0, out}}});
-  blocks(kMm2s, 0, p.herd.rows / parts, [&](const Sum &row, const Sum &) {
-    w.put("a_in", Sum(w.unit()))
-        .buffer(ddr[Part::A], row * (p.blockM() * depth) + Sum(w.unit()) * (rows * depth))
-        .with(ofA)
-        .create();
-  });
+  writeRowsOfA();
   blocks(kMm2s, 1, p.herd.columns, [&](const Sum &, const Sum &column) {
     Sum first = column * p.blockN() + Sum(w.unit()) * n.n;
     w.put("b_in", Sum(w.unit())).buffer(ddr[Part::B], first * n.bytes).with(ofB).create();

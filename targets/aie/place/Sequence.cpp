@@ -82,16 +82,29 @@ LogicalResult Placement::addOperand(dlir::ArgumentOp argument, SmallVector<Attri
   ArrayRef<int64_t> strides = found.getStrides();
   int64_t bytes = bytesOf(element), size = memory.getSize();
   int64_t pitch = size;
-  if (argument.getRole() == dlir::ArgumentRole::constant && !strides.empty())
+  auto border = found->getAttrOfType<DictionaryAttr>(kPieceBorder);
+  if (auto said = border ? border.getAs<IntegerAttr>(kPitch) : IntegerAttr())
+    pitch = said.getInt();
+  else if (argument.getRole() == dlir::ArgumentRole::constant && !strides.empty())
     pitch = strides[0];
   else if (strides.size() > 1)
     pitch = strides[strides.size() - 2];
   if (pitch < bytes || pitch % bytes || size % pitch || values.contains(memory.getResult()))
     return argument.emitOpError("lies in no whole rows of a buffer of its own");
-  StringRef role = stringifyArgumentRole(argument.getRole());
-  operands.push_back(b.getDictionaryAttr({b.getNamedAttr("name", argument.getNameAttr()),
-                                          b.getNamedAttr("role", b.getStringAttr(role)),
-                                          b.getNamedAttr("tensor", argument.getTensorAttr())}));
+  NamedAttrList operand;
+  operand.set("name", argument.getNameAttr());
+  operand.set("role", b.getStringAttr(stringifyArgumentRole(argument.getRole())));
+  operand.set("tensor", argument.getTensorAttr());
+  if (border) {
+    NamedAttrList places(border);
+    places.erase(kPitch);
+    SmallVector<int64_t> elements;
+    for (int64_t stride : strides)
+      elements.push_back(stride / bytes);
+    places.set(kStrides, b.getDenseI64ArrayAttr(elements));
+    operand.set(kBorder, places.getDictionary(b.getContext()));
+  }
+  operands.push_back(operand.getDictionary(b.getContext()));
   values.map(memory.getResult(), block.addArgument(MemRefType::get({size / pitch, pitch / bytes}, element), where));
   return success();
 }
@@ -129,7 +142,7 @@ LogicalResult Placement::writeMoves(size_t group, int64_t flight, const IRMappin
       if (failed(offset))
         return failure();
       bool typed = matrix && cast<MemRefType>(matrix.getType()).getElementType() == walk->element;
-      if (!typed || walk->sizes.size() > 4 || (walk->sizes.size() == 4 && walk->strides[0] != 0))
+      if (!typed || walk->sizes.size() > 4)
         return task.emitOpError(
             "is no task of a shim: a walk of up to three dims over an argument's numbers, done again "
             "and again by a fourth");

@@ -76,13 +76,13 @@ dlir::MemoryOp ProgramWriter::memory(StringRef kind, StringRef name, int64_t siz
                                 permanent ? builder.getUnitAttr() : UnitAttr());
 }
 
-void ProgramWriter::piece(Value memory, StringRef argument, int64_t unit, int64_t offset, ArrayRef<int64_t> begin,
-                          ArrayRef<int64_t> extent, ArrayRef<int64_t> strides) {
+dlir::PieceOp ProgramWriter::piece(Value memory, StringRef argument, int64_t unit, int64_t offset,
+                                   ArrayRef<int64_t> begin, ArrayRef<int64_t> extent, ArrayRef<int64_t> strides) {
   OpBuilder::InsertionGuard guard(builder);
   toDeclarations();
-  dlir::PieceOp::create(builder, loc, memory, builder.getStringAttr(argument), builder.getI64IntegerAttr(unit),
-                        builder.getI64IntegerAttr(offset), builder.getDenseI64ArrayAttr(begin),
-                        builder.getDenseI64ArrayAttr(extent), builder.getDenseI64ArrayAttr(strides));
+  return dlir::PieceOp::create(builder, loc, memory, builder.getStringAttr(argument), builder.getI64IntegerAttr(unit),
+                               builder.getI64IntegerAttr(offset), builder.getDenseI64ArrayAttr(begin),
+                               builder.getDenseI64ArrayAttr(extent), builder.getDenseI64ArrayAttr(strides));
 }
 
 Value ProgramWriter::descriptor(const DescriptorSpec &spec, const NamedAttrList &further) {

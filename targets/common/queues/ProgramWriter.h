@@ -81,8 +81,8 @@ public:
   /// A buffer in the memory `kind`.
   dlir::MemoryOp memory(llvm::StringRef kind, llvm::StringRef name, int64_t size, bool permanent = false);
   /// A box of an argument in `unit` of a buffer's memory.
-  void piece(mlir::Value memory, llvm::StringRef argument, int64_t unit, int64_t offset, llvm::ArrayRef<int64_t> begin,
-             llvm::ArrayRef<int64_t> extent, llvm::ArrayRef<int64_t> strides);
+  dlir::PieceOp piece(mlir::Value memory, llvm::StringRef argument, int64_t unit, int64_t offset,
+                      llvm::ArrayRef<int64_t> begin, llvm::ArrayRef<int64_t> extent, llvm::ArrayRef<int64_t> strides);
   /// The descriptor, with what a machine has besides; one that is there already is used again.
   mlir::Value descriptor(const DescriptorSpec &spec, const mlir::NamedAttrList &further = {});
   /// A way from puts to gets, of which `depth` puts may be ahead; with extents an array of them.

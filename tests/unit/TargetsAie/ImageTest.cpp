@@ -45,8 +45,8 @@ TEST(AieImage, WhatIsNotThereIsNamed) {
   EXPECT_EQ(with([](auto &i) { i.kernels.push_back(i.kernels[0]); }), "there are two kernels 'product'");
   EXPECT_EQ(with([](auto &i) { i.kernels[0].arguments[0].pitch = 63; }),
             "kernel 'product': argument 'a' does not fit its form");
-  EXPECT_EQ(with([](auto &i) { i.kernels[0].arguments[1].ddrRows = 1 << 20; }),
-            "kernel 'product': argument 'b' does not fit its form");
+  EXPECT_EQ(with([](auto &i) { i.kernels[0].arguments[1].rows = 1 << 24; }),
+            "kernel 'product': argument 'b' has a form that is mostly padding");
   EXPECT_EQ(with([](auto &i) { i.kernels[0].control[0].address = 0x30000000; }),
             "kernel 'product': op 0 (write) writes 0x30000000, where the machine has no register");
   EXPECT_EQ(with([](auto &i) { i.kernels[0].control[5].argument = 3; }),

@@ -19,11 +19,8 @@
 using namespace mlir;
 
 namespace aietest {
-namespace {
-
 using dmxc::aie::Part;
 
-/// To 8 significant bits, to even where two are as near.
 float rounded(float value) {
   int exponent = 0;
   double fraction = std::frexp(static_cast<double>(value), &exponent);
@@ -43,6 +40,8 @@ MLIRContext &context() {
   return *made;
 }
 
+namespace {
+
 std::string print(Operation *op) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -50,11 +49,10 @@ std::string print(Operation *op) {
   return text;
 }
 
-OwningOpRef<ModuleOp> placed(const Sizes &sizes, const Form &form, bool place = true) {
+OwningOpRef<ModuleOp> placed(const dmxc::aie::Product &product, const char *machine, bool place = true) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context()));
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  auto program = dmxc::aie::writeProgram(builder, module->getLoc(), *hw::machineOf(form.machine), "product",
-                                         productOf(sizes, form));
+  auto program = dmxc::aie::writeProgram(builder, module->getLoc(), *hw::machineOf(machine), "product", product);
   if (place)
     EXPECT_TRUE(succeeded(dmxc::aie::place(program)));
   return module;
@@ -87,14 +85,20 @@ dmxc::aie::Product productOf(const Sizes &sizes, const Form &form) {
 }
 
 std::string textOf(const Sizes &sizes, const Form &form, Stage stage) {
-  OwningOpRef<ModuleOp> module = placed(sizes, form, stage != Stage::Program);
+  return textOf(productOf(sizes, form), stage, form.machine);
+}
+
+std::string textOf(const dmxc::aie::Product &product, Stage stage, const char *machine) {
+  OwningOpRef<ModuleOp> module = placed(product, machine, stage != Stage::Program);
   if (stage == Stage::Control)
     EXPECT_TRUE(succeeded(lower(*module->getOps<dmxc::aie::DeviceOp>().begin())));
   return print(*module);
 }
 
-hw::Image imageOf(const Sizes &sizes, const Form &form) {
-  OwningOpRef<ModuleOp> module = placed(sizes, form);
+hw::Image imageOf(const Sizes &sizes, const Form &form) { return imageOf(productOf(sizes, form), form.machine); }
+
+hw::Image imageOf(const dmxc::aie::Product &product, const char *machine) {
+  OwningOpRef<ModuleOp> module = placed(product, machine);
   EXPECT_TRUE(succeeded(mlir::verify(*module)));
   hw::Image image;
   auto device = *module->getOps<dmxc::aie::DeviceOp>().begin();
@@ -174,6 +178,29 @@ std::vector<uint32_t> byTheRule(const Sizes &sizes, const Matrices &of, const Fo
 
 Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matrices &of, const Form &form,
             const std::vector<std::string> &settings) {
+  std::vector<std::vector<uint32_t>> inputs = {of.a, of.b};
+  if (form.packed) {
+    auto [rows, pitch] = productOf(sizes, form).formOf(Part::B);
+    hw::Argument b{
+        "b",
+        false,
+        false,
+        form.integers ? hw::Element::I32 : hw::Element::Bf16,
+        hw::rowsOf(static_cast<uint32_t>(sizes.k), static_cast<uint32_t>(sizes.n), static_cast<uint32_t>(pitch)),
+        static_cast<uint32_t>(rows),
+        static_cast<uint32_t>(pitch)};
+    inputs[1].resize(b.ddrBytes() / 4);
+    hw::toDevice(b, reinterpret_cast<const std::byte *>(of.b.data()), reinterpret_cast<std::byte *>(inputs[1].data()));
+  }
+  if (form.swapped)
+    std::swap(inputs[0], inputs[1]);
+  if (form.bias)
+    inputs.push_back(of.bias);
+  return run(code, std::move(inputs), static_cast<size_t>(sizes.m * sizes.n), settings);
+}
+
+Outcome run(const std::vector<std::byte> &code, std::vector<std::vector<uint32_t>> inputs, size_t results,
+            const std::vector<std::string> &settings) {
   using namespace dmxrt;
   Outcome outcome;
   auto failed = [&](const Error &error) {
@@ -190,25 +217,7 @@ Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matric
   auto image = device.loadCode(code);
   if (!image)
     return failed(image.takeError());
-  outcome.c.assign(static_cast<size_t>(sizes.m * sizes.n), UINT32_MAX);
-  std::vector<std::vector<uint32_t>> inputs = {of.a, of.b};
-  if (form.packed) {
-    auto [rows, pitch] = productOf(sizes, form).formOf(Part::B);
-    hw::Argument b{"b",
-                   false,
-                   false,
-                   form.integers ? hw::Element::I32 : hw::Element::Bf16,
-                   static_cast<uint32_t>(sizes.k),
-                   static_cast<uint32_t>(sizes.n),
-                   static_cast<uint32_t>(rows),
-                   static_cast<uint32_t>(pitch)};
-    inputs[1].resize(b.ddrBytes() / 4);
-    hw::toDevice(b, reinterpret_cast<const std::byte *>(of.b.data()), reinterpret_cast<std::byte *>(inputs[1].data()));
-  }
-  if (form.swapped)
-    std::swap(inputs[0], inputs[1]);
-  if (form.bias)
-    inputs.push_back(of.bias);
+  outcome.c.assign(results, UINT32_MAX);
   std::vector<void *> buffers;
   std::vector<uint64_t> bytes;
   for (std::vector<uint32_t> &input : inputs) {

@@ -22,13 +22,19 @@ struct Form {
   const char *machine = "npu1";
 };
 
+/// Where types and texts are made.
+mlir::MLIRContext &context();
+/// To 8 significant bits, to even where two are as near.
+float rounded(float value);
 /// The product as the target places it.
 dmxc::aie::Product productOf(const Sizes &sizes, const Form &form = {});
 /// Its text before, behind aie-place and behind aie-control.
 enum class Stage : uint8_t { Program, Placed, Control };
 std::string textOf(const Sizes &sizes, const Form &form, Stage stage);
+std::string textOf(const dmxc::aie::Product &product, Stage stage, const char *machine = "npu1");
 /// An image with one kernel, "product", by all stages.
 hw::Image imageOf(const Sizes &sizes, const Form &form = {});
+hw::Image imageOf(const dmxc::aie::Product &product, const char *machine = "npu1");
 /// The same of a text of a device; or the first diagnostic.
 hw::Image imageOf(const std::string &text, std::string &error);
 
@@ -47,6 +53,9 @@ struct Outcome {
 };
 /// Loads the image's bytes and runs its first kernel as a session does. Options as --device-opt has them.
 Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matrices &of, const Form &form = {},
+            const std::vector<std::string> &options = {});
+/// The same of inputs as the kernel has them, and a number of results.
+Outcome run(const std::vector<std::byte> &code, std::vector<std::vector<uint32_t>> inputs, size_t results,
             const std::vector<std::string> &options = {});
 
 } // namespace aietest

@@ -19,7 +19,7 @@ class AIEX_Op<string mnemonic, list<Trait> traits = []>
 def AIEX_NpuDmaMemcpyNdOp : AIEX_Op<"npu.dma_memcpy_nd"> {
   let summary = "a task of a shim's channel: a walk over a matrix in DDR";
   let description = [{
-    Offsets, sizes and strides in elements, the outermost of four dims first; that one is how often the task runs, and has no stride. `id`: the BD.
+    Offsets, sizes and strides in elements, the outermost of four dims first; that one is how often the task runs, and its stride what the BD's iteration adds each time. `id`: the BD.
     C1: four of each. C2: whole words. C3: what a BD of a shim and its queue hold.
   }];
   let arguments = (ins AnyStaticShapeMemRef:$memref, DenseI64ArrayAttr:$static_offsets, DenseI64ArrayAttr:$static_sizes,
