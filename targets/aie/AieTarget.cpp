@@ -86,31 +86,32 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   aie::Herd cores = herdOf(region.getStrategyAttr());
   Builder b(region.getContext());
   NamedAttrList list(region.getStrategyAttr()), packed; // what is chosen already is obeyed
+  auto product = dyn_cast<dmir::MatMulOp>(region.getBlock()->front());
+  bool batched = product && cast<ShapedType>(product.getRhs().getType()).getRank() > 2; // these are put at the border
   for (auto [i, input] : llvm::enumerate(region.getInputs()))
-    if (dmir::isConstant(input))
+    if (dmir::isConstant(input) && !batched)
       packed.set(std::to_string(i), b.getUnitAttr());
   list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
-  Result<aie::Product> product =
+  Result<aie::Product> chosen =
       aie::productOf(machine, region.getBlock(), cores, list.getDictionary(region.getContext()));
-  if (!product)
-    return product.takeError();
+  if (!chosen)
+    return chosen.takeError();
   list.clear();
   packed.clear();
-  for (auto [i, operand] : llvm::enumerate(product->operands))
+  for (auto [i, operand] : llvm::enumerate(chosen->operands))
     if (operand.packed)
-      packed.set(std::to_string(i), aie::formOf(b, *product, operand));
+      packed.set(std::to_string(i), aie::formOf(b, *chosen, operand));
   if (!packed.empty())
     list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
-  list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(*product)));
-  if (product->window)
-    list.set(aie::kTogetherKey, b.getI64IntegerAttr(product->window->together));
+  list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(*chosen)));
+  if (chosen->window)
+    list.set(aie::kTogetherKey, b.getI64IntegerAttr(chosen->window->together));
   int64_t bytes = 0;
-  for (const aie::Operand &operand : product->operands)
+  for (const aie::Operand &operand : chosen->operands)
     bytes += 4 * operand.tensor.getNumElements();
-  const std::pair<StringRef, int64_t> figures[] = {{kRowsKey, cores.rows},   {kColumnsKey, cores.columns},
-                                                   {strategy::kWork, 1},     {strategy::kGrain, 1},
-                                                   {strategy::kScratch, 0},  {strategy::kFlops, 2 * product->macs()},
-                                                   {strategy::kBytes, bytes}};
+  const std::pair<StringRef, int64_t> figures[] = {
+      {kRowsKey, cores.rows},  {kColumnsKey, cores.columns},           {strategy::kWork, 1},     {strategy::kGrain, 1},
+      {strategy::kScratch, 0}, {strategy::kFlops, 2 * chosen->macs()}, {strategy::kBytes, bytes}};
   for (auto [key, value] : figures)
     list.set(key, b.getI64IntegerAttr(value));
   return list.getDictionary(region.getContext());

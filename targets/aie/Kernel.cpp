@@ -34,12 +34,13 @@ int64_t columnsOf(Operation *product) {
   return isa<dmir::ConvOp>(product) ? 1 : typeOf(product->getResult(0)).getRank() - 1;
 }
 
-/// Leading dims of the left operand are rows like others, for the right one has none.
+/// Leading dims of the left operand are rows like others where the right one has none, else they count matrices.
 void setSizes(Product &out, dmir::MatMulOp product) {
   ArrayRef<int64_t> lhs = typeOf(product.getLhs()).getShape(), rhs = typeOf(product.getRhs()).getShape();
-  out.m = ShapedType::getNumElements(lhs.drop_back());
+  out.matrices = ShapedType::getNumElements(rhs.drop_back(2));
+  out.m = ShapedType::getNumElements(lhs.drop_back()) / out.matrices;
   out.k = lhs.back();
-  out.n = rhs[1];
+  out.n = rhs.back();
 }
 
 /// Of an image of one row or of rows, with pixels one beside the other.
@@ -84,9 +85,11 @@ std::optional<std::string> refusesOperands(Operation *op) {
 }
 
 std::optional<std::string> refusesShape(dmir::MatMulOp product) {
-  return typeOf(product.getRhs()).getRank() == 2
-             ? std::nullopt
-             : std::optional<std::string>("the array multiplies by one matrix so far, not by a batch of them");
+  ArrayRef<int64_t> lhs = typeOf(product.getLhs()).getShape(), rhs = typeOf(product.getRhs()).getShape();
+  bool one = rhs.size() == 2, pairs = rhs.size() > 2 && lhs.size() > 1 && lhs.drop_back(2) == rhs.drop_back(2);
+  return one || pairs ? std::nullopt
+                      : std::optional<std::string>("the array multiplies by one matrix, or as many matrices by each "
+                                                   "other one by one");
 }
 
 std::optional<std::string> refusesShape(dmir::ConvOp conv) {

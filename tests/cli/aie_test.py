@@ -25,6 +25,8 @@ import sampling  # noqa: E402
 BIN = pathlib.Path(sys.argv[1])
 ZOO = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
 TOLERANCE = 2e-2  # of the largest output of f32
+# 53 layers of operands rounded to bf16 cost this model more: torch with them rounded is 0.16 of 2.58 from f32.
+TOLERANCES = {"mobilenet_v2": 8e-2}
 failures = []
 
 
@@ -70,7 +72,8 @@ def product(folder, name, a_shape, b_shape, constant=True):
 
 def check_products(folder):
     for name, a, b, constant in (("plain", (70, 100), (100, 130), True), ("computed", (5, 64), (64, 3), False),
-                                 ("rows", (2, 3, 40), (40, 50), True), ("ragged", (1, 33), (33, 1), False)):
+                                 ("rows", (2, 3, 40), (40, 50), True), ("ragged", (1, 33), (33, 1), False),
+                                 ("pairs", (2, 3, 70, 40), (2, 3, 40, 50), False), ("stored", (2, 9, 40), (2, 40, 300), True)):
         model, data, bundle = product(folder, name, a, b, constant)
         said = run(BIN / "dmxc", model, "-t", "aie", "-o", bundle)
         expect("aie 1 of" in said, f"{name}: {said}")
@@ -162,9 +165,9 @@ def check_convolutions(folder):
 
 
 def check_refusals(folder):
-    model, _, bundle = product(folder, "batched", (2, 3, 4), (2, 4, 5), constant=False)
+    model, _, bundle = product(folder, "repeats", (3, 4), (2, 4, 5), constant=False)
     report = run(BIN / "dmxc", model, "-t", "aie", "-o", bundle, "--placement-report", "-")
-    expect("by one matrix so far, not by a batch" in report, report)
+    expect("as many matrices by each other one by one" in report, report)
     model, _, bundle = product(folder, "wide", (1, 2), (2, 70000), constant=False)
     report = run(BIN / "dmxc", model, "-t", "aie", "-o", bundle, "--placement-report", "-")
     expect("words, a shim's BD steps over 1048576" in report, report)
@@ -227,20 +230,19 @@ def outputs_of(folder, bundle, data, *options):
 BEHIND_PADS = {"tcn_audio": 8 * 250 * 64 * (5 + 64)}
 
 
-def weight_macs(name, path):
-    """MACs of the products and convolutions by weights, from the shapes that ONNX's own inference finds; None where onnx is not installed."""
+def model_macs(name, path):
+    """MACs of the products and convolutions, from the shapes that ONNX's own inference finds; None where onnx is not installed."""
     try:
         import onnx
     except ImportError:
         return None
     graph = onnx.shape_inference.infer_shapes(onnx.load(path)).graph
     shapes = {weight.name: list(weight.dims) for weight in graph.initializer}
-    weights = set(shapes)
     for value in list(graph.input) + list(graph.value_info) + list(graph.output):
         shapes.setdefault(value.name, [dim.dim_value for dim in value.type.tensor_type.shape.dim])
     macs = BEHIND_PADS.get(name, 0)
     for node in graph.node:
-        if node.op_type in ("MatMul", "Gemm") and weights & set(node.input[:2]):
+        if node.op_type in ("MatMul", "Gemm"):
             a = shapes[node.input[0]]
             if any(attribute.name == "transA" and attribute.i for attribute in node.attribute):
                 a = a[::-1]
@@ -251,25 +253,24 @@ def weight_macs(name, path):
 
 
 def check_share(name, model, report, least, placed):
-    """The array has so much of the products and convolutions by weights, without the padding, which its cores multiply as well; and it
+    """The array has so much of the products and convolutions, without the padding, which its cores multiply as well; and it
     is what the placement's line claims."""
     runs = [kernel["main"] for kernel in json.loads(report.read_text())["last"]]
     done, padded = sum(run["model_macs"] for run in runs), sum(run["macs"]["bf16"] for run in runs)
-    wanted = weight_macs(name, model)
+    wanted = model_macs(name, model)
     if wanted is None:
         print(f"SKIPPED the share of {name}: onnx is not installed (python3-onnx)")
         return
-    print(f"{name}: {done} of {wanted} MACs by weights on the array, {100 * done / wanted:.1f} %; {padded} with padding")
-    expect(least * wanted <= done <= wanted, f"{name}: {done} MACs on the array, {wanted} by weights in the model")
+    print(f"{name}: {done} of {wanted} MACs on the array, {100 * done / wanted:.1f} %; {padded} with padding")
+    expect(least * wanted <= done <= wanted, f"{name}: {done} MACs on the array, {wanted} in the model")
     claimed = re.search(r"aie \d+ of \d+ nodes, (\d+) % of multiply-adds", placed)
-    if name != "bert_mini":  # whose products of two values are none by weights
-        expect(claimed and abs(int(claimed[1]) - 100 * done / wanted) <= 1, f"{name}: {done} of {wanted}, the placement says {claimed}")
+    expect(claimed and abs(int(claimed[1]) - 100 * done / wanted) <= 1, f"{name}: {done} of {wanted}, the placement says {claimed}")
     expect(padded >= done, f"{name}: the cores multiplied {padded} times, the model asks for {done}")
 
 
 def check_zoo(folder):
     large = (("resnet18", 1.0), ("mobilenet_v2", 0.9)) if sampling.LONG else ()
-    for name, share in (("mlp", 1.0), ("bert_mini", 0.9), ("lenet", 1.0), ("tcn_audio", 0.9), *large):
+    for name, share in (("mlp", 1.0), ("bert_mini", 1.0), ("lenet", 1.0), ("tcn_audio", 0.9), *large):
         model = ZOO / name if ZOO else None
         if not model or not (model / "meta.json").exists():
             print(f"SKIPPED {name}: {model} is not there (conformance.zoo makes it)")
@@ -281,7 +282,7 @@ def check_zoo(folder):
         expect(not elsewhere, f"{name}: convolutions on the host:\n{elsewhere}")
         data = model / "set0"
         largest = max(float(np.abs(np.load(path)).max()) for path in data.glob("out_*.npy"))
-        run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", 0, "--atol", TOLERANCE * largest,
+        run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", 0, "--atol", TOLERANCES.get(name, TOLERANCE) * largest,
             "--device-opt", f"report={report}")
         check_share(name, model / "model.onnx", report, share, placed)
         first = outputs_of(folder, bundle, data)

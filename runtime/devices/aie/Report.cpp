@@ -9,8 +9,12 @@ namespace dmxrt::aie {
 static uint64_t modelMacs(const hw::KernelCode &kernel) {
   uint64_t weights = 0, rows = 0;
   for (const hw::Argument &argument : kernel.arguments) {
-    if (argument.name == "b")
+    if (argument.name == "b") {
       weights = argument.hostElements();
+      size_t rank = argument.axes.size();
+      if (!argument.packed && rank > 2) // of matrices one, which meets its own rows alone
+        weights = uint64_t(argument.axes[rank - 2].extent) * argument.axes[rank - 1].extent;
+    }
     if (!argument.output)
       continue;
     auto columns = std::ranges::find(argument.axes, 1u, &hw::Axis::stride);

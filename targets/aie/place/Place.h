@@ -42,11 +42,12 @@ struct Operand {
   bool packed = false; ///< the bundle has it in its form
 };
 
-/// c = relu(a * b + bias): a is m x k, b is k x n. Of a convolution a is read out of its images.
+/// c = relu(a * b + bias): a is m x k, b is k x n; or so many of all three. Of a convolution a is read out of its
+/// images.
 struct Product {
   const Numbers *numbers = &kBf16;
   Herd herd;
-  int64_t m = 0, k = 0, n = 0;
+  int64_t m = 0, k = 0, n = 0, matrices = 1;
   bool relu = false;
   std::optional<Window> window;
   std::vector<Operand> operands; ///< as a dispatch brings them
@@ -57,10 +58,10 @@ struct Product {
   /// A core has two buffers for operands and takes tiles along k in pairs.
   int64_t paddedK() const { return (k + 2 * numbers->k - 1) / (2 * numbers->k) * (2 * numbers->k); }
   int64_t paddedN() const { return (n + blockN() - 1) / blockN() * blockN(); }
-  int64_t blocks() const { return paddedM() / blockM() * (paddedN() / blockN()); }
+  int64_t blocks() const { return matrices * (paddedM() / blockM()) * (paddedN() / blockN()); }
   bool hasBias() const;
   /// Multiplications of the model, and those of the cores for one of it.
-  int64_t macs() const { return window ? window->macs() : m * k * n; }
+  int64_t macs() const { return window ? window->macs() : matrices * m * k * n; }
   double work() const;
   /// Rows and pitch of an operand's form in DDR.
   std::pair<int64_t, int64_t> formOf(Part part) const;
@@ -69,7 +70,7 @@ struct Product {
   bool hasTileOfZeros() const { return window && k / numbers->k % 2; }
   int64_t zerosOfA() const { return herd.parts() * numbers->m * numbers->k; }
   int64_t imageRows() const; ///< of a, before the zeros
-  /// Where the numbers of a convolution's image, bias or result lie in their form.
+  /// Where the numbers of an operand of a convolution or of several matrices lie in their form.
   std::vector<hw::Axis> axesOf(const Operand &operand) const;
 };
 /// Output pixels that a row of a convolution has so that it costs least: more of them are more columns and fewer rows.

@@ -24,8 +24,8 @@ bool Product::hasBias() const {
 }
 
 double Product::work() const {
-  return static_cast<double>(paddedM()) * static_cast<double>(paddedK()) * static_cast<double>(paddedN()) /
-         static_cast<double>(macs());
+  return static_cast<double>(matrices) * static_cast<double>(paddedM()) * static_cast<double>(paddedK()) *
+         static_cast<double>(paddedN()) / static_cast<double>(macs());
 }
 
 void Product::setSizes() {
@@ -46,18 +46,18 @@ std::pair<int64_t, int64_t> Product::formOf(Part part) const {
   switch (part) {
   case Part::A: {
     if (!window)
-      return {paddedM(), paddedK()};
+      return {matrices * paddedM(), paddedK()};
     int64_t pitch = window->imageRow();
     return {imageRows() + (hasTileOfZeros() ? (zerosOfA() + pitch - 1) / pitch : 0), pitch};
   }
   case Part::B:
-    return {paddedK(), paddedN()};
+    return {matrices * paddedK(), paddedN()};
   case Part::Bias:
     return {1, paddedN()};
   case Part::C:
     break;
   }
-  return {paddedM(), paddedN()};
+  return {matrices * paddedM(), paddedN()};
 }
 
 std::vector<hw::Axis> Product::axesOf(const Operand &operand) const {
@@ -75,6 +75,15 @@ std::vector<hw::Axis> Product::axesOf(const Operand &operand) const {
   if (operand.part == Part::Bias) {
     for (size_t dim = 0; dim < rank; ++dim)
       place(dim, shape[dim] > 1);
+    return axes;
+  }
+  if (!window) {
+    auto [rows, pitch] = formOf(operand.part);
+    int64_t stride = rows / matrices * pitch;
+    place(rank - 1, 1);
+    place(rank - 2, pitch);
+    for (size_t dim = rank - 2; dim-- > 0; stride *= shape[dim])
+      place(dim, stride);
     return axes;
   }
   const Window &w = *window;

@@ -51,7 +51,8 @@ private:
   void writeMemoryTiles();
   void writeShims();
   void writeRowsOfA();
-  void blocks(hw::Direction direction, int64_t number, int64_t units, function_ref<void(Sum row, Sum column)> body);
+  void blocks(hw::Direction direction, int64_t number, int64_t units,
+              function_ref<void(Sum matrix, Sum row, Sum column)> body);
 
   ProgramWriter &w;
   const Product &p;
@@ -83,7 +84,7 @@ void ProductProgram::declareOperand(const Operand &operand) {
     w.piece(memory, name, 0, 0, {0}, {rows * pitch * bytes}, {pitch * bytes});
     return;
   }
-  if (p.window) {
+  if (p.window || p.matrices > 1) {
     declarePlaces(operand, memory, bytes, pitch);
     return;
   }
@@ -94,7 +95,7 @@ void ProductProgram::declareOperand(const Operand &operand) {
   w.piece(memory, name, 0, 0, begin, shape, strides);
 }
 
-/// Where the numbers of an image, a bias or a result of a convolution lie.
+/// Where the numbers of an operand or result lie that is not simply rows.
 void ProductProgram::declarePlaces(const Operand &operand, Value memory, int64_t bytes, int64_t pitch) {
   SmallVector<int64_t> begin, extent, strides, first, split, phase;
   for (const hw::Axis &axis : p.axesOf(operand)) {
@@ -229,15 +230,17 @@ void ProductProgram::writeMemoryTiles() {
 
 //===--- shims --------------------------------------------------------------------------===//
 
-/// A queue of shims that has a task, or a few, for each block of results; `row` and `column` count blocks.
+/// A queue of shims that has a task, or a few, for each block of results; `row` and `column` count blocks of a matrix.
 void ProductProgram::blocks(hw::Direction direction, int64_t number, int64_t units,
-                            function_ref<void(Sum row, Sum column)> body) {
+                            function_ref<void(Sum matrix, Sum row, Sum column)> body) {
   w.queue(
       hw::nameOf(kShim), hw::nameOf(direction), number,
       [&] {
-        w.loop(p.paddedM() / p.blockM(), [&](const Sum &row) {
-          w.loop(p.paddedN() / p.blockN(),
-                 [&](const Sum &column) { w.group("block", {}, {}, [&] { body(row, column); }); });
+        w.loop(p.matrices, [&](const Sum &matrix) {
+          w.loop(p.paddedM() / p.blockM(), [&](const Sum &row) {
+            w.loop(p.paddedN() / p.blockN(),
+                   [&](const Sum &column) { w.group("block", {}, {}, [&] { body(matrix, row, column); }); });
+          });
         });
       },
       units);
@@ -260,8 +263,8 @@ void ProductProgram::writeRowsOfA() {
     zeros = p.hasTileOfZeros() ? p.imageRows() * pitch : 0;
   }
   Value ofZeros = zeros ? w.descriptor({n.name, {}, n.k, {{rows, tile, 0}}}) : Value();
-  blocks(kMm2s, 0, p.herd.rows / parts, [&](const Sum &row, const Sum &) {
-    Sum first = row * (p.blockM() * step) + Sum(w.unit()) * (rows * step);
+  blocks(kMm2s, 0, p.herd.rows / parts, [&](const Sum &matrix, const Sum &row, const Sum &) {
+    Sum first = matrix * (p.paddedM() * pitch) + row * (p.blockM() * step) + Sum(w.unit()) * (rows * step);
     for (auto [offset, descriptor] : walks)
       w.put("a_in", Sum(w.unit())).buffer(ddr[Part::A], first + offset).with(descriptor).create();
     if (ofZeros)
@@ -274,9 +277,12 @@ void ProductProgram::writeShims() {
   Value ofB = w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}});
   Value ofC = w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, 0, out}}});
   writeRowsOfA();
-  blocks(kMm2s, 1, p.herd.columns, [&](const Sum &, const Sum &column) {
+  blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &, const Sum &column) {
     Sum first = column * p.blockN() + Sum(w.unit()) * n.n;
-    w.put("b_in", Sum(w.unit())).buffer(ddr[Part::B], first * n.bytes).with(ofB).create();
+    w.put("b_in", Sum(w.unit()))
+        .buffer(ddr[Part::B], matrix * (p.paddedK() * width) + first * n.bytes)
+        .with(ofB)
+        .create();
     if (!p.hasBias())
       return;
     // The numbers of four columns at the first words of each matrix step, in all rows of a pair of tiles of b.
@@ -287,9 +293,10 @@ void ProductProgram::writeShims() {
     Value ofBias = w.descriptor(spec);
     w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Bias], first * 4).with(ofBias).create();
   });
-  blocks(kS2mm, 0, p.herd.columns, [&](const Sum &row, const Sum &column) {
+  blocks(kS2mm, 0, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
     Sum first = (column * p.blockN() + Sum(w.unit()) * n.n) * c.bytes;
-    w.get("c_out", Sum(w.unit())).buffer(ddr[Part::C], row * (p.blockM() * out) + first).with(ofC).create();
+    Sum rows = matrix * (p.paddedM() * out) + row * (p.blockM() * out);
+    w.get("c_out", Sum(w.unit())).buffer(ddr[Part::C], rows + first).with(ofC).create();
   });
 }
 
