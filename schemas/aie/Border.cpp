@@ -41,6 +41,8 @@ uint16_t toBf16(uint32_t bits) {
 
 void toDevice(const Argument &argument, const std::byte *host, std::byte *form) {
   std::memset(form, 0, argument.ddrBytes());
+  if (argument.element == Element::I8)
+    return eachNumber(argument, [&](size_t number, uint64_t place) { form[place] = host[number]; });
   bool rounds = argument.element == Element::Bf16;
   eachNumber(argument, [&](size_t number, uint64_t place) {
     uint32_t bits = 0;
@@ -55,6 +57,8 @@ void toDevice(const Argument &argument, const std::byte *host, std::byte *form) 
 }
 
 void toHost(const Argument &argument, const std::byte *form, std::byte *host) {
+  if (argument.element == Element::I8)
+    return eachNumber(argument, [&](size_t number, uint64_t place) { host[number] = form[place]; });
   size_t width = static_cast<size_t>(bytesOf(argument.element));
   eachNumber(argument, [&](size_t number, uint64_t place) {
     uint32_t bits = 0; // a bf16 is the upper half of its f32

@@ -137,11 +137,11 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
     uint32_t role = in.word(), element = in.word();
     argument.output = role == 1;
     argument.packed = role == 2;
-    argument.element = static_cast<Element>(std::min(element, 2u));
+    argument.element = static_cast<Element>(std::min(element, 3u));
     argument.rows = in.word();
     argument.pitch = in.word();
     argument.axes.resize(in.count(5));
-    if (role > 2 || element > 2 || argument.axes.size() > kMostAxes) {
+    if (role > 2 || element > 3 || argument.axes.size() > kMostAxes) {
       error = "argument '" + argument.name + "' has no known role or element, or too many axes";
       return false;
     }
@@ -166,9 +166,10 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
 
 } // namespace
 
-int64_t bytesOf(Element element) { return element == Element::Bf16 ? 2 : 4; }
+int64_t bytesOf(Element element) { return element == Element::I8 ? 1 : element == Element::Bf16 ? 2 : 4; }
 std::string_view nameOf(Element element) {
-  return element == Element::Bf16 ? "bf16" : element == Element::F32 ? "f32" : "i32";
+  static constexpr std::string_view names[] = {"bf16", "f32", "i32", "i8"};
+  return names[static_cast<size_t>(element)];
 }
 
 std::vector<std::byte> write(const Image &image) {

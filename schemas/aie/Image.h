@@ -19,8 +19,11 @@ enum class Element : uint8_t {
   Bf16, ///< f32, rounded to the nearest bf16, to even where two are
   F32,  ///< f32 as it is
   I32,  ///< i32 as it is
+  I8,   ///< bytes as they are, of i8 or ui8
 };
 int64_t bytesOf(Element element);
+/// Of the host's elements.
+inline uint64_t hostBytesOf(Element element) { return element == Element::I8 ? 1 : 4; }
 std::string_view nameOf(Element element);
 
 /// A dim of the host's tensor, and where its numbers lie in the form, in elements. With a `split` of 1 they lie a
@@ -44,7 +47,7 @@ struct Argument {
   std::vector<Axis> axes;       ///< the outermost first
   uint32_t rows = 0, pitch = 0; ///< of the form
   uint64_t hostElements() const;
-  uint64_t hostBytes() const { return packed ? ddrBytes() : 4 * hostElements(); }
+  uint64_t hostBytes() const { return packed ? ddrBytes() : hostBytesOf(element) * hostElements(); }
   uint64_t ddrBytes() const { return static_cast<uint64_t>(bytesOf(element)) * rows * pitch; }
   bool operator==(const Argument &) const = default;
 };

@@ -26,11 +26,15 @@ const std::array<Entry, static_cast<size_t>(KernelId::Count)> &table() {
       {{"matmul_i32_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 4},
       {{"bias_i32", {"bias", "c"}, {"m", "n"}, 512}, Form::Bias, 0},
       {{"relu_i32", {"c"}, {"count"}, 256}, Form::Relu, 0},
+      {{"matmul_i8_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 1},
+      {{"matmul_ui8_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 1},
   }};
   return all;
 }
 const Entry &entryOf(KernelId kernel) { return table()[static_cast<size_t>(kernel)]; }
-int64_t stepK(const Entry &entry) { return entry.operandBytes == 2 ? kStepKBf16 : kStepKI32; }
+int64_t stepK(const Entry &entry) {
+  return entry.operandBytes == 1 ? kStepKI8 : entry.operandBytes == 2 ? kStepKBf16 : kStepKI32;
+}
 
 bool inRange(std::initializer_list<int64_t> dims) { return std::min(dims) > 0 && std::max(dims) <= kMostOfADim; }
 
@@ -67,7 +71,9 @@ std::optional<KernelId> kernelNamed(std::string_view name) {
 
 std::string_view macKind(KernelId kernel) {
   const Entry &entry = entryOf(kernel);
-  return entry.form != Form::Product ? "" : entry.operandBytes == 2 ? "bf16" : "i32";
+  if (entry.form != Form::Product)
+    return "";
+  return entry.operandBytes == 1 ? "i8" : entry.operandBytes == 2 ? "bf16" : "i32";
 }
 
 std::vector<Touch> touches(const Call &call, std::string &error) {
@@ -102,7 +108,7 @@ int64_t clocksOf(const Machine &machine, const Call &call) {
     return machine.callClocks + machine.loopClocks + 4 * numbers / (machine.storesPerClock * machine.accessBytes);
   }
   // The inner body goes one step along k: it loads 2 steps of a and 4 of b, and multiplies each with each.
-  int64_t depth = stepK(entry), perClockMacs = entry.operandBytes == 2 ? machine.bf16Macs : machine.i32Macs;
+  int64_t depth = stepK(entry), perClockMacs = machine.macs(entry.operandBytes);
   int64_t macs = kAccumulatorsM * kAccumulatorsN * std::max<int64_t>(1, kStepM * kStepN * depth / perClockMacs);
   int64_t bytes = entry.operandBytes * depth * (kAccumulatorsM * kStepM + kAccumulatorsN * kStepN);
   int64_t perClock = machine.loadsPerClock * machine.accessBytes;

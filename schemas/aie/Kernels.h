@@ -14,7 +14,19 @@ namespace dmx::aie {
 
 inline constexpr size_t kAddresses = 6, kScalars = 8; ///< of a call, at most
 
-enum class KernelId : uint8_t { ZeroF32, MatmulBf16F32, BiasF32, ReluF32, ZeroI32, MatmulI32, BiasI32, ReluI32, Count };
+enum class KernelId : uint8_t {
+  ZeroF32,
+  MatmulBf16F32,
+  BiasF32,
+  ReluF32,
+  ZeroI32,
+  MatmulI32,
+  BiasI32,
+  ReluI32,
+  MatmulI8I32,
+  MatmulUi8I32,
+  Count
+};
 
 struct KernelInfo {
   std::string_view name;
@@ -38,14 +50,14 @@ struct Touch {
 };
 /// None, and why, where the kernel does not take such scalars.
 std::vector<Touch> touches(const Call &call, std::string &error);
-/// Which number types a product multiplies: "bf16", "i32"; "" of what is no product.
+/// Which number types a product multiplies: "bf16", "i32", "i8"; "" of what is no product.
 std::string_view macKind(KernelId kernel);
 /// Of a call whose scalars it takes.
 int64_t macsOf(const Call &call);
 int64_t clocksOf(const Machine &machine, const Call &call);
 
 /// A matrix step: operands and results lie packed as tiles of m x k, k x n and m x n. Along k by the operands' type.
-inline constexpr int64_t kStepM = 4, kStepN = 4, kStepKBf16 = 8, kStepKI32 = 4;
+inline constexpr int64_t kStepM = 4, kStepN = 4, kStepKBf16 = 8, kStepKI32 = 4, kStepKI8 = 16;
 /// A bias lies in the place of an operand of k x n as its first rows do: the numbers of 4 columns at the first words of
 /// each step's bytes.
 inline constexpr int64_t kBiasStepBytes = 64;

@@ -31,6 +31,7 @@ Machine npu1(std::string_view name, uint32_t columns) {
   machine.ddrBytesPerClock = 48;
   machine.bf16Macs = 128;
   machine.i32Macs = 16;
+  machine.i8Macs = 256;
   machine.loadsPerClock = 2;
   machine.storesPerClock = 1;
   machine.accessBytes = 32;
@@ -47,6 +48,7 @@ Machine npu4() {
   Machine machine = npu1("npu4", 8);
   machine.generation = 4;
   machine.bf16Macs = 512;
+  machine.i8Macs = 512;
   return machine;
 }
 
@@ -121,6 +123,7 @@ std::vector<Figure> figures(const Machine &m) {
       {"shim.bytes_per_clock", number(m.shimBytesPerClock), Mark::Fact, kManual},
       {"ddr.bytes_per_clock", number(m.ddrBytesPerClock), Mark::Assumption, "both ways together"},
       {"core.bf16_macs", number(m.bf16Macs), Mark::Derived, "matrix steps of iree-amd-aie"},
+      {"core.i8_macs", number(m.i8Macs), Mark::Derived, "matrix steps of iree-amd-aie"},
       {"core.i32_macs", number(m.i32Macs), Mark::Assumption, "products of 32 bits by parts of 16"},
       {"core.loads_per_clock", number(m.loadsPerClock), Mark::Fact, kManual},
       {"core.stores_per_clock", number(m.storesPerClock), Mark::Fact, kManual},

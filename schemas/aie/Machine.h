@@ -43,19 +43,19 @@ struct TileInfo {
 
 struct Machine {
   std::string_view name;
-  uint32_t generation = 0;                    ///< as control streams call it
-  uint32_t columns = 0, rows = 0;             ///< of tiles
-  uint32_t memoryRows = 0;                    ///< they follow row 0
-  std::array<TileInfo, kTileKinds> tiles;     ///< by kind
-  int64_t smallestLock = 0, largestLock = 0;  ///< values
-  int64_t queueDepth = 0, largestRepeat = 0;  ///< tasks that wait at a channel, and how often one runs
-  int64_t largestIteration = 0;               ///< of a BD's iteration
-  int64_t arbiters = 0, msels = 0, rules = 0; ///< of a switch; rules of a slave port
-  int64_t hopClocks = 0, hopWords = 0;        ///< of a switch: latency, buffer
-  int64_t memoryBytesPerClock = 0;            ///< of a memory tile, each way
-  int64_t shimBytesPerClock = 0;              ///< of a shim, each way
-  int64_t ddrBytesPerClock = 0;               ///< of all shims together, both ways
-  int64_t bf16Macs = 0, i32Macs = 0;          ///< of a core in a clock
+  uint32_t generation = 0;                       ///< as control streams call it
+  uint32_t columns = 0, rows = 0;                ///< of tiles
+  uint32_t memoryRows = 0;                       ///< they follow row 0
+  std::array<TileInfo, kTileKinds> tiles;        ///< by kind
+  int64_t smallestLock = 0, largestLock = 0;     ///< values
+  int64_t queueDepth = 0, largestRepeat = 0;     ///< tasks that wait at a channel, and how often one runs
+  int64_t largestIteration = 0;                  ///< of a BD's iteration
+  int64_t arbiters = 0, msels = 0, rules = 0;    ///< of a switch; rules of a slave port
+  int64_t hopClocks = 0, hopWords = 0;           ///< of a switch: latency, buffer
+  int64_t memoryBytesPerClock = 0;               ///< of a memory tile, each way
+  int64_t shimBytesPerClock = 0;                 ///< of a shim, each way
+  int64_t ddrBytesPerClock = 0;                  ///< of all shims together, both ways
+  int64_t bf16Macs = 0, i32Macs = 0, i8Macs = 0; ///< of a core in a clock
   int64_t loadsPerClock = 0, storesPerClock = 0, accessBytes = 0; ///< of a core's vector unit
   int64_t loopClocks = 0, callClocks = 0;                         ///< a core's overheads
   int64_t controlClocks = 0;                                      ///< of the controller for a word of its stream
@@ -67,6 +67,8 @@ struct Machine {
   }
   bool has(Tile tile) const { return tile.column < columns && tile.row < rows; }
   const TileInfo &tile(TileKind kind) const { return tiles[static_cast<size_t>(kind)]; }
+  /// Of a core in a clock, by the bytes of an operand's element.
+  int64_t macs(int64_t bytes) const { return bytes == 1 ? i8Macs : bytes == 2 ? bf16Macs : i32Macs; }
   uint32_t coreRows() const { return rows - 1 - memoryRows; }
 };
 

@@ -108,7 +108,7 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
     list.set(aie::kTogetherKey, b.getI64IntegerAttr(chosen->window->together));
   int64_t bytes = 0;
   for (const aie::Operand &operand : chosen->operands)
-    bytes += 4 * operand.tensor.getNumElements();
+    bytes += operand.tensor.getElementTypeBitWidth() / 8 * operand.tensor.getNumElements();
   const std::pair<StringRef, int64_t> figures[] = {
       {kRowsKey, cores.rows},  {kColumnsKey, cores.columns},           {strategy::kWork, 1},     {strategy::kGrain, 1},
       {strategy::kScratch, 0}, {strategy::kFlops, 2 * chosen->macs()}, {strategy::kBytes, bytes}};

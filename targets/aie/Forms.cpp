@@ -15,35 +15,51 @@ namespace hw = dmx::aie;
 
 // Of a form: rows of elements, and for a convolution how the window walks.
 constexpr StringRef kForm = "form", kSize = "size", kRows = "rows", kPitchKey = "pitch";
-constexpr StringRef kStrides = "strides", kTogether = "pixels_a_row", kTile = "tile";
+constexpr StringRef kStrides = "strides", kTogether = "pixels_a_row", kTile = "tile", kNegated = "negated";
 
 int64_t numberOf(DictionaryAttr form, StringRef key, int64_t most = UINT32_MAX) {
   auto value = form.getAs<IntegerAttr>(key);
   return value && value.getInt() > 0 && value.getInt() <= most ? value.getInt() : 0;
 }
 
-/// Puts numbers of 4 bytes of the constant into elements of the form.
+/// Puts numbers of the constant into elements of the form.
 class Packing {
 public:
-  Packing(const Tensor &constant, bool rounds, std::span<std::byte> out)
-      : from(constant.data()), to(out.data()), rounds(rounds) {
+  Packing(const Tensor &constant, hw::Element element, bool negated, std::span<std::byte> out)
+      : from(constant.data()), to(out.data()), element(element), negated(negated) {
     std::memset(out.data(), 0, out.size());
   }
-  void put(int64_t number, int64_t element) {
+  void put(int64_t number, int64_t place) {
+    if (element == hw::Element::I8) {
+      to[place] = from[number];
+      return;
+    }
     uint32_t bits = 0;
     std::memcpy(&bits, from + 4 * number, 4);
+    if (negated)
+      bits = element == hw::Element::I32 ? 0 - bits : bits ^ 0x80000000;
     uint16_t rounded = hw::toBf16(bits);
-    if (rounds)
-      std::memcpy(to + 2 * element, &rounded, 2);
+    if (element == hw::Element::Bf16)
+      std::memcpy(to + 2 * place, &rounded, 2);
     else
-      std::memcpy(to + 4 * element, &bits, 4);
+      std::memcpy(to + 4 * place, &bits, 4);
   }
 
 private:
   const std::byte *from;
   std::byte *to;
-  bool rounds;
+  hw::Element element;
+  bool negated;
 };
+
+/// How a constant's numbers are stored; nullopt of others.
+std::optional<hw::Element> storedAs(StringRef name, DType type) {
+  if (type == DType::F32)
+    return name == "bf16" ? hw::Element::Bf16 : name == "f32" ? std::optional(hw::Element::F32) : std::nullopt;
+  if (type == DType::I32 && name == "i32")
+    return hw::Element::I32;
+  return name == "i8" && (type == DType::I8 || type == DType::U8) ? std::optional(hw::Element::I8) : std::nullopt;
+}
 
 /// Row k of the form is what tile, plane, column and channel of the kernel k is (place/Window.h), column n an output of
 /// one of the pixels of a row.
@@ -84,10 +100,12 @@ std::optional<aie::Window> windowOf(DictionaryAttr form, const Tensor &weights, 
 
 DictionaryAttr aie::formOf(Builder &b, const Product &product, const Operand &operand) {
   auto [rows, pitch] = product.formOf(operand.part);
-  bool rounds = operand.part != Part::Bias && product.numbers->bytes == 2;
-  int64_t bytes = rounds ? 2 : 4;
+  int64_t bytes = operand.part == Part::Bias ? 4 : product.numbers->bytes;
   NamedAttrList form;
-  form.set(kForm, b.getStringAttr(rounds ? "bf16" : operand.tensor.getElementType().isF32() ? "f32" : "i32"));
+  StringRef wide = operand.tensor.getElementType().isF32() ? "f32" : "i32";
+  form.set(kForm, b.getStringAttr(bytes == 4 ? wide : product.numbers->name));
+  if (operand.negated)
+    form.set(kNegated, b.getUnitAttr());
   for (auto [key, value] : {std::pair(kSize, bytes * rows * pitch), {kRows, rows}, {kPitchKey, pitch}})
     form.set(key, b.getI64IntegerAttr(value));
   if (product.window && operand.part == Part::B) {
@@ -101,18 +119,17 @@ DictionaryAttr aie::formOf(Builder &b, const Product &product, const Operand &op
 
 Status aie::pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
   auto name = form.getAs<StringAttr>(kForm);
-  bool rounds = name && name.getValue() == "bf16";
-  int64_t bytes = rounds ? 2 : 4, rows = numberOf(form, kRows), pitch = numberOf(form, kPitchKey);
-  bool known = constant.dtype() == DType::F32 || constant.dtype() == DType::I32;
+  std::optional<hw::Element> element = storedAs(name ? name.getValue() : "", constant.dtype());
+  int64_t bytes = element ? hw::bytesOf(*element) : 4, rows = numberOf(form, kRows), pitch = numberOf(form, kPitchKey);
   auto wrong = [&] {
     return Error{ErrorKind::Model, "a constant of " + shapeString(constant.shape()) +
                                        " does not fit its form for the array, " + std::to_string(rows) + " rows of " +
                                        std::to_string(pitch)};
   };
-  if (!known || static_cast<uint64_t>(bytes * rows) * static_cast<uint64_t>(pitch) != out.size() ||
+  if (!element || static_cast<uint64_t>(bytes * rows) * static_cast<uint64_t>(pitch) != out.size() ||
       constant.numElements() == 0)
     return wrong();
-  Packing packing(constant, rounds, out);
+  Packing packing(constant, *element, form.contains(kNegated), out);
   if (form.contains(kStrides)) {
     std::optional<Window> window = windowOf(form, constant, bytes);
     int64_t tile = numberOf(form, kTile);

@@ -13,12 +13,16 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// The row that a sum adds to a value, whose columns are this dim; null where it adds something else.
-Value biasOf(dmir::AddOp sum, Value to, int64_t columns) {
-  if (sum.getLhs() == sum.getRhs() || (sum.getLhs() != to && sum.getRhs() != to) ||
-      sum.getResult().getType() != to.getType())
+/// The row that an op adds to a value, or a constant one that it subtracts, whose columns are this dim; null where it
+/// does something else.
+Value biasOf(Operation *sum, Value to, int64_t columns) {
+  bool subtracts = isa<dmir::SubOp>(sum);
+  Value lhs = sum->getOperand(0), rhs = sum->getOperand(1);
+  if (lhs == rhs || (lhs != to && (rhs != to || subtracts)) || sum->getResult(0).getType() != to.getType())
     return {};
-  Value bias = sum.getLhs() == to ? sum.getRhs() : sum.getLhs();
+  Value bias = lhs == to ? rhs : lhs;
+  if (subtracts && isa<FunctionOpInterface>(sum->getParentOp()) && !dmir::isConstant(bias))
+    return {};
   RankedTensorType type = typeOf(bias), whole = typeOf(to);
   int64_t dim = columns - (whole.getRank() - type.getRank()); // trailing dims are the same ones
   bool row = type.hasStaticShape() && dim >= 0 &&
@@ -67,13 +71,17 @@ void setSizes(Product &out, dmir::ConvOp conv) {
   out.setSizes();
 }
 
+const Numbers *numbersOf(Operation *op) {
+  auto element = [](Value value) { return typeOf(value).getElementType(); };
+  return aie::numbersOf(element(op->getOperand(0)), element(op->getOperand(1)), element(op->getResult(0)));
+}
+
 /// What is said of both kinds: numbers, sizes, operands.
 std::optional<std::string> refusesOperands(Operation *op) {
-  Type element = typeOf(op->getResult(0)).getElementType();
+  if (!::numbersOf(op))
+    return "the array multiplies f32 (as bf16), i32, and i8 or ui8 by i8 so far";
   for (Value value : {op->getOperand(0), op->getOperand(1), Value(op->getResult(0))}) {
     RankedTensorType type = typeOf(value);
-    if (!numbersOf(element) || type.getElementType() != element)
-      return "the array multiplies f32 (as bf16) and i32 so far";
     if (!type.hasStaticShape() || type.getNumElements() == 0)
       return "the array multiplies matrices of fixed sizes";
     if (dmir::isConstant(value) && type.getNumElements() == 1) // it would be part of the kernel
@@ -115,7 +123,7 @@ template <typename Op> std::optional<std::string> refuses(const hw::Machine &mac
     return why;
   Product out;
   out.herd = herd;
-  out.numbers = numbersOf(typeOf(op.getResult()).getElementType());
+  out.numbers = ::numbersOf(op);
   setSizes(out, op);
   return aie::refuses(machine, out);
 }
@@ -134,7 +142,7 @@ Operation *rootOf(Operation *op) {
       continue;
     if (Operation *product = productAt(before))
       return product;
-    if (isa<dmir::ReluOp>(op) && isa<dmir::AddOp>(before))
+    if (isa<dmir::ReluOp>(op) && isa<dmir::AddOp, dmir::SubOp>(before))
       if (Operation *product = rootOf(before))
         return product;
   }
@@ -167,16 +175,15 @@ bool aie::isProduct(Operation *op) { return productAt(op); }
 bool aie::isEpilogue(Operation *op, Value result) {
   if (isa<dmir::ReluOp>(op))
     return true;
-  auto sum = dyn_cast<dmir::AddOp>(op);
-  Operation *product = sum ? productAt(result.getDefiningOp()) : nullptr;
-  Value bias = product ? biasOf(sum, result, columnsOf(product)) : Value();
+  Operation *product = isa<dmir::AddOp, dmir::SubOp>(op) ? productAt(result.getDefiningOp()) : nullptr;
+  Value bias = product ? biasOf(op, result, columnsOf(product)) : Value();
   return bias && bias != product->getOperand(0) && bias != product->getOperand(1);
 }
 
 std::optional<std::string> aie::refuses(const hw::Machine &machine, const Herd &herd, Operation *op) {
   if (isProduct(op))
     return refusesProduct(machine, herd, op);
-  Operation *product = isa<dmir::AddOp, dmir::ReluOp>(op) ? rootOf(op) : nullptr;
+  Operation *product = isa<dmir::AddOp, dmir::SubOp, dmir::ReluOp>(op) ? rootOf(op) : nullptr;
   if (product && !refusesProduct(machine, herd, product))
     return std::nullopt;
   return "the array only multiplies matrices and convolves, with a row added and a relu behind";
@@ -195,16 +202,18 @@ Result<Product> aie::productOf(const hw::Machine &machine, Block *block, const H
     return wrong(*why);
   Product out;
   out.herd = herd;
-  out.numbers = numbersOf(typeOf(root->getResult(0)).getElementType());
+  out.numbers = ::numbersOf(root);
   Value result = root->getResult(0), bias;
+  bool negated = false;
   for (Operation &op : llvm::drop_begin(block->without_terminator())) {
     if (!isEpilogue(&op, result) || (op.getOperand(0) != result && op.getOperand(op.getNumOperands() - 1) != result) ||
         out.relu)
       return wrong("it computes something else behind its product than the sum with a row and a relu");
-    if (auto sum = dyn_cast<dmir::AddOp>(op))
-      bias = biasOf(sum, result, columnsOf(root));
-    else
+    if (isa<dmir::ReluOp>(op))
       out.relu = true;
+    else
+      bias = biasOf(&op, result, columnsOf(root));
+    negated |= isa<dmir::SubOp>(op);
     result = op.getResult(0);
   }
   Operation *end = block->getTerminator();
@@ -219,10 +228,12 @@ Result<Product> aie::productOf(const hw::Machine &machine, Block *block, const H
     else if (argument == root->getOperand(1))
       out.operands.push_back({Part::B, type, isPacked});
     else if (argument == bias)
-      out.operands.push_back({Part::Bias, type, isPacked});
+      out.operands.push_back({Part::Bias, type, isPacked, negated});
   }
   if (out.operands.size() != block->getNumArguments() || out.operands.size() != (bias ? 3u : 2u))
     return wrong("it does not multiply its arguments");
+  if (llvm::any_of(out.operands, [](const Operand &operand) { return operand.negated && !operand.packed; }))
+    return wrong("it subtracts a row that is not packed");
   out.operands.push_back({Part::C, typeOf(result)});
   if (conv)
     return convolutionOf(machine, conv, std::move(out), strategy);

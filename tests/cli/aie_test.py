@@ -164,6 +164,44 @@ def check_convolutions(folder):
         expect(f"aie: the array computes convolutions {why}" in said, f"{name}: {said}")
 
 
+def check_bytes(folder):
+    """MatMulInteger and ConvInteger to the bit: numpy's sums modulo 2^32."""
+    rng = np.random.default_rng(5)
+    for name, kind, number in (("signed", onnx_file.INT8, np.int8), ("unsigned", onnx_file.UINT8, np.uint8)):
+        least, most = np.iinfo(number).min, np.iinfo(number).max + 1
+        a, b = rng.integers(least, most, (70, 150)).astype(number), rng.integers(-128, 128, (150, 90)).astype(np.int8)
+        x, w = rng.integers(least, most, (2, 5, 13, 11)).astype(number), rng.integers(-128, 128, (33, 5, 3, 3)).astype(np.int8)
+        y = a.astype(np.int32) @ b.astype(np.int32)
+        z = windows(x.astype(np.float64), w.astype(np.float64), (2, 1), (1, 1, 1, 1)).astype(np.int32)
+        weights = [onnx_file.tensor(key, onnx_file.INT8, list(value.shape), raw=value.tobytes()) for key, value in (("b", b), ("w", w))]
+        (folder / f"{name}.onnx").write_bytes(onnx_file.model(
+            [onnx_file.node("MatMulInteger", "a b", "y"), onnx_file.node("ConvInteger", "x w", "z", strides=[2, 1], pads=[1, 1, 1, 1])],
+            [onnx_file.info("a", kind, a.shape), onnx_file.info("x", kind, x.shape)],
+            [onnx_file.info("y", onnx_file.INT32, y.shape), onnx_file.info("z", onnx_file.INT32, z.shape)], weights=weights))
+        data, bundle = folder / name, folder / f"{name}.bundle"
+        data.mkdir()
+        for key, value in (("in_a", a), ("in_x", x), ("out_y", y), ("out_z", z)):
+            np.save(data / f"{key}.npy", value)
+        said = run(BIN / "dmxc", folder / f"{name}.onnx", "-t", "aie", "-o", bundle, "--placement-report", "-")
+        expect(len(re.findall(r"dmir.(?:matmul|conv)\taie\t\d+\ti8 tiles of 64x64x64", said)) == 2, f"{name}: {said}")
+        run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", "0", "--atol", "0")
+
+
+def check_quantised(folder):
+    """All products of a quantised model are of bytes: the host's bits."""
+    model = ZOO / "lenet_qdq" if ZOO else None
+    if not model or not (model / "meta.json").exists():
+        print(f"SKIPPED lenet_qdq: {model} is not there (conformance.zoo makes it)")
+        return
+    values = []
+    for target in ("cpu", "aie"):
+        bundle = folder / f"quantised-{target}.bundle"
+        placed = run(BIN / "dmxc", model / "model.onnx", "-t", target, "-o", bundle, "--placement-report", "-")
+        values.append(outputs_of(folder, bundle, model / "set0"))
+    expect(len(re.findall(r"dmir.(?:matmul|conv)\taie\t\d+\ti8", placed)) == 5, f"lenet_qdq: {placed}")
+    expect(all(np.array_equal(values[0][key], values[1][key]) for key in values[0]), "lenet_qdq: other bits than the host's")
+
+
 def check_refusals(folder):
     model, _, bundle = product(folder, "repeats", (3, 4), (2, 4, 5), constant=False)
     report = run(BIN / "dmxc", model, "-t", "aie", "-o", bundle, "--placement-report", "-")
@@ -256,7 +294,7 @@ def check_share(name, model, report, least, placed):
     """The array has so much of the products and convolutions, without the padding, which its cores multiply as well; and it
     is what the placement's line claims."""
     runs = [kernel["main"] for kernel in json.loads(report.read_text())["last"]]
-    done, padded = sum(run["model_macs"] for run in runs), sum(run["macs"]["bf16"] for run in runs)
+    done, padded = sum(run["model_macs"] for run in runs), sum(sum(run["macs"].values()) for run in runs)
     wanted = model_macs(name, model)
     if wanted is None:
         print(f"SKIPPED the share of {name}: onnx is not installed (python3-onnx)")
@@ -295,6 +333,6 @@ def check_zoo(folder):
 
 
 with tempfile.TemporaryDirectory(prefix="dmxc-aie-") as scratch:
-    for check in (check_products, check_epilogues, check_convolutions, check_refusals, check_words, check_limits, check_zoo):
+    for check in (check_products, check_epilogues, check_convolutions, check_bytes, check_quantised, check_refusals, check_words, check_limits, check_zoo):
         check(pathlib.Path(scratch))
 sys.exit(1 if failures else 0)

@@ -77,7 +77,7 @@ struct Core {
   size_t at = 0;
   std::vector<std::pair<size_t, int64_t>> loops = {}; ///< first instruction, runs that are left
   hw::Call arguments = {};
-  uint64_t freeAt = 0, busy = 0, bf16Macs = 0, i32Macs = 0, instructions = 0;
+  uint64_t freeAt = 0, busy = 0, bf16Macs = 0, i32Macs = 0, i8Macs = 0, instructions = 0;
 };
 
 /// Registers and memory of a tile.
@@ -196,8 +196,6 @@ void compute(const hw::Call &call, std::byte *const *touched);
 
 /// Where an argument begins in the addresses of shims' BDs.
 inline constexpr int64_t kArgumentShift = 36;
-constexpr int64_t argumentAddress(size_t argument) {
-  return static_cast<int64_t>(argument + 1) << kArgumentShift;
-}
+constexpr int64_t argumentAddress(size_t argument) { return static_cast<int64_t>(argument + 1) << kArgumentShift; }
 
 } // namespace dmxrt::aie

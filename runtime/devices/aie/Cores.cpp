@@ -127,16 +127,21 @@ bool Array::call(Core &core, hw::KernelId kernel) {
       return false;
     }
     for (bool write : {false, true})
-      if (write ? touch.writes : touch.reads)
-        if (!(bytes[i] = access(core, address, touch.bytes, write)))
+      if (write ? touch.writes : touch.reads) {
+        bytes[i] = access(core, address, touch.bytes, write);
+        if (!bytes[i])
           return false;
+      }
   }
   compute(call, bytes);
   auto clocks = static_cast<uint64_t>(hw::clocksOf(machine, call));
   mark(core.thread, now, now + clocks, std::string(hw::infoOf(kernel).name));
   core.freeAt = now + clocks + skew(kSkew);
   core.busy += clocks;
-  (hw::macKind(kernel) == "i32" ? core.i32Macs : core.bf16Macs) += static_cast<uint64_t>(hw::macsOf(call));
+  std::string_view kind = hw::macKind(kernel);
+  (kind == "i32"  ? core.i32Macs
+   : kind == "i8" ? core.i8Macs
+                  : core.bf16Macs) += static_cast<uint64_t>(hw::macsOf(call));
   return true;
 }
 

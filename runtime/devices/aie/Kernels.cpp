@@ -17,10 +17,12 @@ using hw::kStepN;
 float numberOf(uint16_t bf16) { return std::bit_cast<float>(uint32_t(bf16) << 16); }
 /// Integers wrap.
 uint32_t numberOf(uint32_t word) { return word; }
+uint32_t numberOf(int8_t byte) { return static_cast<uint32_t>(int32_t(byte)); }
+uint32_t numberOf(uint8_t byte) { return byte; }
 
 /// Sums of one result step over all steps along k, which lie one after the other in a and a row of b apart.
-template <int64_t stepK, typename In, typename Out>
-void resultStep(const In *a, const In *b, int64_t depth, int64_t rowOfB, Out *c) {
+template <int64_t stepK, typename In, typename Out, typename Right>
+void resultStep(const In *a, const Right *b, int64_t depth, int64_t rowOfB, Out *c) {
   Out sums[kStepM][kStepN];
   std::memcpy(sums, c, sizeof sums);
   for (int64_t step = 0; step < depth; ++step, a += kStepM * stepK, b += rowOfB) {
@@ -37,15 +39,16 @@ void resultStep(const In *a, const In *b, int64_t depth, int64_t rowOfB, Out *c)
   std::memcpy(c, sums, sizeof sums);
 }
 
-template <int64_t stepK, typename In, typename Out>
+template <int64_t stepK, typename In, typename Out, typename Right = In>
 void matmul(const hw::Call &call, const std::byte *first, const std::byte *second, std::byte *result) {
   int64_t rows = call.scalars[0] / kStepM, depth = call.scalars[1] / stepK, columns = call.scalars[2] / kStepN;
-  auto *a = reinterpret_cast<const In *>(first), *b = reinterpret_cast<const In *>(second);
+  auto *a = reinterpret_cast<const In *>(first);
+  auto *b = reinterpret_cast<const Right *>(second);
   auto *c = reinterpret_cast<Out *>(result);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
-      resultStep<stepK>(a + i * depth * kStepM * stepK, b + j * stepK * kStepN, depth, columns * stepK * kStepN,
-                        c + (i * columns + j) * kStepM * kStepN);
+      resultStep<stepK, In, Out, Right>(a + i * depth * kStepM * stepK, b + j * stepK * kStepN, depth,
+                                        columns * stepK * kStepN, c + (i * columns + j) * kStepM * kStepN);
 }
 
 template <typename T> void bias(const hw::Call &call, const std::byte *steps, std::byte *result) {
@@ -80,6 +83,10 @@ void compute(const hw::Call &call, std::byte *const *touched) {
     return matmul<hw::kStepKBf16, uint16_t, float>(call, touched[0], touched[1], touched[2]);
   case hw::KernelId::MatmulI32:
     return matmul<hw::kStepKI32, uint32_t, uint32_t>(call, touched[0], touched[1], touched[2]);
+  case hw::KernelId::MatmulI8I32:
+    return matmul<hw::kStepKI8, int8_t, uint32_t>(call, touched[0], touched[1], touched[2]);
+  case hw::KernelId::MatmulUi8I32:
+    return matmul<hw::kStepKI8, uint8_t, uint32_t, int8_t>(call, touched[0], touched[1], touched[2]);
   case hw::KernelId::BiasF32:
     return bias<float>(call, touched[0], touched[1]);
   case hw::KernelId::BiasI32:

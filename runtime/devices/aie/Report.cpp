@@ -38,6 +38,7 @@ Figures figuresOf(const Array &array, const hw::KernelCode &kernel) {
     ++out.cores;
     out.bf16Macs += core.bf16Macs;
     out.i32Macs += core.i32Macs;
+    out.i8Macs += core.i8Macs;
     out.instructions += core.instructions;
     out.busy.emplace_back(array.nameOf(core.thread.number), core.busy);
   }
@@ -54,6 +55,7 @@ Figures figuresOf(const Array &array, const hw::KernelCode &kernel) {
 /// Clocks in which all cores could do the multiplications.
 static double macClocks(const hw::Machine &machine, const Figures &figures) {
   return (static_cast<double>(figures.bf16Macs) / static_cast<double>(machine.bf16Macs) +
+          static_cast<double>(figures.i8Macs) / static_cast<double>(machine.i8Macs) +
           static_cast<double>(figures.i32Macs) / static_cast<double>(machine.i32Macs)) /
          static_cast<double>(std::max<uint64_t>(figures.cores, 1));
 }
@@ -76,8 +78,9 @@ void write(sim::ReportWriter &out, const hw::Machine &machine, const Figures &fi
                               {"model_macs", figures.modelMacs},
                               {"configuration_words", figures.configurationWords},
                               {"control_words", figures.controlWords}},
-                   macs[] = {{"bf16", figures.bf16Macs}, {"i32", figures.i32Macs}};
-  double work = static_cast<double>(figures.bf16Macs + figures.i32Macs), least = macClocks(machine, figures);
+                   macs[] = {{"bf16", figures.bf16Macs}, {"i32", figures.i32Macs}, {"i8", figures.i8Macs}};
+  double work = static_cast<double>(figures.bf16Macs + figures.i32Macs + figures.i8Macs),
+         least = macClocks(machine, figures);
   double peak = least > 0 ? work / least : static_cast<double>(machine.bf16Macs) * static_cast<double>(figures.cores);
   const sim::Share share{"mac_peak_share", least / clocks};
   std::vector<sim::Share> busy;

@@ -54,7 +54,7 @@ void LockOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(
 
 int64_t aie::elementBytes(Type memref) {
   Type element = cast<MemRefType>(memref).getElementType();
-  return element.isBF16() ? 2 : element.isF32() || element.isInteger(32) ? 4 : 0;
+  return element.isInteger(8) ? 1 : element.isBF16() ? 2 : element.isF32() || element.isInteger(32) ? 4 : 0;
 }
 int64_t BufferOp::bytes() {
   return cast<MemRefType>(getBuffer().getType()).getNumElements() * elementBytes(getBuffer().getType());
@@ -281,8 +281,9 @@ std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned
       form.getNumElements() == 0 || !llvm::is_contained({"input", "output", "constant"}, role.getValue()))
     return std::nullopt;
   Type element = form.getElementType(), host = tensor.getElementType();
-  bool bf16 = element.isBF16() && host.isF32(), same = element == host && elementBytes(form) == 4;
-  if ((!bf16 && !same) || (bf16 && role.getValue() == "output") || form.getDimSize(0) > UINT32_MAX ||
+  bool bf16 = element.isBF16() && host.isF32(), same = element == host && elementBytes(form) == 4,
+       bytes = element.isInteger(8) && host.isInteger(8);
+  if ((!bf16 && !same && !bytes) || (bf16 && role.getValue() == "output") || form.getDimSize(0) > UINT32_MAX ||
       form.getDimSize(1) > UINT32_MAX)
     return std::nullopt;
   std::optional<std::vector<hw::Axis>> axes = axesOf(what, tensor, form, role.getValue() == "constant");
@@ -292,7 +293,10 @@ std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned
   out.name = name.str();
   out.output = role.getValue() == "output";
   out.packed = role.getValue() == "constant";
-  out.element = bf16 ? hw::Element::Bf16 : element.isF32() ? hw::Element::F32 : hw::Element::I32;
+  out.element = bf16              ? hw::Element::Bf16
+                : bytes           ? hw::Element::I8
+                : element.isF32() ? hw::Element::F32
+                                  : hw::Element::I32;
   out.axes = std::move(*axes);
   out.rows = static_cast<uint32_t>(form.getDimSize(0));
   out.pitch = static_cast<uint32_t>(form.getDimSize(1));

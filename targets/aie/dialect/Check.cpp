@@ -62,7 +62,7 @@ private:
       hw::Tile tile = tileOf(op.getTile());
       int64_t first = op.getAddress(), bytes = op.bytes();
       if (bytes == 0)
-        return op.emitOpError("has elements that the array does not move: bf16, f32 and i32 are known");
+        return op.emitOpError("has elements that the array does not move: bf16, f32, i32 and i8 are known");
       if (first % machine.accessBytes)
         return op.emitOpError("begins at ") << first << ", which is no multiple of " << machine.accessBytes;
       if (!names.insert(op.getSymName()).second)

@@ -18,6 +18,7 @@ Type Placement::elementOf(StringRef kind) {
   return kind == "bf16"  ? Type(b.getBF16Type())
          : kind == "f32" ? Type(b.getF32Type())
          : kind == "i32" ? Type(b.getI32Type())
+         : kind == "i8"  ? Type(b.getI8Type())
                          : Type();
 }
 
@@ -224,7 +225,7 @@ FailureOr<Placement::Walk> Placement::walkOf(const End &end) {
   Walk walk;
   walk.element = elementOf(descriptor.getKind());
   if (!walk.element)
-    return descriptor.emitOpError("moves ") << descriptor.getKind() << ", the array moves bf16, f32 and i32";
+    return descriptor.emitOpError("moves ") << descriptor.getKind() << ", the array moves bf16, f32, i32 and i8";
   int64_t bytes = bytesOf(walk.element);
   ArrayRef<int64_t> steps = end.isPut ? descriptor.getSource() : descriptor.getTarget();
   for (auto [count, step] : llvm::zip(descriptor.getDims(), steps)) {

@@ -23,9 +23,9 @@ struct Numbers {
   int64_t stepK;   ///< of a matrix step
   int64_t bytes;   ///< of an operand's element; results have 4
 };
-extern const Numbers kBf16, kI32;
-/// Those of a product's element type; null where the array multiplies no such numbers.
-const Numbers *numbersOf(mlir::Type element);
+extern const Numbers kBf16, kI32, kI8, kUi8; ///< kUi8: bytes of a without a sign
+/// Those of a product of these elements; null where the array multiplies no such numbers.
+const Numbers *numbersOf(mlir::Type a, mlir::Type b, mlir::Type c);
 
 /// Cores that compute a product together.
 struct Herd {
@@ -39,7 +39,8 @@ enum class Part : uint8_t { A, B, Bias, C };
 struct Operand {
   Part part;
   mlir::RankedTensorType tensor;
-  bool packed = false; ///< the bundle has it in its form
+  bool packed = false;  ///< the bundle has it in its form
+  bool negated = false; ///< a bias that is subtracted: so in its form
 };
 
 /// c = relu(a * b + bias): a is m x k, b is k x n; or so many of all three. Of a convolution a is read out of its

@@ -76,7 +76,7 @@ private:
   void placeL1(llvm::ArrayRef<dlir::MemoryOp> memories);
   /// Of a kind of elements; null of one that the array does not move.
   mlir::Type elementOf(llvm::StringRef kind);
-  static int64_t bytesOf(mlir::Type element) { return element.isBF16() ? 2 : 4; }
+  static int64_t bytesOf(mlir::Type element) { return element.isInteger(8) ? 1 : element.isBF16() ? 2 : 4; }
   std::optional<End> endOf(mlir::Operation *op);
   mlir::FailureOr<Walk> walkOf(const End &end);
   mlir::FailureOr<int64_t> offsetOf(const End &end, llvm::ArrayRef<int64_t> place, llvm::ArrayRef<int64_t> trips);

@@ -8,6 +8,8 @@ using namespace dmxc::aie;
 namespace dmxc::aie {
 const Numbers kBf16{"bf16", "matmul_bf16_f32", "zero_f32", "bias_f32", "relu_f32", 64, 32, 64, hw::kStepKBf16, 2};
 const Numbers kI32{"i32", "matmul_i32_i32", "zero_i32", "bias_i32", "relu_i32", 32, 32, 32, hw::kStepKI32, 4};
+const Numbers kI8{"i8", "matmul_i8_i32", "zero_i32", "bias_i32", "relu_i32", 64, 64, 64, hw::kStepKI8, 1};
+const Numbers kUi8{"i8", "matmul_ui8_i32", "zero_i32", "bias_i32", "relu_i32", 64, 64, 64, hw::kStepKI8, 1};
 } // namespace dmxc::aie
 
 static constexpr int64_t kMostBlocks = 4096; ///< a few MB of control stream
@@ -15,8 +17,15 @@ static constexpr int64_t kMostBytes = int64_t(1) << 32;
 /// Clocks of a block of results beside its multiplications: its fill and drain.
 static constexpr int64_t kBlockClocks = 4096;
 
-const Numbers *aie::numbersOf(Type element) {
-  return element.isF32() ? &kBf16 : element.isInteger(32) && !element.isUnsignedInteger() ? &kI32 : nullptr;
+const Numbers *aie::numbersOf(Type a, Type b, Type c) {
+  auto isSigned = [](Type type, unsigned width) { return type.isInteger(width) && !type.isUnsignedInteger(); };
+  if (a.isF32() && b.isF32() && c.isF32())
+    return &kBf16;
+  if (!isSigned(c, 32))
+    return nullptr;
+  if (isSigned(a, 32) && isSigned(b, 32))
+    return &kI32;
+  return !a.isInteger(8) || !isSigned(b, 8) ? nullptr : a.isUnsignedInteger() ? &kUi8 : &kI8;
 }
 
 bool Product::hasBias() const {
@@ -165,8 +174,7 @@ void aie::chooseTogether(const hw::Machine &machine, Product &product) {
     tried.setSizes();
     if (together > 1 && (!packed || tried.n > product.blockN()))
       break;
-    int64_t macsPerClock =
-        product.herd.rows * product.herd.columns * (product.numbers->bytes == 2 ? machine.bf16Macs : machine.i32Macs);
+    int64_t macsPerClock = product.herd.rows * product.herd.columns * machine.macs(product.numbers->bytes);
     int64_t cost = tried.blocks() * (kBlockClocks + tiles * tried.paddedK() / macsPerClock);
     if (cost < best && !refuses(machine, tried)) {
       best = cost;

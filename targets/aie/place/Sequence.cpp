@@ -77,8 +77,9 @@ LogicalResult Placement::addOperand(dlir::ArgumentOp argument, SmallVector<Attri
                                   argument.getRole());
   Type element = elementOf(argument.getForm());
   if (!memory || memory.getKind() != "DDR" || !known || !element || found.getOffset())
-    return argument.emitOpError("is an input, output or constant of bf16, f32 or i32, and one piece at the begin of a "
-                                "buffer in DDR");
+    return argument.emitOpError(
+        "is an input, output or constant of bf16, f32, i32 or i8, and one piece at the begin of a "
+        "buffer in DDR");
   ArrayRef<int64_t> strides = found.getStrides();
   int64_t bytes = bytesOf(element), size = memory.getSize();
   int64_t pitch = size;

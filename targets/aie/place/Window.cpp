@@ -7,6 +7,13 @@ using namespace dmxc::aie;
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+int64_t Window::pixel() const {
+  int64_t pixel = channels;
+  while (strideWidth * together * pixel * bytes % 4)
+    ++pixel;
+  return pixel;
+}
+
 int64_t Window::rowsAcross() const {
   // Pixels before the next row, whose zeros are those behind this one.
   int64_t pixels = std::max(left + width, (outWidth - 1) * strideWidth + kernelWidth - left);

@@ -21,13 +21,13 @@ struct Window {
   int64_t kernelHeight = 1, kernelWidth = 1, strideHeight = 1, strideWidth = 1;
   int64_t top = 0, left = 0; ///< zeros before the image
   int64_t together = 1;      ///< output pixels beside each other that a row of the product has
-  int64_t bytes = 2;         ///< of an element
+  int64_t bytes = 2;         ///< of an element; at most a word
 
   bool operator==(const Window &) const = default;
 
   int64_t macs() const { return images * outputs * outHeight * outWidth * channels * kernelHeight * kernelWidth; }
   /// Elements from a pixel of the image to the next: so many that windows begin at whole words.
-  int64_t pixel() const { return channels + (bytes == 2 ? strideWidth * together * channels % 2 : 0); }
+  int64_t pixel() const;
   /// From a window to that of the product's next row.
   int64_t step() const { return strideWidth * together * pixel(); }
   /// Rows of the product for a row of output pixels, and for those of an image.

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cstring>
 #include <random>
 
 using namespace aietest;
@@ -17,10 +18,15 @@ using dmxc::aie::Window;
 
 namespace {
 
+enum class Kind : uint8_t { F32, I32, I8, Ui8 }; ///< of the image; weights of bytes are i8
+
 struct Conv {
   int64_t images, channels, height, width, outputs, kernelHeight, kernelWidth, strideHeight, strideWidth;
-  int64_t top, left, bottom, right;                                ///< zeros around the image
-  bool bias = false, relu = false, integers = false, flat = false; ///< flat: of one dim
+  int64_t top, left, bottom, right; ///< zeros around the image
+  bool bias = false, relu = false;
+  Kind kind = Kind::F32;
+  bool flat = false;      ///< of one dim
+  bool subtracts = false; ///< the bias
   Herd herd = {4, 4};
   int64_t together = 0; ///< 0: as the target chooses
 
@@ -34,41 +40,38 @@ std::string Conv::text() const {
   for (int64_t number : {images, channels, height, width, outputs, kernelHeight, kernelWidth, strideHeight, strideWidth,
                          top, left, bottom, right, herd.rows, herd.columns, together})
     all += std::to_string(number) + " ";
-  return all + (bias ? "bias " : "") + (relu ? "relu " : "") + (integers ? "i32" : "");
+  return all + (bias ? "bias " : "") + (relu ? "relu " : "") + (flat ? "flat " : "") + (subtracts ? "minus " : "") +
+         "kind " + std::to_string(static_cast<int>(kind));
 }
 
 Product productOf(const Conv &conv) {
   Product out;
   mlir::Builder b(&context());
-  mlir::Type element = conv.integers ? mlir::Type(b.getI32Type()) : mlir::Type(b.getF32Type());
-  auto tensor = [&](llvm::SmallVector<int64_t> shape) {
+  bool floats = conv.kind == Kind::F32, bytes = conv.kind == Kind::I8 || conv.kind == Kind::Ui8;
+  mlir::Type wide = floats ? mlir::Type(b.getF32Type()) : mlir::Type(b.getI32Type());
+  mlir::Type weights = bytes ? mlir::Type(b.getI8Type()) : wide;
+  mlir::Type image = conv.kind == Kind::Ui8 ? mlir::Type(b.getIntegerType(8, /*isSigned=*/false)) : weights;
+  auto tensor = [&](llvm::SmallVector<int64_t> shape, mlir::Type element) {
     if (conv.flat)
       shape.erase(shape.end() - 2);
     return mlir::RankedTensorType::get(shape, element);
   };
-  out.numbers = conv.integers ? &dmxc::aie::kI32 : &dmxc::aie::kBf16;
+  out.numbers = dmxc::aie::numbersOf(image, weights, wide);
   out.herd = conv.herd;
   out.relu = conv.relu;
-  out.window = Window{conv.images,
-                      conv.channels,
-                      conv.height,
-                      conv.width,
-                      conv.outputs,
-                      conv.outHeight(),
-                      conv.outWidth(),
-                      conv.kernelHeight,
-                      conv.kernelWidth,
-                      conv.strideHeight,
-                      conv.strideWidth,
-                      conv.top,
-                      conv.left,
-                      std::max<int64_t>(conv.together, 1),
-                      conv.integers ? 4 : 2};
-  out.operands = {{Part::A, tensor({conv.images, conv.channels, conv.height, conv.width})},
-                  {Part::B, tensor({conv.outputs, conv.channels, conv.kernelHeight, conv.kernelWidth}), true}};
+  out.window = Window{conv.images,       conv.channels,
+                      conv.height,       conv.width,
+                      conv.outputs,      conv.outHeight(),
+                      conv.outWidth(),   conv.kernelHeight,
+                      conv.kernelWidth,  conv.strideHeight,
+                      conv.strideWidth,  conv.top,
+                      conv.left,         std::max<int64_t>(conv.together, 1),
+                      out.numbers->bytes};
+  out.operands = {{Part::A, tensor({conv.images, conv.channels, conv.height, conv.width}, image)},
+                  {Part::B, tensor({conv.outputs, conv.channels, conv.kernelHeight, conv.kernelWidth}, weights), true}};
   if (conv.bias)
-    out.operands.push_back({Part::Bias, tensor({conv.outputs, 1, 1}), true});
-  out.operands.push_back({Part::C, tensor({conv.images, conv.outputs, conv.outHeight(), conv.outWidth()})});
+    out.operands.push_back({Part::Bias, tensor({conv.outputs, 1, 1}, wide), true, conv.subtracts});
+  out.operands.push_back({Part::C, tensor({conv.images, conv.outputs, conv.outHeight(), conv.outWidth()}, wide)});
   if (conv.together)
     out.setSizes();
   else
@@ -76,6 +79,7 @@ Product productOf(const Conv &conv) {
   return out;
 }
 
+/// Words of 4 bytes; bytes are widened by their sign.
 struct Tensors {
   std::vector<uint32_t> image, weights, bias;
 };
@@ -87,9 +91,16 @@ Tensors randomTensors(const Conv &conv, uint64_t seed) {
   out.image.resize(static_cast<size_t>(conv.images * conv.channels * conv.height * conv.width));
   out.weights.resize(static_cast<size_t>(conv.outputs * conv.channels * conv.kernelHeight * conv.kernelWidth));
   out.bias.resize(conv.bias ? static_cast<size_t>(conv.outputs) : 0);
+  bool bytes = conv.kind == Kind::I8 || conv.kind == Kind::Ui8;
   for (std::vector<uint32_t> *tensor : {&out.image, &out.weights, &out.bias})
-    for (uint32_t &value : *tensor)
-      value = conv.integers ? static_cast<uint32_t>(random()) : std::bit_cast<uint32_t>(normal(random));
+    for (uint32_t &value : *tensor) {
+      value = static_cast<uint32_t>(random());
+      if (conv.kind == Kind::F32)
+        value = std::bit_cast<uint32_t>(normal(random));
+      else if (bytes && tensor != &out.bias)
+        value = conv.kind == Kind::Ui8 && tensor == &out.image ? value & 0xff
+                                                               : static_cast<uint32_t>(int32_t(int8_t(value)));
+    }
   return out;
 }
 
@@ -102,9 +113,9 @@ public:
     volatile float product = rounded(std::bit_cast<float>(a)) * rounded(std::bit_cast<float>(b));
     sum += integers ? 0 : product;
   }
-  uint32_t end(uint32_t bias, bool relu) const {
-    uint32_t all = whole + bias;
-    float real = bias ? sum + std::bit_cast<float>(bias) : sum;
+  uint32_t end(uint32_t bias, bool minus, bool relu) const {
+    uint32_t all = minus ? whole - bias : whole + bias;
+    float row = std::bit_cast<float>(bias), real = minus ? sum - row : sum + row;
     if (integers)
       return relu && all >> 31 ? 0 : all;
     return std::bit_cast<uint32_t>(relu && real < 0 ? 0.0f : real);
@@ -124,7 +135,7 @@ std::vector<uint32_t> byTheRule(const Conv &conv, const Tensors &of) {
     for (int64_t output = 0; output < conv.outputs; ++output)
       for (int64_t row = 0; row < conv.outHeight(); ++row)
         for (int64_t column = 0; column < conv.outWidth(); ++column) {
-          Sum sum(conv.integers);
+          Sum sum(conv.kind != Kind::F32);
           for (int64_t part = 0; part < conv.strideHeight; ++part)
             for (int64_t i = part; i < conv.kernelHeight; i += conv.strideHeight)
               for (int64_t j = 0; j < conv.kernelWidth; ++j)
@@ -136,9 +147,19 @@ std::vector<uint32_t> byTheRule(const Conv &conv, const Tensors &of) {
                       of.image[at(((image * conv.channels + c) * conv.height + y) * conv.width + x)],
                       of.weights[at(((output * conv.channels + c) * conv.kernelHeight + i) * conv.kernelWidth + j)]);
                 }
-          out.push_back(sum.end(conv.bias ? of.bias[at(output)] : 0, conv.relu));
+          out.push_back(sum.end(conv.bias ? of.bias[at(output)] : 0, conv.subtracts, conv.relu));
         }
   return out;
+}
+
+/// As the host has a tensor.
+std::vector<uint32_t> stored(mlir::RankedTensorType type, const std::vector<uint32_t> &values) {
+  if (!type.getElementType().isInteger(8))
+    return values;
+  std::vector<uint32_t> words((values.size() + 3) / 4);
+  for (size_t i = 0; i < values.size(); ++i)
+    words[i / 4] |= (values[i] & 0xff) << i % 4 * 8;
+  return words;
 }
 
 /// As the bundle has it.
@@ -147,17 +168,20 @@ std::vector<uint32_t> packed(const Product &product, const dmxc::aie::Operand &o
   mlir::Builder b(&context());
   mlir::DictionaryAttr form = dmxc::aie::formOf(b, product, operand);
   std::vector<uint32_t> out(static_cast<size_t>(form.getAs<mlir::IntegerAttr>("size").getInt()) / 4);
-  auto type = operand.tensor.getElementType().isF32() ? dmxc::DType::F32 : dmxc::DType::I32;
+  mlir::Type element = operand.tensor.getElementType();
+  auto type = element.isF32() ? dmxc::DType::F32 : element.isInteger(8) ? dmxc::DType::I8 : dmxc::DType::I32;
   llvm::ArrayRef<int64_t> shape = operand.tensor.getShape();
   dmxc::Tensor constant(type, {shape.begin(), shape.end()});
-  std::copy(values.begin(), values.end(), constant.as<uint32_t>());
+  std::vector<uint32_t> words = stored(operand.tensor, values);
+  std::memcpy(constant.mutableData(), words.data(), constant.byteSize());
   dmxc::Status status = dmxc::aie::pack(form, constant, std::as_writable_bytes(std::span(out)));
   EXPECT_TRUE(status) << (status ? "" : status.error().message);
   return out;
 }
 
 std::vector<std::vector<uint32_t>> inputsOf(const Product &product, const Tensors &of) {
-  std::vector<std::vector<uint32_t>> inputs = {of.image, packed(product, product.operands[1], of.weights)};
+  std::vector<std::vector<uint32_t>> inputs = {stored(product.operands[0].tensor, of.image),
+                                               packed(product, product.operands[1], of.weights)};
   if (product.hasBias())
     inputs.push_back(packed(product, product.operands[2], of.bias));
   return inputs;
@@ -193,7 +217,8 @@ Conv randomConv(std::mt19937_64 &random) {
     *padding = from(0, conv.kernelWidth);
   conv.bias = random() % 2;
   conv.relu = random() % 2;
-  conv.integers = random() % 4 == 0;
+  conv.kind = static_cast<Kind>(random() % 2 ? 0 : 1 + random() % 3);
+  conv.subtracts = conv.bias && random() % 3 == 0;
   return conv;
 }
 
@@ -220,8 +245,10 @@ TEST(AieConv, EdgesOfWindows) {
       {1, 1, 4, 4, 1, 4, 4, 1, 1, 0, 0, 0, 0},                // one window
       {1, 32, 6, 7, 5, 3, 3, 1, 1, 0, 2, 1, 0, true},         // a tile of zeros, uneven padding
       {3, 2, 5, 5, 7, 3, 3, 2, 1, 3, 0, 3, 5},                // windows of padding alone
-      {1, 1, 1, 400, 16, 1, 40, 1, 16, 0, 12, 0, 12, true, true, false, /*flat=*/true}, // sound
-      {1, 5, 11, 10, 3, 5, 3, 4, 1, 1, 1, 1, 1, false, true, /*integers=*/true},
+      {1, 1, 1, 400, 16, 1, 40, 1, 16, 0, 12, 0, 12, true, true, Kind::F32, /*flat=*/true}, // sound
+      {1, 5, 11, 10, 3, 5, 3, 4, 1, 1, 1, 1, 1, false, true, Kind::I32},
+      {1, 3, 17, 19, 30, 3, 3, 2, 1, 1, 1, 1, 1, true, true, Kind::Ui8, false, /*subtracts=*/true},
+      {2, 70, 6, 5, 20, 2, 3, 1, 1, 1, 1, 0, 2, true, false, Kind::I8},
   };
   for (Conv conv : all)
     for (Herd herd : {Herd{1, 1}, Herd{4, 1}, Herd{4, 4}}) {
@@ -240,8 +267,9 @@ TEST(AieConv, PixelsOfARowAndDelaysChangeNoBit) {
 }
 
 TEST(AieConv, TextsAreReadBack) {
-  for (const Conv &conv : {Conv{1, 3, 20, 20, 24, 5, 5, 2, 2, 1, 1, 2, 2, true, true},
-                           Conv{2, 32, 9, 9, 70, 3, 3, 1, 1, 1, 1, 1, 1, true}}) {
+  for (const Conv &conv :
+       {Conv{1, 3, 20, 20, 24, 5, 5, 2, 2, 1, 1, 2, 2, true, true}, Conv{2, 32, 9, 9, 70, 3, 3, 1, 1, 1, 1, 1, 1, true},
+        Conv{1, 3, 9, 9, 20, 3, 3, 2, 2, 1, 1, 1, 1, true, true, Kind::Ui8}}) {
     Product product = productOf(conv);
     std::vector<std::byte> direct = hw::write(imageOf(product));
     for (Stage stage : {Stage::Program, Stage::Placed, Stage::Control}) {

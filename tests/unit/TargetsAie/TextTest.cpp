@@ -68,7 +68,7 @@ const Change kProgramChanges[] = {
     {"a matrix of another type", "aie.call \"relu_f32\" %c0[0]", "aie.call \"relu_f32\" %a0[0]",
      "takes matrices of other sizes than an earlier call does"},
     {"an element that does not exist", "dlir.descriptor \"bf16\"", "dlir.descriptor \"f16\"",
-     "moves f16, the array moves bf16, f32 and i32"},
+     "moves f16, the array moves bf16, f32, i32 and i8"},
     {"a get in a queue that puts", "\"core\" \"S2MM\" 1", "\"core\" \"MM2S\" 1",
      "is of a stream that its queue does not have"},
     {"fewer tasks of one shim", "times[3]", "times[2]", "has 3 groups in a run, another queue of shims 2"},
