@@ -52,6 +52,9 @@ struct Argument {
   bool operator==(const Argument &) const = default;
 };
 inline constexpr size_t kMostAxes = 8;
+/// Elements of a form for each of the host's and kSpareElements: more than blocks of most tensors have, and no form
+/// fills the host's memory.
+inline constexpr int64_t kMostPadding = 1024, kSpareElements = 1024;
 /// Axes of a matrix whose rows are a pitch apart.
 std::vector<Axis> rowsOf(uint32_t rows, uint32_t columns, uint32_t pitch);
 /// Empty where the form has a place for each number of the host, and is not mostly padding; else a clause.

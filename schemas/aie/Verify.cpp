@@ -10,9 +10,6 @@ namespace dmx::aie {
 namespace {
 
 constexpr uint64_t kMostDdr = uint64_t(1) << 36; ///< bytes of an argument; its addresses in DDR have as much room
-/// Elements of a form for each of the host's and kSpareElements: more than blocks of any array have, and no form fills
-/// the host's memory.
-constexpr uint64_t kMostPadding = 1024, kSpareElements = 1024;
 constexpr uint64_t kMostExtent = uint64_t(1) << 31;
 
 std::string hex(uint64_t value) {
@@ -152,7 +149,8 @@ std::string checkForm(const Argument &argument) {
   }
   if (!argument.packed && last >= elements)
     return "does not fit its form";
-  return elements / kMostPadding > count + kSpareElements ? "has a form that is mostly padding" : "";
+  return elements > uint64_t(kMostPadding) * (count + uint64_t(kSpareElements)) ? "has a form that is mostly padding"
+                                                                                : "";
 }
 
 std::string verify(const Image &image) {

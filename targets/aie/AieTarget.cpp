@@ -217,7 +217,7 @@ Status AieTarget::save(const hw::Image &image, ModuleOp texts) const {
 
 std::string AieTarget::describe() const {
   std::string text =
-      "machine " + std::string(machine.name) + ", products on " + std::to_string(herd.rows) + " x " +
+      "machine " + std::string(machine.name) + ", products and convolutions on " + std::to_string(herd.rows) + " x " +
       std::to_string(herd.columns) +
       " cores\nreal: every word that configures the array (BDs, locks, queues, switches, multiplexers, control "
       "stream, CDO)\nmodelled: what runs inside a core, and clocks; no code for a core and no PDI or "

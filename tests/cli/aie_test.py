@@ -209,6 +209,9 @@ def check_refusals(folder):
     model, _, bundle = product(folder, "wide", (1, 2), (2, 70000), constant=False)
     report = run(BIN / "dmxc", model, "-t", "aie", "-o", bundle, "--placement-report", "-")
     expect("words, a shim's BD steps over 1048576" in report, report)
+    model, _, bundle = product(folder, "points_of_a_batch", (3000, 1, 1), (3000, 1, 1), constant=False)
+    report = run(BIN / "dmxc", model, "-t", "aie", "-o", bundle, "--placement-report", "-")
+    expect("numbers would be" in report or "blocks of 256 x 256" in report, report)
     for level, why in (("cols=0", "1 to 4 columns"), ("cols=9", "1 to 4 columns"), ("cols=", "1 to 4 columns"), ("fast", "it takes cols=N")):
         expect(why in run(BIN / "dmxc", model, "-t", f"aie:{level}", "-o", bundle, code=2), f"{level}: the message")
     expect("no numerics mode" in run(BIN / "dmxc", model, "-t", "aie", "--numerics", "int8", "-o", bundle, code=2), "numerics")
@@ -323,6 +326,8 @@ def check_zoo(folder):
         run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", 0, "--atol", TOLERANCES.get(name, TOLERANCE) * largest,
             "--device-opt", f"report={report}")
         check_share(name, model / "model.onnx", report, share, placed)
+        if (name, share) in large:  # a run takes a minute
+            continue
         first = outputs_of(folder, bundle, data)
         for seed in range(1, 6) if name == "mlp" or sampling.LONG else (1 + sampling.SEED % 5,):
             other = outputs_of(folder, bundle, data, "--device-opt", f"aie.skew_seed={seed}")

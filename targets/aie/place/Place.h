@@ -64,6 +64,7 @@ struct Product {
   /// Multiplications of the model, and those of the cores for one of it.
   int64_t macs() const { return window ? window->macs() : matrices * m * k * n; }
   double work() const;
+  int64_t numbersOf(Part part) const; ///< of the host, of a matrix
   /// Rows and pitch of an operand's form in DDR.
   std::pair<int64_t, int64_t> formOf(Part part) const;
   /// Of a convolution: takes its sizes from the window. `a` ends with rows of zeros for tiles behind the last run.

@@ -32,12 +32,23 @@ bool Product::hasBias() const {
   return llvm::any_of(operands, [](const Operand &operand) { return operand.part == Part::Bias; });
 }
 
+int64_t Product::numbersOf(Part part) const {
+  if (!window)
+    return matrices * (part == Part::A ? m * k : part == Part::B ? k * n : m * n);
+  const Window &w = *window;
+  return part == Part::A   ? w.images * w.channels * w.height * w.width
+         : part == Part::B ? w.outputs * w.channels * w.kernelHeight * w.kernelWidth
+                           : w.images * w.outputs * w.outHeight * w.outWidth;
+}
+
 double Product::work() const {
   return static_cast<double>(matrices) * static_cast<double>(paddedM()) * static_cast<double>(paddedK()) *
          static_cast<double>(paddedN()) / static_cast<double>(macs());
 }
 
 void Product::setSizes() {
+  if (window->outWidth == 1) // then any stride is right: one of a whole row leaves no windows between rows
+    window->strideWidth = std::max(window->left + window->width, window->kernelWidth - window->left);
   m = window->m();
   k = window->k(numbers->k);
   n = window->n();
@@ -157,9 +168,15 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Produc
     return "the product has " + std::to_string(product.blocks()) + " blocks of " + std::to_string(product.blockM()) +
            " x " + std::to_string(product.blockN()) + ", the array's control stream holds " +
            std::to_string(kMostBlocks);
-  for (Part part : {Part::A, Part::B, Part::C})
-    if (auto [rows, pitch] = product.formOf(part); (part == Part::C ? 4 : bytes) * rows > kMostBytes / pitch)
+  for (Part part : {Part::A, Part::B, Part::C}) {
+    auto [rows, pitch] = product.formOf(part);
+    if ((part == Part::C ? 4 : bytes) * rows > kMostBytes / pitch)
       return "a matrix takes more than 4 GiB of the array's DDR";
+    int64_t numbers = product.numbersOf(part), limit = hw::kMostPadding * (numbers + hw::kSpareElements);
+    if (rows * pitch > limit)
+      return std::to_string(numbers) + " numbers would be " + std::to_string(rows * pitch) +
+             " in the array's DDR, where they may be " + std::to_string(limit);
+  }
   return std::nullopt;
 }
 

@@ -248,6 +248,7 @@ TEST(AieConv, EdgesOfWindows) {
       {1, 1, 1, 400, 16, 1, 40, 1, 16, 0, 12, 0, 12, true, true, Kind::F32, /*flat=*/true}, // sound
       {1, 5, 11, 10, 3, 5, 3, 4, 1, 1, 1, 1, 1, false, true, Kind::I32},
       {1, 3, 17, 19, 30, 3, 3, 2, 1, 1, 1, 1, 1, true, true, Kind::Ui8, false, /*subtracts=*/true},
+      {2, 3, 9, 70, 5, 3, 72, 1, 1, 1, 1, 1, 1, true}, // a window as wide as its image
       {2, 70, 6, 5, 20, 2, 3, 1, 1, 1, 1, 0, 2, true, false, Kind::I8},
   };
   for (Conv conv : all)
@@ -322,6 +323,8 @@ TEST(AieConv, WhatTheArrayDoesNotHoldIsSaid) {
        "rows of the image are 2097152 words apart, a shim's BD steps over 1048576"},
       {{1, 40000, 3, 3, 8, 1, 1, 1, 1, 0, 0, 0, 0},
        "a row of the kernel has 1250 tiles, a dim of a shim's BD has 1023"},
+      {{1, 4096, 1, 2, 8, 1, 1, 1, 16, 0, 0, 0, 15},
+       "8192 numbers would be 16777216 in the array's DDR, where they may be 9437184"},
       {{1, 3, 4000, 4000, 512, 1, 1, 1, 1, 0, 0, 0, 0},
        "the product has 125000 blocks of 256 x 256, the array's control stream holds 4096"}};
   for (const auto &[conv, why] : cases)
