@@ -1,7 +1,7 @@
 // REQUIRES: target-corsair
-// RUN: dmx-opt --target=corsair:quads=1 %s -pass-pipeline='builtin.module(dlir-schedule-devices)' | FileCheck %s
+// RUN: dmx-opt --target=corsair:quads=1 %s -pass-pipeline='builtin.module(corsair-kernel-functions,corsair-assign-formats,func.func(corsair-tile-products,corsair-bufferize,corsair-lower-tiles),corsair-outline-spmd,dlir-schedule-devices)' | FileCheck %s
 
-// A device's program stands in the place of its kernel, under its name; kernels of the host stay functions.
+// A device's program stands in the place of what its stages made of its kernel, under its name; kernels of the host stay functions.
 // CHECK: dlir.kernel @host on "cpu"
 // CHECK-NOT: dlir.kernel @card
 // CHECK: dlir.device_program @card on "corsair" {
