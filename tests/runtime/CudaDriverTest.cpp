@@ -170,7 +170,7 @@ TEST_F(CudaDriver, ReturnedDimsAndOpenSizes) {
   CudaSession session(open.get());
   ASSERT_EQ(session.status, DMX_OK) << session.error.message;
   for (int64_t n : {10, 3000, 5, 5000}) {
-    std::vector<float> values = iota<float>(static_cast<size_t>(n), static_cast<float>(n / 2));
+    std::vector<float> values = iota<float>(static_cast<size_t>(n), static_cast<float>(n) / 2);
     ASSERT_EQ(bindVector(session.get(), DMX_INPUT, 0, values, {n}), DMX_OK);
     ASSERT_EQ(session.run(), DMX_OK) << session.error.message;
     std::vector<float> wanted;

@@ -73,7 +73,7 @@ std::string Array::nameOf(uint16_t thread) const {
   return cat("core ", hw::textOf(cores[thread - 1 - channels.size()].tile));
 }
 
-void Array::fail(std::string_view name, std::string text) {
+void Array::fail(std::string_view name, const std::string &text) {
   if (fault.empty())
     fault = cat(name, ": ", text, ", at clock ", now);
 }

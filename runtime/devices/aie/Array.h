@@ -126,7 +126,7 @@ public:
 private:
   // Array.cpp
   void makeTiles();
-  void fail(std::string_view name, std::string text);
+  void fail(std::string_view name, const std::string &text);
   TileState *find(Tile tile);
   bool step();
   uint64_t nextTime() const;

@@ -150,7 +150,7 @@ LogicalResult ControlLowering::lower(NpuWriteRTPOp op) {
   auto word = static_cast<uint32_t>((static_cast<int64_t>(buffer.getAddress()) + byte) / 4);
   if (!hw::offsetOf(machine.kindOf(tile.row), {hw::RegisterKind::Data, word}))
     return op.emitOpError("writes a word that the controller does not reach");
-  write(op, address(tile, {hw::RegisterKind::Data, word}), static_cast<uint32_t>(op.getValue()));
+  write(op, address(tile, {hw::RegisterKind::Data, word}), op.getValue());
   return success();
 }
 

@@ -77,7 +77,7 @@ protected:
   /// A tensor that stays in GM from run to run: every quad of the team has a copy, and all keep theirs up to date.
   DeviceTensor addState(unsigned argument, mlir::RankedTensorType type);
   /// A state's next value: it is in place already, or is copied there.
-  void keepState(DeviceTensor value, const DeviceTensor &state, mlir::Type type, unsigned result);
+  void keepState(const DeviceTensor &value, const DeviceTensor &state, mlir::Type type, unsigned result);
   void declareState(mlir::Type type, const DeviceTensor &state, const std::string &name);
   /// Other quads send parts of these inputs up to here: their places are taken until all have met.
   void meetAfterInputs(llvm::ArrayRef<int> inputs);

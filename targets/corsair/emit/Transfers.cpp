@@ -209,12 +209,13 @@ DeviceTensor KernelWriter::addState(unsigned argument, RankedTensorType type) {
   return tensor;
 }
 
-void KernelWriter::keepState(DeviceTensor value, const DeviceTensor &state, Type type, unsigned result) {
+void KernelWriter::keepState(const DeviceTensor &value, const DeviceTensor &state, Type type, unsigned result) {
   node = "state";
   if (value.address.buffer != state.address.buffer) {
+    DeviceTensor whole = value;
     if (value.split)
-      exchange(&value);
-    copyInto(value, state, {});
+      exchange(&whole);
+    copyInto(whole, state, {});
   }
   declareState(type, state, "state_result" + std::to_string(result));
 }

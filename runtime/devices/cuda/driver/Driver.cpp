@@ -65,7 +65,7 @@ Status Driver::load(const std::string &file) {
     if (!found)
       return fail(DMX_STATUS_UNSUPPORTED, "'", file, "' has no function ", symbol.name,
                   ": it is no driver of NVIDIA's, or one that is older than CUDA 12.0");
-    std::memcpy(symbol.to, &found, sizeof found);
+    std::memcpy(symbol.to, static_cast<const void *>(&found), sizeof found);
   }
   if (DriverCode code = api.init(0))
     return fail(DMX_STATUS_UNSUPPORTED, code == driver::NoDevice ? "the driver finds no GPU"

@@ -72,7 +72,7 @@ uint64_t floatOf(const Between &x, PtxType t) {
     return roundToBf16(static_cast<float>(x.number)); // of f32 alone
   if (x.isFloat)
     return t.bits == 16   ? roundToHalf(x.number)
-           : t.bits == 32 ? (x.number != x.number ? 0x7fffffffu : toBits(static_cast<float>(x.number)))
+           : t.bits == 32 ? (std::isnan(x.number) ? 0x7fffffffu : toBits(static_cast<float>(x.number)))
                           : toBits(x.number);
   if (t.bits == 64)
     return toBits(x.isSigned ? double(int64_t(x.bits)) : double(x.bits));
@@ -102,13 +102,13 @@ uint64_t convert(uint64_t bits, const Form &form, uint32_t registerBits) {
   Between x = read(bits, form.from);
   uint64_t out;
   if (form.to.isFloat()) {
-    if (form.toIntegral && x.number == x.number)
+    if (form.toIntegral && !std::isnan(x.number))
       x.number = rounded(x.number, form.rounding);
     if (form.saturates) // to [0, 1], NaN to 0
       x.number = x.number > 0 ? std::min(x.number, 1.0) : 0.0;
     out = floatOf(x, form.to);
   } else if (x.isFloat) {
-    out = integerOf(x.number == x.number ? rounded(x.number, form.rounding) : x.number, form.to, form.from);
+    out = integerOf(!std::isnan(x.number) ? rounded(x.number, form.rounding) : x.number, form.to, form.from);
   } else {
     out = form.saturates ? saturated(x, form.to) : x.bits;
     uint32_t unused = 64u - form.to.bits;
