@@ -394,7 +394,6 @@ TEST_F(CudaDriver, EveryCallMayFail) {
     for (bool failed = true; failed; ++after) {
       fake.reset();
       fake.failures[function] = {after, 802};
-      failed = false;
       OpenBundle open(bundle);
       CudaSession session(open.get());
       std::string text = session.error.message;
