@@ -18,7 +18,8 @@ namespace dmxc::lldmir {
 /// What is decided of an op of a region, under these names among its attributes. `deal` is a DealAttr, `plan` a
 /// PlanAttr.
 inline constexpr llvm::StringLiteral kDealAttr = "lldmir.deal", kPlanAttr = "lldmir.plan";
-/// Functions that no DMIR op on whole buffers has the name of: lldmir.simd "copy", lldmir.reshape "gather" and "scatter".
+/// Functions that no DMIR op on whole buffers has the name of: lldmir.simd "copy", lldmir.reshape "gather" and
+/// "scatter".
 inline constexpr llvm::StringLiteral kCopy = "copy", kGatherRows = "gather", kScatterRows = "scatter";
 /// Array of i64: operands of which all parts are sent to all quads before the op.
 inline constexpr llvm::StringLiteral kGatherAttr = "lldmir.gather";
