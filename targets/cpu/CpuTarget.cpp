@@ -17,6 +17,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Target/DecisionsMade.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
@@ -71,11 +72,16 @@ bool readsState(dmir::MatMulOp op) {
 
 /// Whether one of the products that a sum adds up reads state.
 bool addsState(Value sum) {
-  Operation *op = sum.getDefiningOp();
-  if (auto product = dyn_cast_if_present<dmir::MatMulOp>(op))
-    return readsState(product);
-  return isa_and_nonnull<dmir::AddOp, dmir::ReshapeOp, dmir::TransposeOp>(op) &&
-         llvm::any_of(op->getOperands(), addsState);
+  llvm::SmallSetVector<Value, 8> terms; // each once, however often it is added to itself
+  terms.insert(sum);
+  for (size_t i = 0; i < terms.size(); ++i) {
+    Operation *op = terms[i].getDefiningOp();
+    if (auto product = dyn_cast_if_present<dmir::MatMulOp>(op); product && readsState(product))
+      return true;
+    if (isa_and_nonnull<dmir::AddOp, dmir::ReshapeOp, dmir::TransposeOp>(op))
+      terms.insert(op->operand_begin(), op->operand_end());
+  }
+  return false;
 }
 
 /// The sum that a product ends in: gates of a recurrent net add what they make of the input to what they make of state.

@@ -50,6 +50,8 @@ bool DeviceTensor::isDense() const {
   return true;
 }
 
+bool DeviceTensor::isRowMajor() const { return isDense() && order() == rowMajor(rank()); }
+
 SmallVector<int64_t> dmxc::corsair::denseStrides(ArrayRef<int64_t> shape, ArrayRef<unsigned> order,
                                                  int64_t elementSize) {
   SmallVector<int64_t> strides(shape.size());

@@ -27,6 +27,8 @@ struct DeviceTensor {
   llvm::SmallVector<unsigned> order() const;
   /// Whether the elements fill a range without gaps, in some order of the dims.
   bool isDense() const;
+  /// Whether they do in the order of the dims.
+  bool isRowMajor() const;
   /// The view with these dims instead; nullopt when it needs a copy. Equal element counts.
   std::optional<DeviceTensor> reshaped(llvm::ArrayRef<int64_t> to) const;
 };

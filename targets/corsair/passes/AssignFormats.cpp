@@ -87,7 +87,7 @@ private:
     builder.setInsertionPoint(op);
     Value lhs = quantized(op.getLhs(), dmir::BlockFpType::get(builder.getContext(), format, false));
     Value rhs = quantized(op.getRhs(), dmir::BlockFpType::get(builder.getContext(), format, true));
-    dmir::AddOp add = biasOf(op);
+    dmir::AddOp add = biasOf(op.getResult());
     auto bfp32 = dmir::BlockFpType::getBfp32(builder.getContext());
     auto half = builder.getF16Type();
     auto withElement = [&](Type element) { return RankedTensorType::get(shapeOf(op.getResult()), element); };
@@ -118,9 +118,7 @@ private:
     if (!weights || !corsair::isTiles(function.getArgAttrOfType<DictionaryAttr>(weights.getArgNumber(), kFormAttr)))
       return;
     const ArrayRef<int64_t> shape = shapeOf(weights);
-    dmir::AddOp add = op.getResult().hasOneUse() ? dyn_cast<dmir::AddOp>(*op.getResult().user_begin()) : dmir::AddOp();
-    if (add && !add->hasAttr(lldmir::kBiasAttr))
-      add = {};
+    dmir::AddOp add = biasOf(op.getResult());
     Value bias = !add ? Value() : add.getLhs() == op.getResult() ? add.getRhs() : add.getLhs();
     if (bias)
       bias = packedVector(bias);
@@ -157,13 +155,13 @@ private:
   }
 
   /// The addition of a constant vector that alone reads the product.
-  dmir::AddOp biasOf(dmir::MatMulOp op) {
-    auto add = op.getResult().hasOneUse() ? dyn_cast<dmir::AddOp>(*op.getResult().user_begin()) : dmir::AddOp();
+  dmir::AddOp biasOf(Value product) {
+    auto add = product.hasOneUse() ? dyn_cast<dmir::AddOp>(*product.user_begin()) : dmir::AddOp();
     if (isKernel)
       return add && add->hasAttr(lldmir::kBiasAttr) ? add : dmir::AddOp();
-    if (!add || add.getType() != op.getType())
+    if (!add || add.getType() != product.getType())
       return {};
-    Value other = add.getLhs() == op.getResult() ? add.getRhs() : add.getLhs();
+    Value other = add.getLhs() == product ? add.getRhs() : add.getLhs();
     return dmir::isConstant(other) && typeOf(other).getRank() == 1 ? add : dmir::AddOp();
   }
 

@@ -39,7 +39,7 @@ Status StageWriter::move(lldmir::ReshapeOp op) {
       data.elements() / data.shape[axis.getInt()] * indices.elements() != to.elements())
     return fail(op, "gathers other rows than its result has");
   for (const DeviceTensor *dense : {&data, &indices, &to})
-    if (!dense->isDense() || dense->order() != rowMajor(dense->rank()))
+    if (!dense->isRowMajor())
       return fail(op, "needs buffers that lie row by row");
   KernelWriter::gatherRows(data, indices, to, axis.getInt());
   return Status::ok();
@@ -65,9 +65,8 @@ Status StageWriter::addUp(lldmir::SumOp op) {
   if (!all)
     return all.takeError();
   const DeviceTensor &sums = (*all)[0], &to = (*all)[1];
-  const bool dense =
-      sums.isDense() && sums.order() == rowMajor(sums.rank()) && to.isDense() && to.order() == rowMajor(to.rank());
-  if (sums.kind != hw::ElemKind::F32 || to.kind != hw::ElemKind::F16 || sums.shape.front() != quads || !dense)
+  if (sums.kind != hw::ElemKind::F32 || to.kind != hw::ElemKind::F16 || sums.shape.front() != quads ||
+      !sums.isRowMajor() || !to.isRowMajor())
     return fail(op, "does not add up a part of each quad of the team");
   KernelWriter::addUp(sums, to);
   return Status::ok();

@@ -15,8 +15,6 @@ static MemRefType bufferIn(StringRef memory, ArrayRef<int64_t> shape, Type eleme
   return MemRefType::get(shape, element, MemRefLayoutAttrInterface(), StringAttr::get(element.getContext(), memory));
 }
 
-MemRefType dmxc::bufferInGm(ArrayRef<int64_t> shape, Type element) { return bufferIn("GM", shape, element); }
-
 FailureOr<MemRefType> dmxc::argumentBuffer(func::FuncOp function, BlockArgument argument) {
   auto tensor = dyn_cast<RankedTensorType>(argument.getType());
   if (!tensor || !tensor.hasStaticShape())
@@ -46,7 +44,7 @@ FailureOr<MemRefType> dmxc::argumentBuffer(func::FuncOp function, BlockArgument 
   if (!form)
     return function.emitError() << "takes a " << tensor << " that has no packed form";
   if (dmir::isBfp32(block))
-    return bufferInGm(tensor.getShape(), VecExtType::get(function.getContext(), {1}, block));
+    return bufferIn("GM", tensor.getShape(), VecExtType::get(function.getContext(), {1}, block));
   auto tiles = corsair::TileForm::parse(form, lldmir::machineOf(function.getContext()));
   if (!tiles)
     return function.emitError() << "has a '" << kFormAttr << "' of argument " << argument.getArgNumber()

@@ -10,9 +10,6 @@ namespace dmxc {
 /// Tiles of 64 that hold so many elements.
 inline int64_t tilesOf(int64_t size) { return (size + 63) / 64; }
 
-/// The type of a buffer in GM, row by row.
-mlir::MemRefType bufferInGm(llvm::ArrayRef<int64_t> shape, mlir::Type element);
-
 /// The type of the buffer that an argument of a kernel's function becomes: numbers, or a grid of tiles. Fails, at the
 /// function, where its attributes do not say which.
 mlir::FailureOr<mlir::MemRefType> argumentBuffer(mlir::func::FuncOp function, mlir::BlockArgument argument);

@@ -38,8 +38,7 @@ void WholeBuffers::copy(Location loc, Value from, Value to, Attribute deal) {
 
 Value WholeBuffers::rowByRow(Location loc, Value value, Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
-  const corsair::DeviceTensor layout = layoutOf(type);
-  if (layout.isDense() && layout.order() == corsair::rowMajor(layout.rank()))
+  if (layoutOf(type).isRowMajor())
     return buffer;
   Value made = allocate(loc, type.getShape(), type.getElementType());
   copy(loc, buffer, made, dealOf(value));
