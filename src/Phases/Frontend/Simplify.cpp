@@ -110,11 +110,92 @@ struct KeepRowsOfProduct : OpRewritePattern<dmir::ReshapeOp> {
   }
 };
 
+/// concat(.., concat(parts)[range], ..) = concat(.., the parts in the range, ..). Rows that a recurrence writes one by
+/// one make a chain of these, in which each step would copy all rows.
+struct MergeConcats : OpRewritePattern<dmir::ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(dmir::ConcatOp op, PatternRewriter &rewriter) const override {
+    if (isa<dmir::BlockFpType>(elementOf(op.getResult())) || dmir::layoutOf(op.getType()))
+      return failure();
+    SmallVector<Value> parts;
+    bool isMerged = false;
+    for (Value input : op.getInputs()) {
+      auto slice = input.getDefiningOp<dmir::SliceOp>();
+      auto inner = slice ? slice.getInput().getDefiningOp<dmir::ConcatOp>() : dmir::ConcatOp();
+      if (!inner || !isRange(slice, op.getAxis()) || !isAlike(inner, op)) {
+        parts.push_back(input);
+        continue;
+      }
+      isMerged = true;
+      appendRange(inner, slice.getStarts()[op.getAxis()], slice.getSizes()[op.getAxis()], parts, rewriter);
+    }
+    if (!isMerged)
+      return failure();
+    rewriter.replaceOpWithNewOp<dmir::ConcatOp>(op, op.getType(), parts, op.getAxis());
+    return success();
+  }
+
+private:
+  /// Whether a slice takes one range of known places along the axis, and all of the others.
+  static bool isRange(dmir::SliceOp slice, size_t axis) {
+    SmallVector<Dim> from = dmir::dimsOf(slice.getInput()), to = dmir::dimsOf(slice.getResult()),
+                     starts = slice.getStartDims();
+    for (size_t i = 0; i < from.size(); ++i)
+      if (slice.getSteps()[i] != 1 || (i != axis && (!starts[i].is(0) || from[i] != to[i])))
+        return false;
+    return starts[axis].isStatic() && to[axis].valueOr(0) > 0;
+  }
+
+  /// Whether all parts of a concat can be parts of another one as they are, at known places.
+  static bool isAlike(dmir::ConcatOp inner, dmir::ConcatOp outer) {
+    const size_t axis = outer.getAxis();
+    auto dimsBesides = [&](Value value) {
+      SmallVector<Dim> dims = dmir::dimsOf(value);
+      dims[axis] = 1;
+      return dims;
+    };
+    SmallVector<Dim> dims = dimsBesides(outer.getResult());
+    return inner.getAxis() == outer.getAxis() && llvm::all_of(inner.getInputs(), [&](Value part) {
+             return dmir::dimOf(part, axis).isStatic() && dimsBesides(part) == dims;
+           });
+  }
+
+  static void appendRange(dmir::ConcatOp inner, int64_t start, int64_t size, SmallVector<Value> &parts,
+                          PatternRewriter &rewriter) {
+    const auto axis = static_cast<int64_t>(inner.getAxis());
+    int64_t first = 0; // of the part in the whole
+    for (Value part : inner.getInputs()) {
+      const int64_t extent = cast<RankedTensorType>(part.getType()).getDimSize(axis);
+      const int64_t from = std::max(start, first), to = std::min(start + size, first + extent);
+      if (from < to)
+        parts.push_back(to - from == extent ? part : sliceOf(part, axis, from - first, to - from, inner, rewriter));
+      first += extent;
+    }
+  }
+
+  static Value sliceOf(Value part, int64_t axis, int64_t start, int64_t size, Operation *at,
+                       PatternRewriter &rewriter) {
+    // A range of a range is one of the whole.
+    for (auto slice = part.getDefiningOp<dmir::SliceOp>(); slice && isRange(slice, axis);
+         slice = part.getDefiningOp<dmir::SliceOp>()) {
+      start += slice.getStarts()[axis];
+      part = slice.getInput();
+    }
+    SmallVector<Dim> dims = dmir::dimsOf(part), dynamic;
+    dims[axis] = size;
+    SmallVector<int64_t> starts(dims.size(), 0), steps(dims.size(), 1), sizes = dmir::splitDims(dims, dynamic);
+    starts[axis] = start;
+    return dmir::SliceOp::create(rewriter, at->getLoc(), dmir::tensorOf(dims, elementOf(part)), part, starts, sizes,
+                                 steps, dmir::dimsAttr(rewriter.getContext(), dynamic));
+  }
+};
+
 struct Simplify : dmxc::impl::SimplifyBase<Simplify> {
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     RewritePatternSet patterns(context);
-    patterns.add<DropBroadcastOperand, KeepRowsOfProduct>(context);
+    patterns.add<DropBroadcastOperand, KeepRowsOfProduct, MergeConcats>(context);
     for (RegisteredOperationName name : context->getRegisteredOperations())
       if (name.getDialectNamespace() == dmir::DMIRDialect::getDialectNamespace())
         name.getCanonicalizationPatterns(patterns, context);

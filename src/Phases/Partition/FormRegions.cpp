@@ -8,6 +8,8 @@
 // A target that computes whole graphs gets regions of another kind: all of its ops that no other target's op separates.
 //
 //===----------------------------------------------------------------------===//
+#include "Places.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Phases/Phases.h"
@@ -35,6 +37,7 @@ struct Group {
   const TargetBackend *target;
   Operation *root; ///< null: a whole graph
   llvm::SetVector<Operation *> ops;
+  Places places = {};
 };
 
 /// What each op of a function waits for: what makes its operands, and what gives the sizes that it mentions their
@@ -189,14 +192,14 @@ public:
   }
 
 private:
-  /// Puts aside what the kernels of later ops compute on the way.
+  /// Puts aside what the kernels of later ops compute on the way; no kernel is part of another one.
   void claimInner() {
     for (Operation &op : function.getOps()) {
       bool candidate = context.optLevel > 0 && !dmir::isPulled(&op) && !staysOutside(&op) && !grouped.contains(&op);
       const TargetBackend *target = candidate ? context.responsible(&op) : nullptr;
       SmallVector<Operation *> ops = target ? target->computedWith(&op) : SmallVector<Operation *>();
       if (llvm::any_of(ops, [&](Operation *inside) {
-            return grouped.contains(inside) || context.responsible(inside) != target;
+            return grouped.contains(inside) || inner.contains(inside) || context.responsible(inside) != target;
           }))
         continue;
       grouped.insert(ops.begin(), ops.end());
@@ -274,7 +277,8 @@ private:
             context.refusal(*group.target, producer))
           continue;
         bool isPrivate = llvm::all_of(producer->getUsers(), [&](Operation *user) { return group.ops.contains(user); });
-        if ((isPrivate || isFurtherResult(group, producer)) && group.target->fusesProducer(group.root, use, producer))
+        if ((isPrivate || isFurtherResult(group, producer)) && group.target->fusesProducer(group.root, use, producer) &&
+            group.places.enter(producer, group.ops))
           add(group, producer);
       }
   }

@@ -67,7 +67,7 @@ public:
   Value evaluate(dmir::IotaOp op);
   Value evaluate(dmir::DimTensorOp op);
   Value evaluate(dmir::PadOp op);
-  Value evaluate(dmir::ConcatOp op) { return concatFrom(op, 0, index[op.getAxis()]); }
+  Value evaluate(dmir::ConcatOp op) { return concatFrom(op, op.getInputs(), index[op.getAxis()]); }
   Value evaluate(dmir::GatherOp op);
   Value evaluate(dmir::GatherElementsOp op);
   Value evaluate(dmir::GatherNDOp op);
@@ -75,7 +75,7 @@ public:
 
 private:
   Type valueType(Value tensor) { return b.laneType(e.carried(getElementTypeOrSelf(tensor.getType())), e.lanes()); }
-  Value concatFrom(dmir::ConcatOp op, unsigned first, Index along);
+  Value concatFrom(dmir::ConcatOp op, ValueRange parts, Index along);
   Index padAxis(dmir::PadOp op, unsigned axis, Value &inside);
   Value guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside);
   Index readIndex(Value tensor, ArrayRef<Index> at, Dim dim, int32_t failure = DMX_KERNEL_INDEX_OUT_OF_RANGE);
@@ -201,28 +201,39 @@ Value Movement::evaluate(dmir::PadOp op) {
   return guarded(op.getInput(), op.getValue(), from, scalarInside, laneInside);
 }
 
-Value Movement::concatFrom(dmir::ConcatOp op, unsigned first, Index along) {
-  Value part = op.getInputs()[first];
-  int64_t axis = op.getAxis();
+/// The element `along` the axis of the parts that are left.
+Value Movement::concatFrom(dmir::ConcatOp op, ValueRange parts, Index along) {
+  constexpr size_t fewParts = 16; // are asked for one after the other; of more one half is ruled out at a time
+  const unsigned axis = op.getAxis();
+  if (along.uniform() && parts.size() > fewParts) {
+    ValueRange low = parts.take_front(parts.size() / 2), high = parts.drop_front(parts.size() / 2);
+    Dim size = 0;
+    for (Value part : low)
+      size += dimsOf(part)[axis];
+    return choose(
+        b, e.inRange(along, 0, size), valueType(op.getResult()), [&] { return concatFrom(op, low, along); },
+        [&] { return concatFrom(op, high, e.addC(along, Dim(0) - size)); });
+  }
+  Value part = parts.front();
   Dim dim = dimsOf(part)[axis];
   Indices from(index);
   from[axis] = along;
-  bool last =
-      llvm::all_of(op.getInputs().drop_front(first + 1), [&](Value later) { return shapeOf(later)[axis] == 0; });
+  bool last = llvm::all_of(parts.drop_front(), [&](Value later) { return shapeOf(later)[axis] == 0; });
   // Lanes along the axis lie in one part together where vectors and parts are aligned to them.
   bool together = !along.vec && along.stride == 1 && along.multiple % e.lanes() == 0 &&
                   (last || (dim.known() && *dim.known() % e.lanes() == 0));
-  if (last && (first == 0 || along.uniform() || together))
+  bool isFirst = parts.size() == op.getInputs().size();
+  if (last && (isFirst || along.uniform() || together))
     return e.evaluate(part, from);
   Index beyond = last ? along : e.addC(along, Dim(0) - dim);
   beyond.multiple = together ? e.lanes() : 1; // else lanes that belong to an earlier part are negative
   if (dim.is(0) && !last)
-    return concatFrom(op, first + 1, beyond);
+    return concatFrom(op, parts.drop_front(), beyond);
   Value inside = e.inRange(together ? e.at(along.base) : along, 0, dim);
   if (!mlir::isa<VectorType>(inside.getType()))
     return choose(
         b, inside, valueType(part), [&] { return e.evaluate(part, from); },
-        [&] { return concatFrom(op, first + 1, beyond); });
+        [&] { return concatFrom(op, parts.drop_front(), beyond); });
   Value value;
   {
     ElementExpr::Lanes masked(e, e.lanes(), both(b, e.mask(), inside));
@@ -230,7 +241,7 @@ Value Movement::concatFrom(dmir::ConcatOp op, unsigned first, Index along) {
   }
   if (last)
     return value;
-  return arith::SelectOp::create(b, inside, value, concatFrom(op, first + 1, beyond));
+  return arith::SelectOp::create(b, inside, value, concatFrom(op, parts.drop_front(), beyond));
 }
 
 //===----------------------------------------------------------------------===//

@@ -79,3 +79,37 @@ func.func @rows_that_stay(%x: tensor<12x8xf32>, %w: tensor<8x16xf32>, %v: tensor
   %4 = dmir.reshape %3 : (tensor<12x16xf32>) -> tensor<3x4x2x8xf32>
   return %2, %4 : tensor<3x4x16xf32>, tensor<3x4x2x8xf32>
 }
+
+// -----
+
+// Rows that are written one after the other are the parts of one concat; the second one cuts the first one's.
+// CHECK-LABEL: func @rows_written
+// CHECK-NEXT: %[[R:.*]] = dmir.slice %arg0 {sizes = array<i64: 2, 2>, starts = array<i64: 0, 2>
+// CHECK-NEXT: dmir.concat %arg1, %arg2, %[[R]] {axis = 1 : i64}
+// CHECK-NEXT: return
+func.func @rows_written(%x: tensor<2x4xf32>, %a: tensor<2x1xf32>, %b: tensor<2x1xf32>) -> tensor<2x4xf32> {
+  %0 = dmir.slice %x {starts = array<i64: 0, 1>, sizes = array<i64: 2, 3>, steps = array<i64: 1, 1>} : (tensor<2x4xf32>) -> tensor<2x3xf32>
+  %1 = dmir.concat %a, %0 {axis = 1 : i64} : (tensor<2x1xf32>, tensor<2x3xf32>) -> tensor<2x4xf32>
+  %2 = dmir.slice %1 {starts = array<i64: 0, 0>, sizes = array<i64: 2, 1>, steps = array<i64: 1, 1>} : (tensor<2x4xf32>) -> tensor<2x1xf32>
+  %3 = dmir.slice %1 {starts = array<i64: 0, 2>, sizes = array<i64: 2, 2>, steps = array<i64: 1, 1>} : (tensor<2x4xf32>) -> tensor<2x2xf32>
+  %4 = dmir.concat %2, %b, %3 {axis = 1 : i64} : (tensor<2x1xf32>, tensor<2x1xf32>, tensor<2x2xf32>) -> tensor<2x4xf32>
+  return %4 : tensor<2x4xf32>
+}
+
+// -----
+
+// What is cut along another axis, with steps, or at places that a run brings stays.
+// CHECK-LABEL: func @other_cuts
+// CHECK: dmir.concat %arg0, %arg0 {axis = 0 : i64}
+// CHECK-NEXT: %[[S:.*]] = dmir.slice
+// CHECK-NEXT: dmir.concat %[[S]], %arg1 {axis = 1 : i64}
+// CHECK-NEXT: dmir.concat %arg1, %arg1 {axis = 1 : i64}
+// CHECK-NEXT: dmir.slice
+func.func @other_cuts(%x: tensor<2x4xf32>, %a: tensor<2x2xf32>) -> (tensor<2x4xf32>, tensor<2x2xf32>) {
+  %0 = dmir.concat %x, %x {axis = 0 : i64} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  %1 = dmir.slice %0 {starts = array<i64: 1, 0>, sizes = array<i64: 2, 2>, steps = array<i64: 1, 1>} : (tensor<4x4xf32>) -> tensor<2x2xf32>
+  %2 = dmir.concat %1, %a {axis = 1 : i64} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x4xf32>
+  %3 = dmir.concat %a, %a {axis = 1 : i64} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x4xf32>
+  %4 = dmir.slice %3 {starts = array<i64: 0, 0>, sizes = array<i64: 2, 2>, steps = array<i64: 1, 2>} : (tensor<2x4xf32>) -> tensor<2x2xf32>
+  return %2, %4 : tensor<2x4xf32>, tensor<2x2xf32>
+}

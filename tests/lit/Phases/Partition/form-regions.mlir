@@ -288,3 +288,56 @@ func.func @rotary_short(%p: tensor<1x8x2x16xf32>, %c: tensor<8x16xf32>, %s: tens
   %y = dmir.add %a, %b : (tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>) -> tensor<1x2x8x16xf32>
   return %y : tensor<1x2x8x16xf32>
 }
+
+// -----
+
+// The scores of an attention are no other one's result: of three products with softmax between, two are one region.
+// CHECK-LABEL: func @products_in_a_row
+// CHECK: dmir.region "cpu"
+// CHECK: dmir.matmul
+// CHECK: dmir.softmax
+// CHECK: dmir.matmul
+// CHECK: dmir.region "cpu"
+// CHECK-NEXT: dmir.softmax
+// CHECK: dmir.region "cpu"
+// CHECK-NEXT: dmir.matmul
+// CHECK-NOT: dmir.region
+func.func @products_in_a_row(%q: tensor<8x16xf32>, %k: tensor<16x8xf32>, %v: tensor<8x6xf32>, %w: tensor<6x32xf32>) -> tensor<8x32xf32> {
+  %0 = dmir.matmul %q, %k : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %1 = dmir.softmax %0 {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = dmir.matmul %1, %v : (tensor<8x8xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+  %3 = dmir.softmax %2 {axis = 1 : i64} : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  %4 = dmir.matmul %3, %w : (tensor<8x6xf32>, tensor<6x32xf32>) -> tensor<8x32xf32>
+  return %4 : tensor<8x32xf32>
+}
+
+// -----
+
+// Each step reads the one before at two places: what would be computed at more than 32 places is kept in memory.
+// CHECK-LABEL: func @doubling
+// CHECK-COUNT-2: dmir.region "cpu"
+// CHECK-NOT: dmir.region
+func.func @doubling(%x: tensor<17x64xf32>) -> tensor<10x64xf32> {
+  %a0 = dmir.slice %x {starts = array<i64: 0, 0>, sizes = array<i64: 16, 64>, steps = array<i64: 1, 1>} : (tensor<17x64xf32>) -> tensor<16x64xf32>
+  %b0 = dmir.slice %x {starts = array<i64: 1, 0>, sizes = array<i64: 16, 64>, steps = array<i64: 1, 1>} : (tensor<17x64xf32>) -> tensor<16x64xf32>
+  %s0 = dmir.add %a0, %b0 : (tensor<16x64xf32>, tensor<16x64xf32>) -> tensor<16x64xf32>
+  %a1 = dmir.slice %s0 {starts = array<i64: 0, 0>, sizes = array<i64: 15, 64>, steps = array<i64: 1, 1>} : (tensor<16x64xf32>) -> tensor<15x64xf32>
+  %b1 = dmir.slice %s0 {starts = array<i64: 1, 0>, sizes = array<i64: 15, 64>, steps = array<i64: 1, 1>} : (tensor<16x64xf32>) -> tensor<15x64xf32>
+  %s1 = dmir.add %a1, %b1 : (tensor<15x64xf32>, tensor<15x64xf32>) -> tensor<15x64xf32>
+  %a2 = dmir.slice %s1 {starts = array<i64: 0, 0>, sizes = array<i64: 14, 64>, steps = array<i64: 1, 1>} : (tensor<15x64xf32>) -> tensor<14x64xf32>
+  %b2 = dmir.slice %s1 {starts = array<i64: 1, 0>, sizes = array<i64: 14, 64>, steps = array<i64: 1, 1>} : (tensor<15x64xf32>) -> tensor<14x64xf32>
+  %s2 = dmir.add %a2, %b2 : (tensor<14x64xf32>, tensor<14x64xf32>) -> tensor<14x64xf32>
+  %a3 = dmir.slice %s2 {starts = array<i64: 0, 0>, sizes = array<i64: 13, 64>, steps = array<i64: 1, 1>} : (tensor<14x64xf32>) -> tensor<13x64xf32>
+  %b3 = dmir.slice %s2 {starts = array<i64: 1, 0>, sizes = array<i64: 13, 64>, steps = array<i64: 1, 1>} : (tensor<14x64xf32>) -> tensor<13x64xf32>
+  %s3 = dmir.add %a3, %b3 : (tensor<13x64xf32>, tensor<13x64xf32>) -> tensor<13x64xf32>
+  %a4 = dmir.slice %s3 {starts = array<i64: 0, 0>, sizes = array<i64: 12, 64>, steps = array<i64: 1, 1>} : (tensor<13x64xf32>) -> tensor<12x64xf32>
+  %b4 = dmir.slice %s3 {starts = array<i64: 1, 0>, sizes = array<i64: 12, 64>, steps = array<i64: 1, 1>} : (tensor<13x64xf32>) -> tensor<12x64xf32>
+  %s4 = dmir.add %a4, %b4 : (tensor<12x64xf32>, tensor<12x64xf32>) -> tensor<12x64xf32>
+  %a5 = dmir.slice %s4 {starts = array<i64: 0, 0>, sizes = array<i64: 11, 64>, steps = array<i64: 1, 1>} : (tensor<12x64xf32>) -> tensor<11x64xf32>
+  %b5 = dmir.slice %s4 {starts = array<i64: 1, 0>, sizes = array<i64: 11, 64>, steps = array<i64: 1, 1>} : (tensor<12x64xf32>) -> tensor<11x64xf32>
+  %s5 = dmir.add %a5, %b5 : (tensor<11x64xf32>, tensor<11x64xf32>) -> tensor<11x64xf32>
+  %a6 = dmir.slice %s5 {starts = array<i64: 0, 0>, sizes = array<i64: 10, 64>, steps = array<i64: 1, 1>} : (tensor<11x64xf32>) -> tensor<10x64xf32>
+  %b6 = dmir.slice %s5 {starts = array<i64: 1, 0>, sizes = array<i64: 10, 64>, steps = array<i64: 1, 1>} : (tensor<11x64xf32>) -> tensor<10x64xf32>
+  %s6 = dmir.add %a6, %b6 : (tensor<10x64xf32>, tensor<10x64xf32>) -> tensor<10x64xf32>
+  return %s6 : tensor<10x64xf32>
+}
