@@ -118,7 +118,8 @@ static std::optional<ZeroRows> zeroRowsOf(ArrayRef<Operation *> after) {
   return rows;
 }
 
-std::optional<Attention> kernels::matchAttention(Operation *op) {
+/// An attention by its form alone.
+static std::optional<Attention> formOfAttention(Operation *op) {
   Attention found;
   found.result = dyn_cast<dmir::MatMulOp>(op);
   if (!found.result || !isPlainF32(found.result.getResult()))
@@ -139,6 +140,16 @@ std::optional<Attention> kernels::matchAttention(Operation *op) {
     return std::nullopt;
   found.zeroRows = zeroRowsOf(found.after);
   return found;
+}
+
+// Of products with softmax between, each would take the one before it for its scores: every second one does, from the
+// first on, so that none is part of two.
+std::optional<Attention> kernels::matchAttention(Operation *op) {
+  std::optional<Attention> found = formOfAttention(op);
+  bool isTaken = false;
+  for (std::optional<Attention> before = found; before && (before = formOfAttention(before->scores));)
+    isTaken = !isTaken;
+  return isTaken ? std::nullopt : found;
 }
 
 SmallVector<Operation *> kernels::innerOpsOf(Operation *result) {
