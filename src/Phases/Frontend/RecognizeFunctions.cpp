@@ -1,9 +1,10 @@
 //===- RecognizeFunctions.cpp - formulas that are functions of DMIR -------===//
 //
 // Formats without a logarithm to base 2 write log(x) / ln 2, or log(x) * (1 / ln 2), whose roundings give 2.9999998 for
-// 8: a floor after it, as detection models choose a level of their pyramid, is one too low.
+// 8: a floor after it, as detection models choose a level of their pyramid, is one too low. Norms: Norms.cpp.
 //
 //===----------------------------------------------------------------------===//
+#include "Norms.h"
 #include "Quantised.h"
 
 #include "dmxc/Phases/Phases.h"
@@ -52,23 +53,40 @@ dmir::LogOp logToBase2(Operation *op) {
 
 struct RecognizeFunctions : dmxc::impl::RecognizeFunctionsBase<RecognizeFunctions> {
   explicit RecognizeFunctions(const PhaseContext &context) : context(context) {}
+
   void runOnOperation() override {
     getOperation()->walk([&](Operation *op) {
-      dmir::LogOp log = logToBase2(op);
-      if (!log)
-        return;
       OpBuilder b(op);
-      auto log2 = dmir::Log2Op::create(b, op->getLoc(), log.getInput());
-      // A target that has one of the two only keeps what it has.
-      const TargetBackend *target = context.responsible(log);
-      if (target && context.refusal(*target, log2))
-        return log2.erase();
-      op->getResult(0).replaceAllUsesWith(log2.getResult());
-      op->erase();
-      if (log->use_empty())
-        log.erase();
+      if (dmir::LogOp log = logToBase2(op))
+        replace(op, log, dmir::Log2Op::create(b, op->getLoc(), log.getInput()));
+      else if (std::optional<Norm> norm = matchNorm(op))
+        replace(
+            op, op,
+            dmir::NormalizeOp::create(b, op->getLoc(), norm->kind, norm->input, norm->axes, APFloat(norm->epsilon)));
     });
   }
+
+private:
+  /// Puts a function in the place of the op that ends its formula, unless the target that computes `part` of that has
+  /// the formula alone. What only the formula read goes with it.
+  void replace(Operation *op, Operation *part, Operation *function) {
+    const TargetBackend *target = context.responsible(part);
+    if (target && context.refusal(*target, function))
+      return function->erase();
+    op->getResult(0).replaceAllUsesWith(function->getResult(0));
+    llvm::SmallSetVector<Operation *, 8> unused;
+    unused.insert(op);
+    while (!unused.empty()) {
+      Operation *last = unused.pop_back_val();
+      if (!isOpTriviallyDead(last))
+        continue;
+      for (Value operand : last->getOperands())
+        if (Operation *maker = operand.getDefiningOp())
+          unused.insert(maker);
+      last->erase();
+    }
+  }
+
   const PhaseContext &context;
 };
 

@@ -33,10 +33,12 @@ def FoldConstants : Pass<"dmir-fold-constants", "::mlir::func::FuncOp"> {
 
 def RecognizeFunctions : Pass<"dmir-recognize-functions", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createRecognizeFunctionsPass(context)";
-  let summary = "log(x) / ln 2 and log(x) * (1 / ln 2) become log2(x)";
+  let summary = "Formulas become the functions that they are: logarithms to base 2, normalisation";
   let description = [{
-    Which is exact for powers of two. The constant must be the one that its element type has for ln 2 or 1 / ln 2, and the target
-    that computes the logarithm must compute that to base 2.
+    log(x) / ln 2 and log(x) * (1 / ln 2) are log2(x), which is exact for powers of two; the constant must be the one that its element type
+    has for ln 2 or 1 / ln 2. (x - mean) / sqrt(variance + epsilon) and x / sqrt(mean(x^2) + epsilon), however squares, means and
+    the inverse root are spelt, are normalisation, which keeps squares and a small epsilon where a format of few bits would lose them. The target
+    that computes the formula must compute the function.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }

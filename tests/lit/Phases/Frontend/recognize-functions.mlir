@@ -45,3 +45,71 @@ func.func @others(%x: tensor<4xf32>, %y: tensor<1xf32>) -> (tensor<4xf32>, tenso
   %4 = dmir.div %3, %e : (tensor<1xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %1, %2, %4 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// RMSNorm, squared by a product, and by a power; divided by the root, and multiplied by its inverse.
+// CHECK-LABEL: func @rms
+// CHECK: %[[A:.*]] = dmir.normalize rms %arg0 {axes = array<i64: 1>, epsilon = {{.*}}} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK-NEXT: %[[B:.*]] = dmir.normalize rms %arg0
+// CHECK-NEXT: return %[[A]], %[[B]]
+func.func @rms(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %e = dmir.constant dense<1.0e-6> : tensor<f32>
+  %two = dmir.constant dense<2.0> : tensor<f32>
+  %eighth = dmir.constant dense<0.125> : tensor<f32>
+  %0 = dmir.mul %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = dmir.reduce mean %0 {axes = array<i64: 1>, keepDims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %2 = dmir.add %1, %e : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %3 = dmir.sqrt %2 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %4 = dmir.div %x, %3 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %5 = dmir.pow %x, %two : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %6 = dmir.reduce sum %5 {axes = array<i64: 1>, keepDims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %7 = dmir.mul %6, %eighth : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %8 = dmir.add %e, %7 : (tensor<f32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  %9 = dmir.sqrt %8 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %10 = dmir.reciprocal %9 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %11 = dmir.mul %10, %x : (tensor<4x1xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %4, %11 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// LayerNorm, whose difference is computed twice; the mean has another reader and stays.
+// CHECK-LABEL: func @standard
+// CHECK: %[[M:.*]] = dmir.reduce mean %arg0
+// CHECK-NEXT: %[[N:.*]] = dmir.normalize standard %arg0 {axes = array<i64: 1>, epsilon = {{.*}}}
+// CHECK-NEXT: return %[[N]], %[[M]]
+func.func @standard(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x1xf32>) {
+  %e = dmir.constant dense<1.0e-5> : tensor<1xf32>
+  %0 = dmir.reduce mean %x {axes = array<i64: 1>, keepDims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %1 = dmir.sub %x, %0 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %2 = dmir.sub %x, %0 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %3 = dmir.mul %2, %2 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %4 = dmir.reduce mean %3 {axes = array<i64: 1>, keepDims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %5 = dmir.add %4, %e : (tensor<4x1xf32>, tensor<1xf32>) -> tensor<4x1xf32>
+  %6 = dmir.sqrt %5 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %7 = dmir.div %1, %6 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %7, %0 : tensor<4x8xf32>, tensor<4x1xf32>
+}
+
+// -----
+
+// No norms: of another value, over other axes, of a sum that is no mean, the root over the value, a variance of n - 1.
+// CHECK-LABEL: func @near_norms
+// CHECK-NOT: dmir.normalize
+// CHECK: return
+func.func @near_norms(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+  %seven = dmir.constant dense<7.0> : tensor<f32>
+  %0 = dmir.mul %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = dmir.reduce mean %0 {axes = array<i64: 1>, keepDims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %2 = dmir.sqrt %1 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %3 = dmir.div %y, %2 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %4 = dmir.reduce sum %0 {axes = array<i64: 1>, keepDims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %5 = dmir.sqrt %4 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %6 = dmir.div %x, %5 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %7 = dmir.div %2, %x : (tensor<4x1xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %8 = dmir.div %4, %seven : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %9 = dmir.sqrt %8 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %10 = dmir.div %x, %9 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %3, %6, %7, %10 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}

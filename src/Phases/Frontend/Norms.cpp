@@ -1,0 +1,129 @@
+//===- Norms.cpp - normalisation that is written out ----------------------===//
+//
+// Exporters below ONNX's opset 17, and all of torch, write LayerNorm and RMSNorm as five ops. Computed one by one in a
+// format of few bits the squares of large values and a small epsilon are lost, which the function keeps inside.
+//
+//===----------------------------------------------------------------------===//
+#include "Norms.h"
+
+#include "Quantised.h"
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+#include "mlir/IR/OperationSupport.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace dmxc;
+
+namespace {
+
+bool isNumber(Value value, double number) {
+  std::optional<double> known = quantised::evaluateNumber(value);
+  return known && std::abs(*known - number) <= 1e-6 * std::abs(number);
+}
+
+/// The other operand of a commutative op of which one is a number that `takes`; null if none is.
+template <typename OpTy> Value besideNumber(Value value, llvm::function_ref<bool(double)> takes) {
+  auto op = value.getDefiningOp<OpTy>();
+  for (unsigned i = 0; op && i < 2; ++i)
+    if (std::optional<double> number = quantised::evaluateNumber(op->getOperand(i)); number && takes(*number))
+      return op->getOperand(1 - i);
+  return {};
+}
+
+/// Whether two values are one, or two of the same ops: equal ops are not merged yet.
+bool isSame(Value a, Value b, int depth = 4) {
+  if (a == b)
+    return true;
+  Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
+  return x && y && depth > 0 && x->getNumResults() == 1 && y->getNumResults() == 1 && x->getNumRegions() == 0 &&
+         x->getName() == y->getName() && x->getNumOperands() == y->getNumOperands() && isMemoryEffectFree(x) &&
+         x->getAttrDictionary() == y->getAttrDictionary() && x->getResultTypes() == y->getResultTypes() &&
+         llvm::all_of(llvm::zip(x->getOperands(), y->getOperands()),
+                      [&](auto pair) { return isSame(std::get<0>(pair), std::get<1>(pair), depth - 1); });
+}
+
+/// What a value is the square of; null if of nothing.
+Value squared(Value value) {
+  if (auto mul = value.getDefiningOp<dmir::MulOp>())
+    return isSame(mul.getLhs(), mul.getRhs()) ? mul.getLhs() : Value();
+  auto pow = value.getDefiningOp<dmir::PowOp>();
+  return pow && isNumber(pow.getRhs(), 2) ? pow.getLhs() : Value();
+}
+
+/// A mean over axes that stay as 1: the reduction itself, or a sum over the number of its terms.
+dmir::ReduceOp meanOf(Value value) {
+  double count = 0;
+  dmir::ReduceOp reduce = value.getDefiningOp<dmir::ReduceOp>();
+  if (auto div = value.getDefiningOp<dmir::DivOp>()) {
+    reduce = div.getLhs().getDefiningOp<dmir::ReduceOp>();
+    count = quantised::evaluateNumber(div.getRhs()).value_or(0);
+  } else if (Value sum = besideNumber<dmir::MulOp>(value, [&](double by) { return count = 1 / by, by > 0; })) {
+    reduce = sum.getDefiningOp<dmir::ReduceOp>();
+  }
+  if (!reduce || !reduce.getKeepDims() || !isa<FloatType>(elementOf(reduce.getInput())))
+    return {};
+  if (count == 0)
+    return reduce.getKind() == dmir::Reduction::mean ? reduce : dmir::ReduceOp();
+  Dim terms = 1;
+  for (int64_t axis : reduce.getAxes())
+    terms *= dmir::dimOf(reduce.getInput(), axis);
+  bool fits = terms.isStatic() && std::abs(static_cast<double>(*terms.known()) - count) <= 1e-6 * count;
+  return fits && reduce.getKind() == dmir::Reduction::sum ? reduce : dmir::ReduceOp();
+}
+
+/// What a value is the root of; null if of nothing.
+Value underRoot(Value value) {
+  if (auto root = value.getDefiningOp<dmir::SqrtOp>())
+    return root.getInput();
+  auto pow = value.getDefiningOp<dmir::PowOp>();
+  return pow && isNumber(pow.getRhs(), 0.5) ? pow.getLhs() : Value();
+}
+
+/// What a value is one over the root of; null if of nothing.
+Value underInverseRoot(Value value) {
+  if (auto inverse = value.getDefiningOp<dmir::ReciprocalOp>())
+    return underRoot(inverse.getInput());
+  if (auto div = value.getDefiningOp<dmir::DivOp>(); div && isNumber(div.getLhs(), 1))
+    return underRoot(div.getRhs());
+  auto pow = value.getDefiningOp<dmir::PowOp>();
+  return pow && isNumber(pow.getRhs(), -0.5) ? pow.getLhs() : Value();
+}
+
+/// x / sqrt(mean(x^2) + epsilon), in which x may be what is left of a mean.
+std::optional<Norm> matchQuotient(Value x, Value mean) {
+  double epsilon = 0;
+  if (Value rest = besideNumber<dmir::AddOp>(mean, [&](double by) { return epsilon = by, by >= 0 && by < 1; }))
+    mean = rest;
+  else
+    epsilon = 0;
+  dmir::ReduceOp squares = meanOf(mean);
+  Value base = squares ? squared(squares.getInput()) : Value();
+  if (!base || !isSame(base, x))
+    return std::nullopt;
+  SmallVector<int64_t> axes(squares.getAxes());
+  if (auto sub = x.getDefiningOp<dmir::SubOp>())
+    if (dmir::ReduceOp center = meanOf(sub.getRhs());
+        center && isSame(center.getInput(), sub.getLhs()) && center.getAxes() == squares.getAxes())
+      return Norm{dmir::Normalization::standard, sub.getLhs(), axes, epsilon};
+  return Norm{dmir::Normalization::rms, x, axes, epsilon};
+}
+
+} // namespace
+
+std::optional<Norm> dmxc::matchNorm(Operation *op) {
+  if (!isa<dmir::DivOp, dmir::MulOp>(op) || !isa<FloatType>(elementOf(op->getResult(0))))
+    return std::nullopt;
+  for (unsigned i = 0; i < 2; ++i) {
+    Value x = op->getOperand(i), other = op->getOperand(1 - i);
+    if (x.getType() != op->getResult(0).getType())
+      continue;
+    Value mean = isa<dmir::MulOp>(op) ? underInverseRoot(other) : i == 0 ? underRoot(other) : Value();
+    if (std::optional<Norm> found = mean ? matchQuotient(x, mean) : std::nullopt)
+      if (found->input.getType() == x.getType())
+        return found;
+  }
+  return std::nullopt;
+}
