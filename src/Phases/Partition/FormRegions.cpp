@@ -271,16 +271,23 @@ private:
 
   void absorbProducers(Group &group) {
     for (size_t i = 0; i < group.ops.size(); ++i) // grows while it runs
-      for (OpOperand &use : group.ops[i]->getOpOperands()) {
-        Operation *producer = use.get().getDefiningOp();
+      for (Value operand : group.ops[i]->getOperands()) {
+        Operation *producer = operand.getDefiningOp();
         if (!producer || !dmir::isPulled(producer) || isa<dmir::ConstantOp>(producer) || grouped.contains(producer) ||
             context.refusal(*group.target, producer))
           continue;
         bool isPrivate = llvm::all_of(producer->getUsers(), [&](Operation *user) { return group.ops.contains(user); });
-        if ((isPrivate || isFurtherResult(group, producer)) && group.target->fusesProducer(group.root, use, producer) &&
+        if ((isPrivate || isFurtherResult(group, producer)) && fuses(group, producer) &&
             group.places.enter(producer, group.ops))
           add(group, producer);
       }
+  }
+
+  /// Whether all that reads a producer in the group can: an epilogue computes what a product needs in memory.
+  static bool fuses(const Group &group, Operation *producer) {
+    return llvm::all_of(producer->getUses(), [&](OpOperand &use) {
+      return !group.ops.contains(use.getOwner()) || group.target->fusesProducer(group.root, use, producer);
+    });
   }
 
   /// Whether the group may give out the producer's value too: all others that read it stand behind the group, and in no

@@ -341,3 +341,21 @@ func.func @doubling(%x: tensor<17x64xf32>) -> tensor<10x64xf32> {
   %s6 = dmir.add %a6, %b6 : (tensor<10x64xf32>, tensor<10x64xf32>) -> tensor<10x64xf32>
   return %s6 : tensor<10x64xf32>
 }
+
+// -----
+
+// What a product reads from memory is computed before, though the epilogue, which reads it too, could compute it.
+// CHECK-LABEL: func @residual_of_an_operand
+// CHECK: dmir.region "cpu"
+// CHECK-NEXT: dmir.exp
+// CHECK-NEXT: dmir.yield
+// CHECK: dmir.region "cpu"
+// CHECK-NEXT: dmir.matmul
+// CHECK-NEXT: dmir.add
+// CHECK-NOT: dmir.region
+func.func @residual_of_an_operand(%x: tensor<8x16xf32>, %w: tensor<16x16xf32>) -> tensor<8x16xf32> {
+  %0 = dmir.exp %x : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  %1 = dmir.matmul %0, %w : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %2 = dmir.add %1, %0 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %2 : tensor<8x16xf32>
+}
