@@ -340,6 +340,8 @@ typedef struct dmx_session_options {
                                     corsair.hazards=0|1    check every access (default 1)
                                     corsair.skew_seed=N    not 0: quads start at random, reproducible times
                                     corsair.report=FILE    JSON of clocks, bytes, energy, bounds; FILE.txt as text
+                                    corsair.strict_range=0|1  a run in which f16 could not hold a value is an error
+                                                   (default 0: dmx_session_info's `remarks` says so)
                                     corsair.trace=FILE     the last run as a Chrome trace
                                     GPUs of target cuda, or their simulator; dmx_session_info's `machine` says which:
                                     cuda.sim=auto|on|off   the GPU where there is one, else the simulator; the
@@ -423,6 +425,8 @@ typedef struct dmx_session_info {
   const char *machine; /* what runs tasks that the host's processor does not, where a target has several: "NVIDIA H100
                           PCIe", or a simulator and why; of the host's, why it does not take the bundle's best code;
                           "" where there is nothing to say */
+  const char *remarks; /* what the numbers of the last run suffered: "node 'a' saturated 12 values" where the device's
+                          format could not hold them; "" where there is nothing to say. Until the next run. */
 } dmx_session_info;
 
 /* Facts of the session as it is now. `info->struct_size` must be set. */

@@ -183,6 +183,7 @@ void Session::info(dmx_session_info &out) const {
   out.isa = isaText.c_str();
   out.better_isa = betterIsa;
   out.machine = machineText.c_str();
+  out.remarks = remarksText.c_str();
   for (const Frame *each : frames)
     each->info(out);
 }

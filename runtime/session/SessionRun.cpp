@@ -52,6 +52,10 @@ Status Session::execute() {
   Status status = frame->execute();
   for (size_t i = 0; i < machinery.units.size() && status; ++i)
     status = machinery.units[i].device->endRun();
+  remarksText.clear();
+  for (const Unit &unit : machinery.units)
+    if (const char *remarks = unit.device->remarks(); *remarks)
+      remarksText += cat(remarksText.empty() ? "" : "; ", remarks);
   outputsValid = static_cast<bool>(status);
   if (machinery.profile.on())
     machinery.profile.endRun();

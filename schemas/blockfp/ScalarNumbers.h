@@ -18,6 +18,7 @@
 
 #include "BlockFormat.h"
 
+#include <cmath>
 #include <cstdint>
 
 namespace dmx::blockfp {
@@ -36,6 +37,8 @@ constexpr uint16_t kF16NaN = 0x7e00, kF16Infinity = 0x7c00, kF16Max = 0x7bff;
 /// `value` rounded to f16. Exact for every double; a double that is itself
 /// rounded must carry the rounding of `sumToOdd` to stay correct.
 uint16_t f16Round(double value, Overflow overflow = Overflow::Saturate);
+/// Whether a finite number lies so far beyond 65504 that it is rounded to more.
+inline bool saturatesF16(double value) { return std::isfinite(value) && std::fabs(value) >= 65520; }
 /// An operand as arithmetic reads it: subnormal numbers are zero.
 double f16Read(uint16_t bits);
 /// The exact value, subnormal numbers kept: for casts into block formats.

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <ostream>
 
 namespace dmxc::tools {
@@ -330,6 +331,8 @@ Status Runner::execute() {
   if (!info)
     return info.takeError();
   report.setInfo(*info);
+  if (info->remarks && *info->remarks && !options.quiet)
+    std::cerr << "dmx-run: warning: " << info->remarks << " (see the target's README: numbers)\n";
   if (options.benchmark)
     printBenchmark(report, out);
   else if (!isSilent() && !report.isa.empty())

@@ -79,6 +79,8 @@ void ReportWriter::work(const Work &work) {
     out.text += "}, ";
   }
   out.add("\"simd_ops\": %llu, \"instructions\": %llu", ull(work.simdOps), ull(work.instructions));
+  if (work.saturated)
+    out.add(", \"saturated\": %llu", ull(work.saturated));
 }
 
 void ReportWriter::program(const char *which, const RunFigures &run) {

@@ -26,6 +26,7 @@ struct Work {
   std::span<const uint64_t> readBytes, writtenBytes; ///< by memory
   std::span<const Count> linkBytes, macs;            ///< macs by the kind of the numbers
   uint64_t simdOps = 0, instructions = 0;
+  uint64_t saturated = 0; ///< results that their format could not hold
 };
 
 struct RunFigures {

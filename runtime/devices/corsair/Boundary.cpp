@@ -275,6 +275,17 @@ void Boundary::write(const isa::Argument &argument, const std::byte *host) {
   }
 }
 
+uint64_t Boundary::saturated(const isa::Argument &argument, const std::byte *host) {
+  if (argument.form != ElemKind::F16 || argument.type == HostType::F16)
+    return 0;
+  const auto step = static_cast<int64_t>(isa::bytesOf(argument.type));
+  uint64_t found = 0;
+  for (int64_t at = 0; at < argument.hostBytes(); at += step)
+    if (double value = hostFloat(host + at, argument.type); value > 0)
+      found += isa::saturatesF16(value);
+  return found;
+}
+
 void Boundary::clear(const isa::Argument &argument) {
   for (const isa::Piece &piece : argument.pieces) {
     auto zero = [&](uint64_t address, uint64_t size) {

@@ -22,6 +22,8 @@ public:
   std::optional<Fault> read(const isa::Argument &argument, std::byte *host);
   /// Zeros: State arguments at first and after a reset.
   void clear(const isa::Argument &argument);
+  /// Elements of an Input argument that its form, f16, cannot hold. Not the negative ones: those are fills of masks.
+  static uint64_t saturated(const isa::Argument &argument, const std::byte *host);
   /// The integer of a Scalar argument.
   static int64_t scalar(const isa::Argument &argument, const std::byte *host);
 

@@ -89,6 +89,8 @@ Status CorsairDevice::configure(const DeviceOptions &given, std::span<const Sett
       options.skewSeed = setting.number;
     else if (setting.key == "hazards")
       options.hazards = setting.number == 1;
+    else if (setting.key == "strict_range")
+      strictRange = setting.number == 1;
     else if (setting.key == "report")
       reportFile = setting.text;
     else if (setting.key == "trace")
@@ -198,6 +200,7 @@ std::optional<Fault> CorsairDevice::dispatch(const DeviceTask &task) {
     if (arguments[i].role == isa::Role::Input) {
       boundary.write(arguments[i], static_cast<const std::byte *>(task.buffers[i]));
       report.hostIn += static_cast<uint64_t>(arguments[i].hostBytes());
+      report.saturatedInputs += Boundary::saturated(arguments[i], static_cast<const std::byte *>(task.buffers[i]));
     }
   }
   if (auto fault = runProgram(handle, handle.kernel->main, task, report.main))
@@ -221,6 +224,7 @@ RunOutcome CorsairDevice::runTask(const DeviceTask &task) {
 /// Writes the reports.
 Status CorsairDevice::endRun() {
   ++runs;
+  saturation = saturationText(lastRun);
   if (firstRun.empty())
     firstRun = lastRun;
   if (!image)
@@ -229,6 +233,10 @@ Status CorsairDevice::endRun() {
     return fail(DMX_STATUS_IO, "cannot write the report '", reportFile, "' of the card");
   if (!tracePath.empty() && !writeTrace(tracePath, image->machine, lastRun))
     return fail(DMX_STATUS_IO, "cannot write the trace '", tracePath, "' of the card");
+  if (strictRange && !saturation.empty())
+    return fail(DMX_STATUS_KERNEL, "f16 ends at 65504: ", saturation,
+                "; scale the model's values, or let the host compute these nodes (dmxc --place 'NODE=cpu'); "
+                "corsair.strict_range=0 takes the results as they are");
   return {};
 }
 

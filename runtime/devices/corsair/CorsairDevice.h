@@ -40,8 +40,11 @@ public:
 
 class CorsairDevice final : public sim::SimulatedDevice {
 public:
-  static constexpr SettingSpec kSettings[] = {
-      {"hazards", "0|1", 1}, {"skew_seed", "N", UINT64_MAX}, {"report", "FILE"}, {"trace", "FILE"}};
+  static constexpr SettingSpec kSettings[] = {{"hazards", "0|1", 1},
+                                              {"skew_seed", "N", UINT64_MAX},
+                                              {"report", "FILE"},
+                                              {"strict_range", "0|1", 1},
+                                              {"trace", "FILE"}};
   static Result<std::unique_ptr<Device>> create(const DeviceOptions &options, std::span<const Setting> settings);
   ~CorsairDevice() override;
 
@@ -49,6 +52,7 @@ public:
   void clear(void *memory, uint64_t size) override;
   void startRun() override { lastRun.clear(); }
   Status endRun() override;
+  const char *remarks() const override { return saturation.c_str(); }
   uint32_t threads() const override { return options.threads; }
 
 private:
@@ -73,6 +77,8 @@ private:
   std::map<const void *, std::vector<isa::Piece>> states;
   std::vector<KernelRun> firstRun, lastRun; ///< all dispatches of a run
   uint64_t runs = 0;                        ///< those that came to their end
+  std::string saturation;                   ///< of the last run
+  bool strictRange = false;                 ///< saturation is an error
 };
 
 } // namespace dmxrt::corsair

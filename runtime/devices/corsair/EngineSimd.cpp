@@ -275,12 +275,14 @@ bool SimdEngine::runSlice(int slice, int rank, int count) {
       return true;
   if (!bind(job, slice))
     return false;
+  const SaturationCount saturation(job);
   if (isWindowFunction(job.function))
     computeWindows(job);
   else if (isRowFunction(job.function))
     computeRows(job);
   else
     computeElementwise(job);
+  queue.pending.saturated += saturation.count();
   charge(job);
   return true;
 }

@@ -31,15 +31,16 @@ float loadFloat(const std::byte *at, ElemKind kind) {
   return value;
 }
 
-void storeFloat(std::byte *at, ElemKind kind, float value) {
+bool storeFloat(std::byte *at, ElemKind kind, float value) {
   if (kind == ElemKind::F16) {
     uint16_t bits = isa::f16Round(value);
     std::memcpy(at, &bits, sizeof bits);
-    return;
+    return isa::saturatesF16(value);
   }
   if (kind == ElemKind::Bfp32)
     value = isa::roundToBfp32(value);
   std::memcpy(at, &value, sizeof value);
+  return false;
 }
 
 MoveCopy::MoveCopy(Quad &quad, Queue &queue, const MoveConfig &config, int64_t n0)
@@ -239,7 +240,7 @@ bool MoveCopy::copyLinear(const MoveEnd &source, const MoveEnd &destination) {
       std::memmove(d, s, static_cast<size_t>(valid * to));
     else
       for (int64_t k = 0; k < valid; ++k)
-        storeFloat(d + k * to, config.to, loadFloat(s + k * from, config.kind));
+        queue.pending.saturated += storeFloat(d + k * to, config.to, loadFloat(s + k * from, config.kind));
     std::memset(d + valid * to, 0, static_cast<size_t>((config.unit - valid) * to));
     return true;
   });
@@ -375,7 +376,7 @@ bool MoveCopy::unpackRows(const MoveEnd &source, const MoveEnd &destination) {
     std::byte *d =
         out + destination.address + i[0] * config.t[0] + i[1] * config.t[1] + i[2] * config.t[2] + i[3] * config.t[3];
     for (int64_t k = 0; k < depth; ++k)
-      storeFloat(d + k * pitch, config.to, k < valid ? values[k] : 0.0f);
+      queue.pending.saturated += storeFloat(d + k * pitch, config.to, k < valid ? values[k] : 0.0f);
     return true;
   });
 }

@@ -59,7 +59,8 @@ private:
 
 /// A plain element as f32 and back (f16, f32, bfp32).
 float loadFloat(const std::byte *at, ElemKind kind);
-void storeFloat(std::byte *at, ElemKind kind, float value);
+/// Gives whether f16 cannot hold it.
+bool storeFloat(std::byte *at, ElemKind kind, float value);
 inline bool isFloat(ElemKind kind) { return kind == ElemKind::F16 || kind == ElemKind::F32 || kind == ElemKind::Bfp32; }
 
 } // namespace dmxrt::corsair

@@ -45,7 +45,7 @@ struct NamedUsage {
   explicit NamedUsage(const Usage &usage)
       : links{{"noc", usage.nocBytes}, {"d2d", usage.d2dBytes}},
         macs{{"int16", usage.macs16}, {"int8", usage.macs8}, {"int4", usage.macs4}},
-        work{usage.readBytes, usage.writtenBytes, links, macs, usage.simdOps, usage.instructions} {}
+        work{usage.readBytes, usage.writtenBytes, links, macs, usage.simdOps, usage.instructions, usage.saturated} {}
   NamedUsage(const NamedUsage &) = delete;
   sim::Count links[2], macs[3];
   sim::Work work;
@@ -211,6 +211,32 @@ double peakFraction(const RunResult &run, const isa::Machine &machine) {
   }
   double all = static_cast<double>(run.clocks) * slices * machine.cores;
   return all > 0 ? done / all : 0;
+}
+
+std::string saturationText(const std::vector<KernelRun> &run) {
+  std::vector<std::pair<std::string, uint64_t>> found; // nodes in the order of the run
+  auto add = [&](const std::string &what, uint64_t count) {
+    auto known = std::find_if(found.begin(), found.end(), [&](const auto &entry) { return entry.first == what; });
+    if (known == found.end())
+      found.emplace_back(what, count);
+    else
+      known->second += count;
+  };
+  for (const KernelRun &kernel : run) {
+    if (kernel.saturatedInputs)
+      add("what the host gives", kernel.saturatedInputs);
+    for (const auto &[mark, usage] : kernel.main.marks)
+      if (usage.saturated)
+        add(mark == kNoMark ? "a task" : "node '" + kernel.image->marks[mark] + "'", usage.saturated);
+  }
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(found.size(), kMost); ++i)
+    text +=
+        cat(i ? ", " : "", found[i].first, " saturated ", found[i].second, found[i].second == 1 ? " value" : " values");
+  if (found.size() > kMost)
+    text += cat(" and ", found.size() - kMost, " more nodes");
+  return text;
 }
 
 bool writeReport(const std::string &path, const isa::Machine &machine, const std::vector<KernelRun> &first,

@@ -12,7 +12,11 @@ struct KernelRun {
   std::optional<RunResult> init; ///< the session's first dispatch
   RunResult main;
   uint64_t hostIn = 0, hostOut = 0; ///< bytes over PCIe
+  uint64_t saturatedInputs = 0;     ///< elements of the host's that f16 cannot hold
 };
+
+/// "node 'a' saturated 12 values, ..": what f16 could not hold in a run, node by node; "" where it held all.
+std::string saturationText(const std::vector<KernelRun> &run);
 
 /// What keeps a program from being faster.
 enum class Bound : uint8_t { Compute, Sram, Ddr, Simd, Reshape, Control };

@@ -48,9 +48,26 @@ bool isWindowFunction(SimdFunction function);
 
 /// Null, or why these kinds make no sense.
 const char *checkKinds(const SimdJob &job);
+/// Results of a job that f16 could not hold: made before it is computed, asked behind it.
+class SaturationCount {
+public:
+  explicit SaturationCount(const SimdJob &job);
+  uint64_t count() const;
+
+private:
+  const SimdJob &job;
+  int64_t n[4]; ///< of the result
+  bool isCounted;
+  std::vector<bool> excused; ///< by element, of jobs that write over an operand
+};
+/// Whether a pixel that the window of an output element sees is at the end of its kind.
+bool windowHasEnd(const SimdJob &job, const int64_t (&i)[4]);
+
 void computeElementwise(const SimdJob &job);
 void computeRows(const SimdJob &job);
 void computeWindows(const SimdJob &job);
+
+constexpr float kF16Largest = 65504;
 
 // --- elements ----------------------------------------------------------------
 

@@ -63,6 +63,12 @@ float depthwise(const SimdJob &job, const int64_t (&i)[4]) {
 
 } // namespace
 
+bool windowHasEnd(const SimdJob &job, const int64_t (&i)[4]) {
+  bool found = false;
+  eachTap(job, i, [&](float value, int64_t, int64_t) { found |= std::fabs(value) >= kF16Largest; });
+  return found;
+}
+
 void computeWindows(const SimdJob &job) {
   float (*compute)(const SimdJob &, const int64_t (&)[4]) = job.function == F::PoolMax   ? poolMax
                                                             : job.function == F::PoolAvg ? poolAvg

@@ -21,6 +21,7 @@ void Usage::add(const Usage &other) {
   macs4 += other.macs4;
   simdOps += other.simdOps;
   instructions += other.instructions;
+  saturated += other.saturated;
   first = std::min(first, other.first);
   last = std::max(last, other.last);
 }

@@ -37,6 +37,7 @@ struct Usage {
   /// Clocks per engine and slice (engines of the quad: slice 0); over quads, their sum.
   std::array<std::array<uint64_t, kMaxSlices>, kEngines> busy{};
   uint64_t instructions = 0;
+  uint64_t saturated = 0;                  ///< results that f16 could not hold
   uint64_t first = ~uint64_t(0), last = 0; ///< clocks
 
   void add(const Usage &other);
