@@ -113,7 +113,7 @@ Json countsOf(const Kernel &kernel) {
     auto is = [&](std::initializer_list<std::string_view> names) { return std::ranges::count(names, root) > 0; };
     const char *group =
         is({"ld", "st", "atom", "cp", "prefetch", "ldmatrix", "stmatrix"})                                  ? "memory"
-        : is({"bra", "ret", "exit", "bar", "barrier", "mbarrier", "fence", "setmaxnreg", "elect"})          ? "control"
+        : is({"bra", "brx", "ret", "exit", "bar", "barrier", "mbarrier", "fence", "setmaxnreg", "elect"})   ? "control"
         : is({"mov", "cvt", "cvta", "selp"})                                                                ? "move"
         : each.find(".f32") != each.npos || each.find(".f64") != each.npos || each.find("f16") != each.npos ? "float"
                                                                                                             : "integer";

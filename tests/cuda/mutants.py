@@ -71,8 +71,8 @@ class Bundle:
             raise RuntimeError(done.stderr)
         return done.returncode, done.stdout + done.stderr
 
-    def answer(self, text, *arguments):
-        """(exit code, output) of a run with other kernels."""
+    def answer(self, text, *arguments, steps=1000000):
+        """(exit code, output) of a run with other kernels; steps: what ends them, None: the default."""
         changed = self.place / "changed.bundle"
         shutil.rmtree(changed, ignore_errors=True)
         shutil.copytree(self.bundle, changed)
@@ -85,7 +85,7 @@ class Bundle:
         manifest_text = json.dumps(manifest)
         (changed / "manifest.json").write_text(manifest_text)
         (changed / "manifest.sha256").write_text(hashlib.sha256(manifest_text.encode()).hexdigest() + "\n")
-        return self.run("dmx-run", changed, *self.words, "--device-opt", "cuda.sim=on", "--device-opt", "cuda.sim_steps=1000000", *arguments)
+        return self.run("dmx-run", changed, *self.words, "--device-opt", "cuda.sim=on", *(["--device-opt", f"cuda.sim_steps={steps}"] if steps else []), *arguments)
 
 
 class Subject(Bundle):

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <random>
 
 using namespace dmxtest;
@@ -372,6 +373,20 @@ TEST(CudaProduct, EveryLayout) {
   uint64_t seed = 0;
   for (const Product &each : all)
     EXPECT_EQ(runProduct(each, each.kernel(), ++seed).fault, "") << each.name();
+}
+
+// What takes longer than other instructions counts as more of them: the bound of a launch is one of seconds.
+TEST(CudaProduct, ThoseThatDoNotEnd) {
+  Product product;
+  product.columns = 128;
+  const std::string fence = "\twgmma.fence.sync.aligned;\n", wait = "\twgmma.wait_group.sync.aligned 0;\n";
+  std::string text = replaced(product.kernel(), fence, "$again:\n" + fence);
+  std::clock_t start = std::clock();
+  LaunchOutcome outcome = runProduct(product, replaced(text, wait, wait + "\tbra $again;\n"), 1, /*compares=*/false);
+  double seconds = double(std::clock() - start) / CLOCKS_PER_SEC, bound = double(BlockTrial().mostSteps);
+  EXPECT_NE(outcome.fault.find("endless: "), std::string::npos) << outcome.fault;
+  EXPECT_LT(seconds * double(kMostSteps) / bound, 10);
+  std::printf("%.1f s by default\n", seconds * double(kMostSteps) / bound);
 }
 
 TEST(CudaProduct, PlantedFaults) {

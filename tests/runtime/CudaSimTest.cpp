@@ -367,7 +367,8 @@ TEST(CudaSim, Checks) {
               "race: it reads byte 0 of result 0, which thread 0 wrote");
   expectFault("\tld.global.nc.b64 %d9, [%d6];\n" + good, "constant: it reads result 0", true);
   expectFault("\tst.global.b32 [%d6], %r0;", "unwritten: no thread wrote byte 4 of result 0");
-  expectFault("$again:\n\tbra $again;", "endless: a warp has done 100000 instructions");
+  expectFault("$again:\n\tbra $again;",
+              "endless: the launch has done 100000 instructions, and none of its warps ended");
 }
 
 TEST(CudaSim, RefusesWhatItDoesNotKnow) {

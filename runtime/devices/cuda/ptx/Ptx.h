@@ -56,8 +56,8 @@ struct PtxInstruction {
   std::string_view root;                   ///< "ld"
   std::vector<std::string_view> modifiers; ///< "global", "v4", "b32"
   std::vector<PtxOperand> operands;
-  uint32_t target = 0;      ///< of a branch: index of an instruction
-  std::string name() const; ///< "ld.global.v4.b32"
+  std::vector<uint32_t> targets; ///< of a branch: indices of instructions; of brx.idx, of its list
+  std::string name() const;      ///< "ld.global.v4.b32"
 };
 
 /// A variable in .global, .const, .shared or .local memory.
@@ -82,6 +82,9 @@ struct PtxKernel {
   uint32_t line = 0;
   std::vector<PtxParameter> parameters;
   uint32_t blockThreads = 0;      ///< .reqntid; 0: not said
+  uint32_t mostThreads = 0;       ///< .maxntid; 0: not said
+  uint32_t mostRegisters = 0;     ///< .maxnreg, of a thread; 0: not said
+  uint32_t leastBlocks = 0;       ///< .minnctapersm, on a multiprocessor; 0: not said
   std::vector<PtxType> registers; ///< by number
   std::vector<PtxVariable> locals, shared;
   std::vector<PtxInstruction> code;
@@ -89,7 +92,8 @@ struct PtxKernel {
 
 /// Views point into the text.
 struct PtxModule {
-  std::string_view version, target;
+  uint32_t version = 0; ///< 80: PTX 8.0
+  std::string_view target;
   std::vector<PtxVariable> globals, shared;
   std::vector<PtxKernel> kernels;
 };

@@ -9,11 +9,11 @@ bool PtxParser::body() {
   if (scopes.size() > 16)
     return refuse("scopes are nested too deeply");
   scopes.emplace_back();
-  size_t firstBranch = branches.size();
+  size_t firstJump = jumps.size();
   while (!takeSign('}'))
     if (!statement())
       return false;
-  if (!resolve(firstBranch))
+  if (!resolve(firstJump))
     return false;
   scopes.pop_back();
   while (!families.empty() && families.back().scope > scopes.size())
@@ -22,22 +22,28 @@ bool PtxParser::body() {
 }
 
 /// Gives the branches of the innermost scope their targets; labels of scopes around it are met later.
-bool PtxParser::resolve(size_t firstBranch) {
-  const auto &labels = scopes.back().labels;
-  size_t kept = firstBranch;
-  for (size_t i = firstBranch; i < branches.size(); ++i) {
-    PtxInstruction &branch = kernel->code[branches[i]];
-    std::string_view wanted = branch.operands[0].name;
-    if (auto found = labels.find(wanted); found != labels.end()) {
-      branch.target = found->second;
+bool PtxParser::resolve(size_t firstJump) {
+  const Scope &scope = scopes.back();
+  size_t kept = firstJump;
+  for (size_t i = firstJump; i < jumps.size(); ++i) { // a list's labels come behind it
+    Jump jump = jumps[i];
+    PtxInstruction &branch = kernel->code[jump.instruction];
+    auto label = scope.labels.find(jump.wanted);
+    auto list = scope.lists.find(jump.wanted);
+    if (!jump.isList && label != scope.labels.end()) {
+      branch.targets[jump.place] = label->second;
+    } else if (jump.isList && list != scope.lists.end()) {
+      branch.targets.resize(list->second.size());
+      for (size_t place = 0; place < list->second.size(); ++place)
+        jumps.push_back({jump.instruction, list->second[place], false, place});
     } else if (scopes.size() == 1) {
       token.line = branch.line;
-      return refuse("there is no label '", wanted, "'");
+      return refuse("there is no ", jump.isList ? "list of branch targets '" : "label '", jump.wanted, "'");
     } else {
-      branches[kept++] = branches[i];
+      jumps[kept++] = jump;
     }
   }
-  branches.resize(kept);
+  jumps.resize(kept);
   return true;
 }
 
@@ -136,7 +142,23 @@ bool PtxParser::guard(PtxInstruction &out) {
 /// A label is its scope's: what is put in by assembly has the same ones many times.
 bool PtxParser::label(std::string_view called) {
   auto behind = static_cast<uint32_t>(kernel->code.size());
-  return scopes.back().labels.emplace(called, behind).second || refuse("label '", called, "' stands at two places");
+  Scope &scope = scopes.back();
+  if (scope.lists.count(called) || scope.labels.count(called))
+    return refuse("label '", called, "' stands at two places");
+  if (takeName(".branchtargets"))
+    return branchTargets(called);
+  scope.labels.emplace(called, behind);
+  return true;
+}
+
+/// list: .branchtargets label, label ...;
+bool PtxParser::branchTargets(std::string_view called) {
+  std::vector<std::string_view> &list = scopes.back().lists[called];
+  do
+    if (!name(list.emplace_back()))
+      return false;
+  while (takeSign(','));
+  return expect(';');
 }
 
 /// [label:] [@[!]p] root.modifiers operands ;
@@ -162,8 +184,13 @@ bool PtxParser::instruction() {
       if (!operand(made.operands.emplace_back()))
         return false;
     while (takeSign(',') || takeSign('|'));
-  if (made.root == "bra" && made.operands.size() == 1)
-    branches.push_back(static_cast<uint32_t>(kernel->code.size()));
+  auto own = static_cast<uint32_t>(kernel->code.size());
+  if (made.root == "bra" && made.operands.size() == 1) {
+    made.targets.resize(1);
+    jumps.push_back({own, made.operands[0].name, false, 0});
+  } else if (made.root == "brx" && made.operands.size() == 2) {
+    jumps.push_back({own, made.operands[1].name, true, 0});
+  }
   kernel->code.push_back(std::move(made));
   return expect(';');
 }

@@ -130,29 +130,36 @@ bool PtxParser::parameters() {
   return expect(')');
 }
 
-/// .reqntid X, 1, 1; .minnctapersm N; .maxntid, .maxnreg: what the block's threads are known to be anyway.
+/// X [, 1 [, 1]]
+bool PtxParser::threads(uint32_t &out) {
+  uint64_t counts[3] = {1, 1, 1};
+  size_t axis = 0;
+  do {
+    if (axis == 3 || !integer(counts[axis], 1024))
+      return wants("a number of threads");
+    ++axis;
+  } while (takeSign(','));
+  out = static_cast<uint32_t>(counts[0]);
+  return (out && counts[1] == 1 && counts[2] == 1) ||
+         refuse("blocks of more than one axis, or of no threads, are not known here");
+}
+
+/// .reqntid X, 1, 1; .maxntid; .minnctapersm N; .maxnreg N
 bool PtxParser::traits(PtxKernel &out) {
-  while (token.kind == PtxToken::Name && token.name[0] == '.') {
+  auto number = [&](uint32_t &to) {
     uint64_t count = 0;
-    if (takeName(".minnctapersm") || takeName(".maxnreg")) {
-      if (!integer(count, 1 << 16))
-        return false;
-      continue;
-    }
-    uint64_t threads[3] = {1, 1, 1};
-    bool isExact = takeName(".reqntid");
-    if (!isExact && !takeName(".maxntid"))
-      return refuse("'", token.name, "' is no directive of a kernel that is known here");
-    size_t axis = 0;
-    do {
-      if (axis == 3 || !integer(threads[axis], 1024))
-        return wants("a number of threads");
-      ++axis;
-    } while (takeSign(','));
-    if (threads[1] != 1 || threads[2] != 1 || threads[0] == 0)
-      return refuse("blocks of more than one axis, or of no threads, are not known here");
-    if (isExact)
-      out.blockThreads = static_cast<uint32_t>(threads[0]);
+    bool isNumber = integer(count, 1 << 16);
+    to = static_cast<uint32_t>(count);
+    return isNumber;
+  };
+  while (token.kind == PtxToken::Name && token.name[0] == '.') {
+    bool known = takeName(".minnctapersm") ? number(out.leastBlocks)
+                 : takeName(".maxnreg")    ? number(out.mostRegisters)
+                 : takeName(".reqntid")    ? threads(out.blockThreads)
+                 : takeName(".maxntid") ? threads(out.mostThreads)
+                                        : refuse("'", token.name, "' is no directive of a kernel that is known here");
+    if (!known)
+      return false;
   }
   return true;
 }
@@ -171,7 +178,7 @@ bool PtxParser::entry(PtxModule &out) {
   kernel = &made;
   scopes.clear();
   families.clear();
-  branches.clear();
+  jumps.clear();
   if (!parameters() || !traits(made) || !expect('{') || !(bodies ? body() : passOver()))
     return false;
   kernel = nullptr;
@@ -179,12 +186,25 @@ bool PtxParser::entry(PtxModule &out) {
   return true;
 }
 
+/// 8.0, which is a number, a point and a number.
+bool PtxParser::version(uint32_t &out) {
+  uint64_t major = token.bits, minor = 0;
+  auto isPart = [&](std::string_view text) { return token.name == text; };
+  if (token.kind == PtxToken::End || token.name.empty() || major > 99 || token.name[0] < '0' || token.name[0] > '9')
+    return wants("a version");
+  take();
+  if (!isPart("."))
+    return wants("a version");
+  take();
+  if (!integer(minor, 9))
+    return false;
+  out = static_cast<uint32_t>(10 * major + minor);
+  return true;
+}
+
 bool PtxParser::directive(PtxModule &out) {
-  if (takeName(".version")) { // 8.0 is a number, a point and a number
-    while (token.kind != PtxToken::End && !(token.kind == PtxToken::Name && token.name == ".target"))
-      take();
-    return true;
-  }
+  if (takeName(".version"))
+    return version(out.version);
   if (takeName(".target"))
     return name(out.target);
   if (takeName(".address_size")) {

@@ -71,17 +71,20 @@ private:
   bool entry(PtxModule &out);
   bool parameter();
   bool parameters();
+  bool threads(uint32_t &out);
   bool traits(PtxKernel &out);
+  bool version(uint32_t &out);
 
   // --- of bodies ----------------------------------------------------------------------
   bool body();
-  bool resolve(size_t firstBranch);
+  bool resolve(size_t firstJump);
   bool passOver();
   bool statement();
   bool registers();
   bool instruction();
   bool guard(PtxInstruction &out);
   bool label(std::string_view name);
+  bool branchTargets(std::string_view name);
   bool operand(PtxOperand &out);
   bool address(PtxOperand &out);
   bool vector(PtxOperand &out);
@@ -94,10 +97,18 @@ private:
   std::string problem;
   PtxKernel *kernel = nullptr;
   struct Scope {
-    std::map<std::string_view, uint32_t> registers, labels; // numbers; indices of the instructions behind
+    std::map<std::string_view, uint32_t> registers, labels;          // numbers; indices of the instructions behind
+    std::map<std::string_view, std::vector<std::string_view>> lists; // of labels, for brx.idx
   };
   std::vector<Scope> scopes;
-  std::vector<uint32_t> branches; // instructions whose label was not met yet
+  /// A label, or a list of them, that was not met yet, and which target of which instruction it is.
+  struct Jump {
+    uint32_t instruction;
+    std::string_view wanted;
+    bool isList;
+    size_t place;
+  };
+  std::vector<Jump> jumps;
   struct Family {
     std::string_view prefix; // %r
     uint32_t first, count;

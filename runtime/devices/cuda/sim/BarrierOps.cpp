@@ -252,14 +252,23 @@ bool decodeFence(Decoder &d, Op &op) {
   return d.takeAny({"cta", "cluster", "gpu", "sys"});
 }
 
-/// setmaxnreg: what there is of registers is not counted.
+bool takeRegisters(Warp &w, const Op &op) { return w.block->setRegisters(w, op.immediate, /*more=*/true); }
+bool giveRegisters(Warp &w, const Op &op) { return w.block->setRegisters(w, op.immediate, /*more=*/false); }
+
+/// setmaxnreg
 bool decodeRegisterCount(Decoder &d, Op &op) {
   uint64_t count = 0;
-  op.step = nothing;
   op.meeting = Op::Whole;
-  return d.takeAny({"inc", "dec"}) && d.take("sync") && d.take("aligned") && d.take("u32") && d.hasOperands(1) &&
-         d.number(0, 256, count) &&
-         ((count >= 24 && count % 8 == 0) || d.refuse("setmaxnreg takes 24 to 256, a multiple of 8, not ", count));
+  d.talk();
+  op.step = d.take("inc") ? takeRegisters : d.take("dec") ? giveRegisters : nullptr;
+  if (!op.step || !d.take("sync") || !d.take("aligned") || !d.take("u32") || !d.hasOperands(1) ||
+      !d.number(0, 256, count))
+    return false;
+  op.immediate = static_cast<uint32_t>(count);
+  if (count < 24 || count % 8)
+    return d.refuse("setmaxnreg takes 24 to 256, a multiple of 8, not ", count);
+  return d.made().firstRegisters ||
+         d.refuse("setmaxnreg does nothing in a kernel that has neither .maxnreg nor .minnctapersm and .reqntid");
 }
 
 } // namespace

@@ -4,11 +4,11 @@
 
 namespace dmxrt::cuda {
 
-Block::Block(const Launch &launch) : launch(launch), random(launch.seed) {
+Block::Block(const Launch &launch, uint64_t &idle) : launch(launch), random(launch.seed), idle(idle) {
   uint32_t warps = (launch.threads + kLanes - 1) / kLanes;
   actors.warps = warps;
   for (uint32_t i = 0; i < warps; ++i)
-    seats.push_back({std::make_unique<WarpRun>(launch, this), false, 0});
+    seats.push_back({std::make_unique<WarpRun>(launch, this, idle), false, 0});
 }
 
 void Block::start(uint32_t number) {
@@ -17,6 +17,8 @@ void Block::start(uint32_t number) {
   bulk.reset(shared, barriers, *launch.memory, actors);
   products.reset(*this);
   knows.assign(actors.warps, Knowledge(actors.count()));
+  registers.assign(actors.warps, launch.program->firstRegisters);
+  pool = 0;
   for (uint32_t i = 0; i < actors.warps; ++i) {
     knows[i].seen[i] = 1;
     seats[i].run->start(number, i);
@@ -35,6 +37,22 @@ bool Block::mayEnd(const Warp &warp, uint32_t lanes, std::string &problem) {
                     stores->line, " had read shared memory");
   }
   return problem.empty();
+}
+
+bool Block::setRegisters(Warp &warp, uint32_t count, bool more) {
+  uint32_t &own = registers[warp.number];
+  if (more ? count < own : count > own)
+    return warp.fail(
+        static_cast<uint32_t>(std::countr_zero(warp.active)),
+        cat("regs: it ", more ? "raises" : "lowers", " the registers of a thread to ", count, ", and they are ", own));
+  if (more && count - own > pool) {
+    warp.wait = {Wait::Registers, count, 0};
+    return true;
+  }
+  pool = more ? pool - (count - own) : pool + (own - count);
+  given += !more;
+  own = count;
+  return true;
 }
 
 bool Block::turn(WarpRun &run, LaunchOutcome &outcome) {
@@ -56,6 +74,7 @@ bool Block::turn(WarpRun &run, LaunchOutcome &outcome) {
 }
 
 bool Block::land(LaunchOutcome &outcome) {
+  idle += 64;
   std::string problem = bulk.land(nextRandom(random));
   if (problem.empty())
     return true;
@@ -117,6 +136,9 @@ std::string Block::describe(const Wait &wait, std::string &check) {
   case Wait::Round:
     return cat("at barrier ", wait.what, ", where ", barriers.named(static_cast<uint32_t>(wait.what)).arrived, " of ",
                barriers.named(static_cast<uint32_t>(wait.what)).threads, " threads have come");
+  case Wait::Registers:
+    check = "regs";
+    return cat("for ", wait.what, " registers a thread, and the block has ", pool, " that others gave");
   default:
     return "for bulk stores";
   }

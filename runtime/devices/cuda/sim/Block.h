@@ -18,7 +18,7 @@ inline uint64_t nextRandom(uint64_t &state) {
 /// A block whose warps take turns: of random length, in random order, while copies land.
 class Block {
 public:
-  explicit Block(const Launch &launch);
+  Block(const Launch &launch, uint64_t &idle);
   /// False: `outcome` says what went wrong.
   bool run(uint32_t number, LaunchOutcome &outcome);
 
@@ -31,6 +31,7 @@ public:
   ProductUnit products;
   std::vector<Knowledge> knows; ///< by warp
   uint64_t random = 0;
+  uint64_t &idle; ///< WarpRun's; what takes as long as many instructions counts as those
 
   uint32_t threads() const { return (launch.threads + kLanes - 1) / kLanes * kLanes; }
   /// What a warp does from now on is not what it passed on before.
@@ -39,6 +40,8 @@ public:
   static uint64_t ofShared(uint64_t address) {
     return address - kSharedWindow < kWindowBytes ? address - kSharedWindow : address;
   }
+  /// setmaxnreg: what a warp gives goes to the block's pool, what it takes comes from there, or it waits.
+  bool setRegisters(Warp &warp, uint32_t count, bool more);
   /// Whether lanes of a warp may end as things are.
   bool mayEnd(const Warp &warp, uint32_t lanes, std::string &problem);
 
@@ -49,7 +52,7 @@ private:
   WarpRun *pick();
   bool reportStop(LaunchOutcome &outcome);
   std::string describe(const Wait &wait, std::string &check);
-  uint64_t events() const { return barriers.events() + bulk.events(); }
+  uint64_t events() const { return barriers.events() + bulk.events() + given; }
 
   struct Seat {
     std::unique_ptr<WarpRun> run;
@@ -57,6 +60,9 @@ private:
     uint64_t since = 0; ///< events when it looked last
   };
   std::vector<Seat> seats;
+  std::vector<uint32_t> registers; ///< of a thread, by warp
+  uint32_t pool = 0;               ///< registers that warps gave, counted as `registers` is
+  uint64_t given = 0;              ///< how often
   std::vector<Seat *> ready;
 };
 

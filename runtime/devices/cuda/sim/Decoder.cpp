@@ -161,6 +161,11 @@ static bool decodeFlow(Decoder &d, std::string_view root, Op &op) {
     op.flow = Op::Exit;
     return d.hasOperands(0);
   }
+  if (root == "brx") {
+    op.flow = Op::Indexed;
+    bool isKnown = d.take("idx") && (d.take("uni"), d.hasOperands(2));
+    return isKnown && d.source(op, 0, {'u', 32}) && (d.operand(1).kind == PtxOperand::Symbol || d.refuseForm());
+  }
   if (root != "bra")
     return false;
   d.take("uni");
@@ -189,7 +194,11 @@ bool Decoder::decode(const PtxInstruction &given, Op &op) {
   if (!known || next != given.modifiers.size())
     return refuseForm();
   if (op.flow == Op::Branch)
-    op.target = given.target;
+    op.target = given.targets[0];
+  if (op.flow == Op::Indexed) {
+    op.immediate = static_cast<uint32_t>(program.branchLists.size());
+    program.branchLists.push_back(given.targets);
+  }
   return true;
 }
 
@@ -225,11 +234,21 @@ void Decoder::placeSlots() {
 // Modules
 //===----------------------------------------------------------------------===//
 
+/// What the launch gives a thread where the text bounds it: .maxnreg, or what so many blocks leave to each.
+static uint32_t registersOf(const PtxKernel &kernel) {
+  constexpr uint32_t all = 65536, most = 255, unit = 8; // of a multiprocessor; of a thread
+  uint32_t given = kernel.mostRegisters;
+  if (!given && kernel.leastBlocks && kernel.blockThreads)
+    given = all / (kernel.leastBlocks * kernel.blockThreads);
+  return std::min(given, most) / unit * unit;
+}
+
 static Result<Program> loadKernel(const PtxModule &module, const PtxKernel &kernel) {
   Program program;
   program.name = kernel.name;
   program.line = kernel.line;
   program.blockThreads = kernel.blockThreads;
+  program.firstRegisters = registersOf(kernel);
   program.registers = program.predicates = static_cast<uint32_t>(kernel.registers.size());
   program.tables = static_cast<uint32_t>(module.globals.size());
   for (const PtxParameter &parameter : kernel.parameters)
@@ -251,8 +270,10 @@ static Result<Program> loadKernel(const PtxModule &module, const PtxKernel &kern
       return refuse(instruction.line, decoder.problem);
   if (program.ops.empty() || (program.ops.back().flow == Op::Next) || program.ops.back().guard >= 0)
     return refuse(kernel.code.empty() ? kernel.line : kernel.code.back().line, "the kernel's last instruction goes on");
+  auto leadsBehind = [&](uint32_t target) { return target >= program.ops.size(); };
   for (const Op &op : program.ops)
-    if (op.flow == Op::Branch && op.target >= program.ops.size())
+    if ((op.flow == Op::Branch && leadsBehind(op.target)) ||
+        (op.flow == Op::Indexed && std::ranges::any_of(program.branchLists[op.immediate], leadsBehind)))
       return refuse(op.line, "a branch leads behind the kernel's last instruction");
   decoder.placeSlots();
   return program;

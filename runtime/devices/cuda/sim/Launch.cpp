@@ -25,6 +25,7 @@ private:
 
   const Launch &launch;
   uint64_t state;
+  uint64_t idle = 0;               ///< instructions since a warp ended
   std::unique_ptr<WarpRun> single; ///< plays all warps, one after the other
   std::unique_ptr<Block> talking;
   LaunchOutcome outcome;
@@ -55,9 +56,9 @@ LaunchOutcome Runner::run() {
   std::iota(blocks.begin(), blocks.end(), 0u);
   std::iota(warps.begin(), warps.end(), 0u);
   if (launch.program->talks)
-    talking = std::make_unique<Block>(launch);
+    talking = std::make_unique<Block>(launch, idle);
   else
-    single = std::make_unique<WarpRun>(launch, nullptr);
+    single = std::make_unique<WarpRun>(launch, nullptr, idle);
   launch.memory->byBlock = launch.byBlock;
   shuffle(blocks);
   for (uint32_t block : blocks)

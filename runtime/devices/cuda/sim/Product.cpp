@@ -297,6 +297,7 @@ void ProductUnit::loadB(const ProductForm &form, uint64_t bits) {
 }
 
 void ProductUnit::compute(Warp &w, const Pending &pending) {
+  block->idle += pending.form->columns * pending.form->depth() / 8;
   const ProductForm &form = *pending.form;
   loadA(w, pending);
   loadB(form, pending.b);

@@ -31,7 +31,7 @@ private:
 
   std::string name = "simulator";
   uint64_t seed = 0;
-  uint64_t mostSteps = uint64_t(1) << 31; ///< instructions of a warp
+  uint64_t mostSteps = kMostSteps;
   bool checks = true;
   std::vector<std::byte> scratch; ///< of a launch's threads
   uint32_t statusWord = 0;

@@ -17,8 +17,8 @@ class Block;
 
 /// Why an instruction could not be done yet.
 struct Wait {
-  enum Kind : uint8_t { None, Phase, Round, Stores } kind = None;
-  uint64_t what = 0;   ///< the mbarrier's address; the named barrier; stores that may be left
+  enum Kind : uint8_t { None, Phase, Round, Stores, Registers } kind = None;
+  uint64_t what = 0;   ///< the mbarrier's address; the named barrier; stores that may be left; registers of a thread
   uint32_t parity = 0; ///< of the phase
 };
 
@@ -68,7 +68,7 @@ using Step = bool (*)(Warp &, const Op &);
 enum MemorySpace : uint8_t { GenericSpace, GlobalSpace, SharedSpace };
 
 struct Op {
-  enum Flow : uint8_t { Next, Branch, Exit };
+  enum Flow : uint8_t { Next, Branch, Indexed, Exit }; ///< Indexed: one of Program::branchLists, by the first source
   /// Which lanes have to come to it together: any; all of the warp that have not ended; those of the mask that the last
   /// source is.
   enum Meeting : uint8_t { Alone, Whole, Masked };

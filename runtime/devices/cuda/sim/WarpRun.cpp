@@ -7,7 +7,8 @@
 
 namespace dmxrt::cuda {
 
-WarpRun::WarpRun(const Launch &launch, Block *block) : launch(launch), program(*launch.program) {
+WarpRun::WarpRun(const Launch &launch, Block *block, uint64_t &idle)
+    : launch(launch), program(*launch.program), idle(idle) {
   slots = std::make_unique<Warp::Slot[]>(program.slots());
   written.resize(program.slots());
   stamps.resize(program.slots());
@@ -179,7 +180,7 @@ bool WarpRun::checkRegisters(const Op &op, uint32_t active) {
   return true;
 }
 
-bool WarpRun::step(const Op &op, uint32_t active) {
+bool WarpRun::checkSources(const Op &op, uint32_t active) {
   if (warp.anyFlying && !checkRegisters(op, active))
     return false;
   for (uint32_t i = 0; i < op.sources; ++i)
@@ -188,6 +189,12 @@ bool WarpRun::step(const Op &op, uint32_t active) {
   for (int32_t source : op.predicateSource)
     if (source >= 0 && (active & ~predicateWritten[source]))
       return fail(op, active, "uninit: it reads a predicate that nothing was put into");
+  return true;
+}
+
+bool WarpRun::step(const Op &op, uint32_t active) {
+  if (!checkSources(op, active))
+    return false;
   warp.active = active;
   if (op.step(warp, op))
     return true;
@@ -216,7 +223,30 @@ bool WarpRun::exit(const Op &op, uint32_t active) {
   if (warp.block && !warp.block->mayEnd(warp, active, problem))
     return fail(op, active, std::move(problem));
   ended = warp.live == 0;
+  if (ended)
+    idle = 0;
   return true;
+}
+
+/// brx.idx: each lane goes to the target of its number; those of one target go together.
+bool WarpRun::choose(const Op &op, uint32_t active) {
+  if (!checkSources(op, active))
+    return false;
+  const std::vector<uint32_t> &targets = program.branchLists[op.immediate];
+  const Warp::Slot &index = slots[op.source[0]];
+  if (uint32_t stay = current & ~active)
+    groups.push_back({Group::Ready, stay, at + 1, 0, {}});
+  while (active) {
+    auto first = static_cast<uint32_t>(std::countr_zero(active));
+    if (index[first] >= targets.size())
+      return fail(op, active, cat("branch-index: target ", index[first], " of a list of ", targets.size()));
+    uint32_t together = 0;
+    forLanes(active, [&](uint32_t lane) { together |= uint32_t(index[lane] == index[first]) << lane; });
+    groups.push_back({Group::Ready, together, targets[index[first]], 0, {}});
+    active &= ~together;
+  }
+  current = 0;
+  return regroup();
 }
 
 /// Does the instruction where the current lanes are.
@@ -238,6 +268,8 @@ bool WarpRun::take(const Op &op) {
     current &= ~active;
   } else if (op.flow == Op::Exit) {
     return exit(op, active);
+  } else if (op.flow == Op::Indexed) {
+    return choose(op, active);
   } else if (active == current) {
     at = op.target;
   } else {
@@ -260,8 +292,11 @@ WarpRun::Turn WarpRun::run(uint64_t budget) {
     if (budget-- == 0)
       return Turn::Used;
     const Op &op = program.ops[at];
-    if (++steps > launch.mostSteps) {
-      fail(op, current, cat("endless: a warp has done ", launch.mostSteps, " instructions and does not end"));
+    ++steps;
+    if (++idle > launch.mostSteps) {
+      fail(op, current,
+           cat("endless: the launch has done ", launch.mostSteps,
+               " instructions, and none of its warps ended; cuda.sim_steps=N allows more"));
       return Turn::Failed;
     }
     if (op.meeting != Op::Alone && !meet(op))

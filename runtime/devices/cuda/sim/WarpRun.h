@@ -15,7 +15,8 @@ class WarpRun {
 public:
   enum class Turn : uint8_t { Used, Waits, Ended, Failed };
 
-  WarpRun(const Launch &launch, Block *block);
+  /// `idle`: instructions of the launch since a warp ended.
+  WarpRun(const Launch &launch, Block *block, uint64_t &idle);
   void start(uint32_t blockNumber, uint32_t warpNumber);
   /// Goes on for so many instructions, or until no thread can.
   Turn run(uint64_t budget);
@@ -49,12 +50,15 @@ private:
   bool take(const Op &op);
   bool guardOf(const Op &op, uint32_t &active);
   bool step(const Op &op, uint32_t active);
+  bool checkSources(const Op &op, uint32_t active);
   bool checkRegisters(const Op &op, uint32_t active);
+  bool choose(const Op &op, uint32_t active);
   bool exit(const Op &op, uint32_t active);
   bool fail(const Op &op, uint32_t lanes, std::string what);
 
   const Launch &launch;
   const Program &program;
+  uint64_t &idle;
   std::unique_ptr<Warp::Slot[]> slots;
   std::vector<uint32_t> written, predicates, predicateWritten, stamps;
   std::vector<uint8_t> flying;
