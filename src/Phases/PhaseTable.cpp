@@ -22,6 +22,7 @@ std::unique_ptr<Pass> createCheckSupportPass(const PhaseContext &);
 std::unique_ptr<Pass> createFoldScalingPass(const PhaseContext &);
 std::unique_ptr<Pass> createRoundProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createAssignLayoutsPass(const PhaseContext &);
+std::unique_ptr<Pass> createCutConcatsPass(const PhaseContext &);
 std::unique_ptr<Pass> createFormRegionsPass(const PhaseContext &);
 std::unique_ptr<Pass> createChooseStrategiesPass(const PhaseContext &);
 std::unique_ptr<Pass> createPlaceBuffersPass(const PhaseContext &);
@@ -49,6 +50,7 @@ static constexpr PassRow partition[] = {{createCheckSupportPass},
                                         {createFoldConstantsPass, optimising},
                                         {createAssignLayoutsPass, optimising},
                                         {createSimplifyPass, optimising},
+                                        {createCutConcatsPass},
                                         {createFormRegionsPass},
                                         {createChooseStrategiesPass}};
 static constexpr PassRow memory[] = {{createChooseStrategiesPass, readsText}, {createPlaceBuffersPass}};

@@ -53,6 +53,7 @@ public:
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
     return answers.fusesConsumer(root, result, consumer);
   }
+  uint64_t mostArguments() const override { return kMostArguments; }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override {
     return gemmDecisions(region, decided);
@@ -107,6 +108,11 @@ static DictionaryAttr decidedOf(DictionaryAttr given) {
 }
 
 Result<DictionaryAttr> CudaTarget::chooseStrategy(dmir::RegionOp region) const {
+  uint64_t arguments = region->getNumOperands() + region->getNumResults() + dmir::symbolsOf(region.getBlock()).size();
+  if (arguments > kMostArguments)
+    return modelError("the region has " + std::to_string(arguments) +
+                      " operands, results and sizes, and a kernel of the cuda target is given at most " +
+                      std::to_string(kMostArguments) + "; make several regions of it");
   CudaRequest request;
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   request.constant = constant;

@@ -106,6 +106,9 @@ public:
   /// True if products take a constant right operand as it is stored: turned round, or of dmir.dequantize as it is
   /// packed. Else such constants are computed before.
   virtual bool readsStoredOperands() const { return false; }
+  /// The most that a kernel is given: tensors that it reads and writes, and sizes that a run brings, together. Regions
+  /// are made so that they need no more, and a concatenation of more parts is cut into several.
+  virtual uint64_t mostArguments() const { return UINT64_MAX; }
   /// True if one region is to hold all that the target computes between two turns of another target, else regions are
   /// made by the two questions that follow.
   virtual bool computesWholeGraphs() const { return false; }

@@ -48,7 +48,8 @@ void CudaImage::readLaunch(JsonCursor entry, KernelLaunch &kernel, bool isSecond
 }
 
 /// What of an entry's parameters does not follow from its contract and maps; "" where nothing.
-static std::string problemOfParameters(const KernelLaunch &kernel, const std::vector<PtxParameter> &given) {
+static std::string problemOfParameters(const KernelLaunch &kernel, const PtxModule &module,
+                                       const std::vector<PtxParameter> &given) {
   size_t words = kernel.buffers + kernel.dims + TailParameters;
   for (size_t i = 0; i < given.size(); ++i) {
     bool isWord = !given[i].isArray && given[i].type.bits == 64,
@@ -56,8 +57,17 @@ static std::string problemOfParameters(const KernelLaunch &kernel, const std::ve
     if (i < words ? !isWord : !isMap)
       words = SIZE_MAX;
   }
-  if (given.size() == words + kernel.maps.size() && words != SIZE_MAX)
-    return {};
+  if (given.size() == words + kernel.maps.size() && words != SIZE_MAX) {
+    constexpr uint64_t unit = 64; // a map's alignment
+    uint64_t bytes = kernel.maps.empty()
+                         ? 8 * words
+                         : (8 * words + unit - 1) / unit * unit + dmx::cuda::kMapBytes * kernel.maps.size(),
+             most = module.version >= 81 ? kMostParameterBytes81 : kMostParameterBytes;
+    if (bytes <= most)
+      return {};
+    return cat("has parameters of ", bytes, " bytes, and PTX ", module.version / 10, ".", module.version % 10,
+               " has at most ", most);
+  }
   words = kernel.buffers + kernel.dims + TailParameters;
   std::string maps = kernel.maps.empty() ? "" : cat(", and ", kernel.maps.size(), " of 128 bytes from its maps");
   return cat("has ", given.size(), " parameters; ", words, " of 64 bits follow from its contract", maps);
@@ -93,7 +103,7 @@ Status CudaImage::addKernel(JsonCursor entry, const PtxModule &module, bool isSe
   kernel->results = contracted.results;
   if (contracted.dims != kernel->dims)
     return wrong("has ", kernel->dims, " dims, its contract ", contracted.dims);
-  if (std::string problem = problemOfParameters(*kernel, there->parameters); !problem.empty())
+  if (std::string problem = problemOfParameters(*kernel, module, there->parameters); !problem.empty())
     return wrong(problem);
   if (there->blockThreads != kernel->block)
     return wrong("has blocks of ", there->blockThreads, " threads, the table says ", kernel->block);

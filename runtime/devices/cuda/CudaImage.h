@@ -82,6 +82,9 @@ private:
 /// Shared memory that a block may have, in bytes.
 inline constexpr uint32_t kMostShared = 232448;
 
+/// Bytes of parameters that a kernel may have, by PTX's version.
+inline constexpr uint64_t kMostParameterBytes = 4352, kMostParameterBytes81 = 32764;
+
 /// What all kernels are given behind buffers and dims.
 enum Tail : uint32_t { Scratch, ScratchBytes, Results, StatusWord, TailParameters };
 

@@ -32,11 +32,33 @@ bool staysOutside(Operation *op) {
   return isa<dmir::ConstantOp, dmir::ReshapeOp, dmir::RegionOp, dmir::IfOp, dmir::LoopOp, func::ReturnOp>(op);
 }
 
+/// What the kernel of a group is given: counted where the target says how much that may be.
+struct Arguments {
+  llvm::SetVector<Value> inputs;
+  dmir::SymbolSet symbols;
+  uint64_t results = 1;
+
+  uint64_t count() const { return inputs.size() + symbols.size() + results; }
+  /// Takes an op in whose results, if anything reads them, ops that are there do, or are read behind all of them.
+  void add(Operation *op, const llvm::SetVector<Operation *> &ops) {
+    for (Value result : op->getResults())
+      inputs.remove(result);
+    for (Value operand : op->getOperands()) {
+      auto constant = operand.getDefiningOp<dmir::ConstantOp>();
+      bool sinks = constant && cast<RankedTensorType>(constant.getType()).getNumElements() == 1;
+      if (!sinks && (!operand.getDefiningOp() || !ops.contains(operand.getDefiningOp())))
+        inputs.insert(operand);
+    }
+    dmir::collectSymbols(op, symbols);
+  }
+};
+
 /// A group of ops that becomes one region.
 struct Group {
   const TargetBackend *target;
   Operation *root; ///< null: a whole graph
   llvm::SetVector<Operation *> ops;
+  Arguments arguments = {}; ///< where there is a root
   Places places = {};
 };
 
@@ -227,15 +249,42 @@ private:
     return true;
   }
 
-  void add(Group &group, Operation *op) {
+  void add(Group &group, Operation *op, bool isFurther = false) {
     group.ops.insert(op);
     grouped.insert(op);
+    if (group.target->mostArguments() == UINT64_MAX)
+      return;
+    group.arguments.add(op, group.ops);
+    group.arguments.results += isFurther;
+  }
+
+  /// Whether the group's kernel could still be given its arguments with these ops, of which one is a further result.
+  static bool hasRoom(const Group &group, ArrayRef<Operation *> ops, bool isFurther = false) {
+    const uint64_t most = group.target->mostArguments();
+    if (most == UINT64_MAX)
+      return true;
+    uint64_t more = isFurther; // at most
+    dmir::SymbolSet symbols;
+    for (Operation *op : ops) {
+      more += op->getNumOperands();
+      dmir::collectSymbols(op, symbols);
+    }
+    if (group.arguments.count() + more + symbols.size() <= most)
+      return true;
+    Arguments arguments = group.arguments;
+    llvm::SetVector<Operation *> all(ops.begin(), ops.end());
+    all.insert_range(group.ops);
+    for (Operation *op : ops)
+      arguments.add(op, all);
+    return arguments.count() + isFurther <= most;
   }
 
   void absorbConsumers(Group &group) {
     for (Value result = group.root->getResult(0); result;) {
       llvm::SetVector<Operation *> consumers;
       result = join(group, result, consumers);
+      if (!hasRoom(group, consumers.getArrayRef()))
+        return;
       for (Operation *consumer : consumers)
         add(group, consumer);
     }
@@ -277,9 +326,9 @@ private:
             context.refusal(*group.target, producer))
           continue;
         bool isPrivate = llvm::all_of(producer->getUsers(), [&](Operation *user) { return group.ops.contains(user); });
-        if ((isPrivate || isFurtherResult(group, producer)) && fuses(group, producer) &&
-            group.places.enter(producer, group.ops))
-          add(group, producer);
+        if ((isPrivate || isFurtherResult(group, producer)) && hasRoom(group, producer, !isPrivate) &&
+            fuses(group, producer) && group.places.enter(producer, group.ops))
+          add(group, producer, !isPrivate);
       }
   }
 

@@ -43,12 +43,21 @@ def AssignLayouts : Pass<"dmir-assign-layouts", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def CutConcats : Pass<"dmir-cut-concats", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createCutConcatsPass(context)";
+  let summary = "Join concatenations of more parts than a kernel of their target is given from neighbours' concatenations";
+  let description = [{
+    Of a target that computes whole graphs nothing is cut: it has its own way with operands.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def FormRegions : Pass<"dmir-form-regions", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createFormRegionsPass(context)";
   let summary = "Group ops into dmir.region: a root, the producers it can pull in, the consumers it can write through";
   let description = [{
     What may be fused is the target's answer; the pass keeps the graph sound: a value that something outside reads is a
-    result of its region. Targets that compute whole graphs get one region for all that no other target's op separates.
+    result of its region, and no region needs more arguments than a kernel of its target is given. Targets that compute whole graphs get one region for all that no other target's op separates.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
