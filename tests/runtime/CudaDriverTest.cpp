@@ -58,7 +58,11 @@ void expectNothingLeft() {
 class CudaDriver : public testing::Test {
 protected:
   FakeCuda &fake = fakeCuda();
-  ~CudaDriver() override { expectNothingLeft(); }
+  ~CudaDriver() override {
+    expectNothingLeft();
+    EXPECT_EQ(fake.breaches, std::vector<std::string>()); // of the driver's rules
+    fake.breaches.clear();
+  }
 
   /// What a session is refused with.
   std::string refusal(const std::vector<std::string> &options, dmx_status status = DMX_STATUS_UNSUPPORTED) {

@@ -5,6 +5,10 @@
 // the simulator, for which all that it has allocated is there and nothing else. It can be told what to say, and tells
 // what was called. The device option cuda.driver=FILE leads to it, nothing else does.
 //
+//
+// What breaks a rule of the driver's (FakeCudaRules.h, and what needs a context or a handle that is there) gets the
+// driver's code, is a line on stderr and one of `breaches`; a process that leaves some there ends with kBreachExit.
+//
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -30,8 +34,10 @@ struct FakeCuda {
     int after = 0, code = 0;
   };
   std::map<std::string, Failure> failures;
-  std::vector<std::string> calls; ///< "cuMemcpyHtoDAsync_v2 256", "cuLaunchKernel plus 2 128"
-  int contexts = 0;               ///< pushed and not popped
+  std::vector<std::string> calls;    ///< "cuMemcpyHtoDAsync_v2 256", "cuLaunchKernel plus 2 128"
+  std::vector<std::string> breaches; ///< "cuCtxPopCurrent_v2: no context is current"; none while calls fail as told
+  static constexpr int kBreachExit = 86;
+  int contexts = 0;                                                   ///< pushed and not popped
   int modules = 0, streams = 0, events = 0, blocks = 0, retained = 0; ///< that are there
 
   size_t count(const std::string &begin) const {

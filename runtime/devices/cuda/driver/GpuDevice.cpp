@@ -219,6 +219,7 @@ Status GpuDevice::fillMaps(const DeviceTask &task, Step &step) const {
   if (!step.function || !step.blocks)
     return {};
   const auto &kernel = *static_cast<const KernelLaunch *>(task.kernel);
+  Gpu::Current context(*gpu);
   for (size_t i = 0; i < kernel.maps.size(); ++i) {
     auto map = kernel.image->mapOf(task, i);
     if (!map)
@@ -226,7 +227,8 @@ Status GpuDevice::fillMaps(const DeviceTask &task, Step &step) const {
     map->base += addressOf(task, kernel.maps[i].buffer);
     if (std::string problem = problemOf(*map); !problem.empty())
       return badBundle("kernel '", kernel.name, "', map ", i, " of its launch: ", problem);
-    if (DriverCode code = encodeMap(gpu->api(), *map, step.maps.emplace_back()))
+    EncodedMap &encoded = step.maps.emplace_back();
+    if (DriverCode code = context.code ? context.code : encodeMap(gpu->api(), *map, encoded))
       return gpu->failure(code, cat("make tensor map ", i, " of kernel '", kernel.name, "'"));
   }
   return {};
