@@ -31,6 +31,9 @@ Status readOptions(const dmx_session_options *given, dmx_session_options &option
   out.isa = options.isa ? options.isa : "";
   out.allocator = options.allocator;
   out.executor = options.executor;
+  if (options.flags & ~DMX_SESSION_SIMULATE)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "options->flags has bits that are not known here; use DMX_SESSION_*");
+  out.simulates = options.flags & DMX_SESSION_SIMULATE;
   if (out.allocator && (!out.allocator->allocate || !out.allocator->release))
     return isNull("allocator->allocate or allocator->release");
   if (out.executor && !out.executor->parallel)

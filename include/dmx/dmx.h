@@ -345,15 +345,24 @@ typedef struct dmx_session_options {
                                     corsair.trace=FILE     the last run as a Chrome trace
                                     GPUs of target cuda, or their simulator; dmx_session_info's `machine` says which:
                                     cuda.sim=auto|on|off   the GPU where there is one, else the simulator; the
-                                    simulator; the GPU or an error (default auto) cuda.device=N          that one of the
-                                    driver's GPUs, and no simulator cuda.blocking=0|1      wait for each task, so that a
-                                    fault is the right one's cuda.driver=FILE       the driver's library (default
-                                    libcuda.so.1) cuda.sim_seed=N        not 0: blocks and warps in another order
+                                                   simulator; the GPU or an error (default off, and auto under
+                                                   DMX_SESSION_SIMULATE)
+                                    cuda.device=N          that one of the driver's GPUs, and no simulator
+                                    cuda.blocking=0|1      wait for each task, so that a fault is the right one's
+                                    cuda.driver=FILE       the driver's library (default libcuda.so.1)
+                                    cuda.sim_seed=N        not 0: blocks and warps in another order
                                     cuda.sim_checks=0|1    look for races and unwritten bytes (default 1)
-                                    cuda.sim_steps=N       most instructions of a warp (default 2^31) */
+                                    cuda.sim_steps=N       most instructions of a launch from one warp's end to the
+                                                   next one's, behind which it is endless (default 2^26) */
   uint32_t device_option_count;
+  uint32_t reserved; /* 0 */
+  uint32_t flags;    /* DMX_SESSION_... */
 } dmx_session_options;
-#define DMX_SESSION_OPTIONS_INIT {sizeof(dmx_session_options), 0, NULL, NULL, NULL, NULL, 0}
+#define DMX_SESSION_OPTIONS_INIT {sizeof(dmx_session_options), 0, NULL, NULL, NULL, NULL, 0, 0, 0}
+
+/* A machine that is not there is simulated, which may take thousands of times as long, where its device can do that and
+ * options do not say otherwise; dmx_session_info's `machine` tells. Without the flag that is an error. */
+#define DMX_SESSION_SIMULATE 1u
 
 /* Makes a session for one entry point (NULL: the first). `options` NULL: all defaults.
  * Makes a device for each target the entry point runs on, loads their code, starts the threads and, where

@@ -35,6 +35,7 @@ struct DeviceOptions {
   std::string isa;      // for selectCode of the devices that have such code; empty: the best
   const dmx_allocator *allocator = nullptr;
   const dmx_executor *executor = nullptr;
+  bool simulates = false;            // a machine that is not there, where settings do not say otherwise
   std::vector<std::string> settings; // "target.key=value", or "key=value" for all devices that know the key
 };
 

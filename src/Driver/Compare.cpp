@@ -296,6 +296,9 @@ private:
     Result<std::unique_ptr<tools::ModelSession>> session = tools::ModelSession::open(path, settings);
     if (!session)
       return fail(session.error());
+    if (!options.quiet)
+      if (Status noted = tools::noteMachine(**session); !noted)
+        return fail(noted.error());
     if ((*session)->inputs().size() != inputs.size())
       return fail(usageError("the bundle has " + std::to_string((*session)->inputs().size()) + " inputs, the model " +
                              std::to_string(inputs.size()) + "; is '" + path + "' of this model?"));

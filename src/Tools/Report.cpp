@@ -3,12 +3,14 @@
 
 #include "InspectView.h"
 #include "dmxc/Support/OutputFile.h"
+#include "dmxc/Tools/Progress.h"
 
 #include "schemas/BundleFormat.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iostream>
 #include <numeric>
 #include <ostream>
 #include <set>
@@ -95,6 +97,19 @@ std::string levelText(const RunReport &r) {
   return r.isa + "; this processor has " + r.betterIsa +
          ", which the bundle has no code of: compile the model with -t " + std::string(dmx::format::kHostTarget) + ":" +
          levels + " for more speed";
+}
+
+Status noteMachine(ModelSession &session) {
+  auto info = session.info();
+  if (!info)
+    return info.takeError();
+  RunReport report;
+  report.setInfo(*info);
+  if (report.machine.empty())
+    return Status::ok();
+  auto held = holdProgress();
+  std::cerr << "runs on " << report.target << " " << levelText(report) << "\n";
+  return Status::ok();
 }
 
 void printBenchmark(const RunReport &r, std::ostream &out) {

@@ -318,6 +318,9 @@ Status Runner::runAll(RunReport &report) {
 Status Runner::execute() {
   if (Status done = openSession(); !done)
     return done;
+  if (!options.quiet)
+    if (Status done = noteMachine(*session); !done)
+      return done;
   RunReport report;
   report.bundle = options.bundle;
   report.model = fs::path(options.bundle).filename().string();
@@ -335,7 +338,7 @@ Status Runner::execute() {
     std::cerr << "dmx-run: warning: " << info->remarks << " (see the target's README: numbers)\n";
   if (options.benchmark)
     printBenchmark(report, out);
-  else if (!isSilent() && !report.isa.empty())
+  else if (!isSilent() && !report.isa.empty() && report.machine.empty())
     out << "ran on " << report.target << " " << levelText(report) << "\n";
   if (options.perTask)
     printTaskTable(report, out);

@@ -149,6 +149,7 @@ Result<std::unique_ptr<ModelSession>> ModelSession::open(const std::string &path
   for (const std::string &option : settings.deviceOptions)
     deviceOptions.push_back(option.c_str());
   dmx_session_options options = DMX_SESSION_OPTIONS_INIT;
+  options.flags = DMX_SESSION_SIMULATE; // tools say so: noteMachine
   options.threads = settings.threads;
   options.isa = settings.isa.empty() ? nullptr : settings.isa.c_str();
   options.device_options = deviceOptions.data();

@@ -76,9 +76,10 @@ def main():
         "simulator's library, or compile the model for cpu"
     )
     ways = [
-        (both, [NO_DRIVER], "right"),
+        (both, [NO_DRIVER], "run on the simulator (device option cuda.sim=on)"),
+        (both, [NO_DRIVER, "cuda.sim=auto"], "right"),
         (both, ["cuda.sim=on", "cuda.sim_seed=5"], "right"),
-        (both[:1], [NO_DRIVER], neither),
+        (both[:1], [NO_DRIVER, "cuda.sim=auto"], neither),
         (both[:1], ["cuda.sim=on"], f"there is no simulator of GPUs: there is no 'LIB/{SIM}'; install it there"),
         ([], [], "which this runtime has no device for: there is no 'LIB/libdmxrt-cuda.so'; install it there, or compile the model for cpu"),
         (both, [NO_DRIVER, "cuda.sim=off"], "; run on the simulator (device option cuda.sim=on), or compile the model for cpu"),

@@ -316,8 +316,42 @@ TEST_F(CudaDriver, TheGpuWhereThereIsOneElseTheSimulator) {
   fake.gpus.resize(1);
   EXPECT_HAS(machineOf({"cuda.sim=auto"}),
              "simulator, because 'NVIDIA A100' has compute capability 8.0; the bundle's kernels are for 9.0");
-  EXPECT_HAS(machineOf({"cuda.driver=/nowhere/libcuda.so.1"}), "simulator, because NVIDIA's driver cannot be loaded (");
+  EXPECT_HAS(machineOf({"cuda.sim=auto", "cuda.driver=/nowhere/libcuda.so.1"}),
+             "simulator, because NVIDIA's driver cannot be loaded (");
   EXPECT_EQ(fake.count("cuLaunchKernel"), launches);
+}
+
+// A caller that says nothing of a simulator gets none: it would compute thousands of times as long.
+TEST_F(CudaDriver, NobodyGetsASimulatorUnasked) {
+  const std::string nowhere = "cuda.driver=/nowhere/libcuda.so.1";
+  std::string text = refusal({nowhere});
+  EXPECT_HAS(text, "there is no GPU to run on: NVIDIA's driver cannot be loaded (/nowhere/libcuda.so.1: ");
+  EXPECT_HAS(text, "run on the simulator (device option cuda.sim=on)");
+  fake.gpus.clear();
+  EXPECT_HAS(refusal({}), "there is no GPU to run on: the driver finds no GPU; run on the simulator");
+  OpenBundle open(cudaBundle(plainModel()));
+  auto create = [&](uint32_t flags, const char *option, std::string &machine) {
+    dmx_error error = DMX_ERROR_INIT;
+    dmx_session_options options = DMX_SESSION_OPTIONS_INIT;
+    const char *given[] = {nowhere.c_str(), option};
+    options.device_options = given;
+    options.device_option_count = option ? 2 : 1;
+    options.flags = flags;
+    dmx_session *made = nullptr;
+    dmx_status status = dmx_session_create(open.get(), nullptr, &options, &made, &error);
+    SessionPtr session(made);
+    dmx_session_info info{};
+    info.struct_size = sizeof info;
+    machine = session && dmx_session_get_info(made, &info, nullptr) == DMX_OK ? info.machine : error.message;
+    return status;
+  };
+  std::string said;
+  EXPECT_EQ(create(0, nullptr, said), DMX_STATUS_UNSUPPORTED);
+  EXPECT_EQ(create(DMX_SESSION_SIMULATE, nullptr, said), DMX_OK) << said;
+  EXPECT_HAS(said, "simulator, because NVIDIA's driver cannot be loaded (");
+  EXPECT_EQ(create(DMX_SESSION_SIMULATE, "cuda.sim=off", said), DMX_STATUS_UNSUPPORTED);
+  EXPECT_EQ(create(2, nullptr, said), DMX_STATUS_INVALID_ARGUMENT);
+  EXPECT_HAS(said, "options->flags has bits that are not known here");
 }
 
 // --- what goes wrong -----------------------------------------------------------------

@@ -60,7 +60,7 @@ struct SessionSettings : OpenSettings {
   std::vector<std::string> deviceOptions; ///< "key=value"
 };
 
-/// An open bundle and one session over it. Tensors that are bound are kept
+/// An open bundle and one session over it; a machine that is not there is simulated. Tensors that are bound are kept
 /// alive. One caller at a time. Failures are those of openBundle.
 class ModelSession {
 public:
@@ -106,6 +106,10 @@ private:
 /// What the runtime says of each code object of a bundle: "yes", "no", or "unknown target"; nothing when it refuses the
 /// bundle or the object, which other checks tell.
 std::vector<std::string> contractsOf(const std::string &bundle);
+
+/// Where a session's target has several machines, says on stderr which one it runs on: "runs on cuda sm_90a: simulator,
+/// because ...".
+Status noteMachine(ModelSession &session);
 
 /// Milliseconds of a monotonic clock.
 double nowMs();

@@ -15,14 +15,15 @@ constexpr SettingSpec kSettings[] = {
     {"sim_seed", "N", UINT64_MAX}, {"sim_checks", "0|1", 1}, {"sim_steps", "N", UINT64_MAX}};
 
 struct Choice {
-  std::string sim = "auto", file = Driver::kFile;
+  std::string sim, file = Driver::kFile;
   std::optional<uint64_t> number;
   bool blocking = false;
   std::vector<Setting> simulator; ///< for it
 };
 
-Choice read(std::span<const Setting> settings) {
+Choice read(const DeviceOptions &options, std::span<const Setting> settings) {
   Choice choice;
+  choice.sim = options.simulates ? "auto" : "off"; // a caller that knows of no simulator must not wait for one
   for (const Setting &setting : settings) {
     if (setting.key == "sim")
       choice.sim = setting.text;
@@ -46,7 +47,7 @@ Result<std::shared_ptr<Gpu>> findGpu(const Choice &choice) {
 }
 
 Result<std::unique_ptr<Device>> createDevice(const DeviceOptions &options, std::span<const Setting> settings) {
-  Choice choice = read(settings);
+  Choice choice = read(options, settings);
   Error none;
   if (choice.sim != "on") {
     auto gpu = findGpu(choice);
