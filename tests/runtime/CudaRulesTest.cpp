@@ -256,7 +256,7 @@ TEST_F(CudaRules, TensorMaps) {
       {"rows of a box of 120 bytes are no multiple of 16", [](Map &m) { m.box[0] = 60; }},
       {"rows of a box of 128 bytes are longer than a swizzle of 64", [](Map &m) { m.swizzle = 2; }},
       {"only numbers of floating point are filled with NaN", [](Map &m) { m.fill = 1, m.type = 1; }},
-      {"its 1073758208 bytes are not all in one block", [](Map &m) { m.sizes[2] = 4, m.strides[1] = 357914624; }},
+      {"its 1073747968 bytes are not all in one block", [](Map &m) { m.sizes[2] = 4, m.strides[1] = 357914624; }},
       {"its 18446744073709551615 bytes are not all in one block", // more than 2^64
        [](Map &m) {
          m.rank = 5, m.sizes[3] = m.sizes[4] = uint64_t(1) << 32,

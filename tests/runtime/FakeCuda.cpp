@@ -79,10 +79,11 @@ FAKE(cuDevicePrimaryCtxRelease_v2, int) {
   FakeCuda &fake = *dmxFakeCuda();
   if (fake.retained == 0)
     return breach(kInvalidContext, name, "the context is not retained");
-  if (fake.retained == 1 && (!memory.empty() || !modules.empty() || !streams.empty() || !events.empty()))
+  bool isLast = fake.retained == 1 && fake.failures.empty();
+  if (isLast && (!memory.empty() || !modules.empty() || !streams.empty() || !events.empty()))
     return breach(kInvalidContext, name, "the context still has ", memory.size(), " blocks of memory, ", modules.size(),
                   " modules, ", streams.size(), " streams and ", events.size(), " events");
-  if (fake.retained == 1 && fake.contexts > 0)
+  if (isLast && fake.contexts > 0)
     return breach(kInvalidContext, name, "the context is current");
   --fake.retained;
   return 0;
@@ -130,15 +131,16 @@ FAKE(cuMemAlloc_v2, GpuAddress *address, size_t bytes) {
 }
 FAKE(cuMemFree_v2, GpuAddress address) {
   LOCKED;
-  if (int code = noteIn("cuMemFree_v2"))
-    return code;
+  int failed = noteIn("cuMemFree_v2");
+  if (keeps(failed))
+    return failed;
   auto found = memory.find(address);
   if (found == memory.end())
     return breach(kInvalidValue, "cuMemFree_v2", "the address is none that was allocated, or was freed");
   dmxFakeCuda()->usedBytes -= found->second.second;
   --dmxFakeCuda()->blocks;
   memory.erase(found);
-  return 0;
+  return failed;
 }
 FAKE(cuMemcpyHtoDAsync_v2, GpuAddress to, const void *from, size_t bytes, void *stream) {
   LOCKED;
@@ -209,14 +211,15 @@ FAKE(cuStreamSynchronize, void *stream) {
 }
 FAKE(cuStreamDestroy_v2, void *stream) {
   LOCKED;
-  if (int code = noteIn("cuStreamDestroy_v2"))
-    return code;
+  int failed = noteIn("cuStreamDestroy_v2");
+  if (keeps(failed))
+    return failed;
   if (int code = checkHandle(streams, stream, "cuStreamDestroy_v2", "stream"))
     return code;
   streams.erase(stream);
   delete static_cast<int *>(stream);
   --dmxFakeCuda()->streams;
-  return 0;
+  return failed;
 }
 
 FAKE(cuEventCreate, void **event, unsigned) {
@@ -256,12 +259,13 @@ FAKE(cuEventElapsedTime, float *milliseconds, void *begin, void *end) {
 }
 FAKE(cuEventDestroy_v2, void *event) {
   LOCKED;
-  if (int code = noteIn("cuEventDestroy_v2"))
-    return code;
+  int failed = noteIn("cuEventDestroy_v2");
+  if (keeps(failed))
+    return failed;
   if (int code = checkHandle(events, event, "cuEventDestroy_v2", "event"))
     return code;
   events.erase(event);
   delete static_cast<Event *>(event);
   --dmxFakeCuda()->events;
-  return 0;
+  return failed;
 }

@@ -110,14 +110,15 @@ FAKE(cuModuleLoadDataEx, void **module, const void *image, unsigned count, int *
 }
 FAKE(cuModuleUnload, void *module) {
   LOCKED;
-  if (int code = noteIn("cuModuleUnload"))
-    return code;
+  int failed = noteIn("cuModuleUnload");
+  if (keeps(failed))
+    return failed;
   if (int code = checkHandle(modules, module, "cuModuleUnload", "module"))
     return code;
   modules.erase(module);
   delete static_cast<Module *>(module);
   --dmxFakeCuda()->modules;
-  return 0;
+  return failed;
 }
 FAKE(cuModuleGetFunction, void **function, void *module, const char *name) {
   LOCKED;

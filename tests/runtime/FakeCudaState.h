@@ -58,6 +58,9 @@ template <typename... Parts> int noteIn(const char *name, const Parts &...parts)
   int code = note(name, parts...);
   return code ? code : pushed > 0 ? 0 : breach(kInvalidContext, name, "no context is current");
 }
+/// Whether a call that gives something back does not: it does where a test wants others to fail, so that the next test
+/// finds nothing.
+inline bool keeps(int code) { return code && dmxFakeCuda()->failures.empty(); }
 /// Whether a handle is of something that is there.
 inline int checkHandle(const std::set<void *> &there, void *handle, const char *name, const char *what) {
   return there.count(handle) ? 0 : breach(kInvalidHandle, name, "the ", what, " is none, or was destroyed");
