@@ -1,5 +1,6 @@
 //===- Options.cpp - the command line of dmxc -----------------------------===//
 #include "dmxc/Driver/Options.h"
+#include "HelpTopics.h"
 #include "OptionValues.h"
 
 #include "dmxc/Driver/Registry.h"
@@ -11,42 +12,6 @@
 #include <sched.h>
 
 namespace dmxc::driver {
-
-static constexpr const char *firstExamples = R"(examples:
-  dmxc model.onnx -o model.bundle                         compile for this build's default target
-)";
-static constexpr const char *lastExamples =
-    R"(  dmxc model.onnx -o m.bundle --dim batch=8               fix a symbolic dim
-  dmxc model.onnx --emit partition -o -                   see what was fused and where it runs
-  dmxc model.onnx -o m.bundle --explain-decisions         see what is free of each region, and who chose
-  dmxc tune model.onnx -t TARGET --trials 20 --db t.jsonl find better values by measuring
-  dmxc model.onnx -o m.bundle -MD -MF m.d                 write a dependency file for make or ninja
-  curl URL | dmxc - -o - > m.bundle                       a model from stdin, a bundle to stdout
-
-Turns a model file into a bundle that libdmxrt (dmx-run) executes. Documentation: README.md.
-Exit codes: 0 ok; 1 the model is invalid or unsupported; 2 usage; 3 file, I/O or out of memory; 4 the target cannot satisfy the
-constraints; 5 verification or comparison failed; 70 internal error (a reproducer is written).
-)";
-
-/// The text above the options; each target has its own examples.
-static std::string examples() {
-  std::string text = firstExamples;
-  for (const std::string &target : targetNames())
-    for (const TargetHelp::Example &example : helpOf(target).examples) {
-      std::string line = "  dmxc model.onnx -o m.bundle -t " + exampleOf(target, example);
-      text += line + std::string(line.size() < 56 ? 58 - line.size() : 2, ' ') + example.what + "\n";
-    }
-  return text + lastExamples;
-}
-
-/// ". Levels of NAME: ..." for each target that has them; `member` of its help.
-static std::string ofTargets(const char *what, std::string TargetHelp::*member) {
-  std::string text;
-  for (const std::string &target : targetNames())
-    if (const std::string &own = helpOf(target).*member; !own.empty())
-      text += std::string(". ") + what + " " + target + ": " + own;
-  return text;
-}
 
 static unsigned availableProcessors() {
   cpu_set_t set;
@@ -65,30 +30,11 @@ struct RawOptions {
   bool version = false, printTargets = false, printOps = false, printPhases = false, werror = false;
 };
 
-/// Usage and option names as users type them.
-class HelpFormatter : public CLI::Formatter {
-public:
-  HelpFormatter() { column_width(34); }
-  std::string make_usage(const CLI::App *, std::string) const override {
-    return "usage: dmxc MODEL -o OUT.bundle [-t TARGET]... [options]\n";
-  }
-  std::string make_option_name(const CLI::Option *option, bool positional) const override {
-    std::string name = CLI::Formatter::make_option_name(option, positional);
-    for (const char *single : {"--MD", "--MF", "--MT", "--Werror"})
-      if (name == single)
-        return name.substr(1);
-    return name;
-  }
-};
-
 /// The options; groups are those of --help.
 class CommandLine {
 public:
   CommandLine(Options &options, RawOptions &raw) : options(options), raw(raw) {
-    app.formatter(std::make_shared<HelpFormatter>());
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    app.set_help_flag(""); // again at the end: groups are printed in the order
-                           // of their first option
     app.add_option("model", options.model, "The model file (or, with --from, a phase's text)")
         ->type_name("FILE")
         ->group("");
@@ -102,7 +48,7 @@ public:
     addQuery();
   }
 
-  CLI::App app{examples()};
+  CLI::App app{"Turns a model file into a bundle that libdmxrt (dmx-run) executes.", "dmxc"};
 
   std::vector<std::string> optionNames() const {
     std::vector<std::string> names{"-MD", "-MF", "-MT", "-Werror"};
@@ -150,7 +96,7 @@ private:
          "common");
     list("-t,--target", raw.targets, "NAME[:LEVEL+..]",
          "Target, repeatable; default " + (targetNames().empty() ? "none" : targetNames().front()) +
-             ofTargets("Levels of", &TargetHelp::levels),
+             ". --help targets has the levels of each",
          "common");
     app.add_option("-O", options.optLevel, "Optimisation, 0 to 3; default 2")
         ->type_name("LEVEL")
@@ -175,8 +121,7 @@ private:
          "Fix the shape of an input (x=none: an optional or sequence without a value), repeatable", "input");
     list("--dim", raw.dims, "NAME=8 | NAME=1..512", "Fix or bound a symbolic dim, repeatable", "input");
     list("--state", raw.states, "INPUT=OUTPUT",
-         "The output of a run is the input of the next, zeros in the first: both leave the signature and stay in the "
-         "session, repeatable. An output that is the input and one row behind it makes a cache of as many rows",
+         "The output of a run is the input of the next, and both leave the signature, repeatable; see --help dims",
          "input");
     text("--entry", options.entry, "NAME", "Entry point, where the model has several", "input");
     text("--allow-external-data", options.externalDataDir, "DIR",
@@ -196,11 +141,9 @@ private:
 
   void addMasks() {
     choice("--sparsity", options.sparsity, {"on", "off"},
-           "Whether kernels leave out what masks of attention leave out; results are the same. Default on", "masks");
-    text(
-        "--sparsity-report", options.sparsityReport, "FILE",
-        "Write the rule of each attention's mask, or what is no rule in it, and what is left out (- for stdout; .json)",
-        "masks");
+           "Whether kernels leave out what masks of attention leave out; default on. See --help masks", "masks");
+    text("--sparsity-report", options.sparsityReport, "FILE",
+         "Write the rule of each attention's mask and what is left out (- for stdout; .json)", "masks");
     text("--sparsity-tile", raw.sparsityTile, "ROWSxCOLUMNS", "Tiles that the report counts in; default: the kernel's",
          "masks");
   }
@@ -215,30 +158,22 @@ private:
         if (stop.stage)
           stages.push_back(stop.name);
     choice("--emit", options.emit, emits,
-           "Stop after a phase, or a target's stage in it (schedule.NAME, see --print-phases), and write its text; "
-           "default bundle",
-           "pipeline", stages);
+           "Stop after a phase, or a stage (--print-phases), and write its text; default bundle", "pipeline", stages);
     names.pop_back(); // codegen's result is bytes, nothing resumes from it
     choice("--from", options.from, names, "MODEL is that phase's, or stage's, text; go on after it", "pipeline",
            stages);
     text("--dump-phases", options.dumpPhases, "DIR",
-         "Write every phase's text there, and those of the targets' stages, one numbered file each", "pipeline");
+         "Write every phase's and stage's text there, one numbered file each", "pipeline");
     text("--save-temps", options.saveTemps, "DIR", "Keep the kernels' .mlir, .ll and .s there", "pipeline");
     list("--schedule", options.schedules, "FILE",
-         "MLIR transform script (@__transform_main) applied after partition, e.g. to decide how regions are computed, "
-         "repeatable, in that order",
-         "pipeline");
-    list("--tuning-db", options.tuningDatabases, "FILE",
-         "What 'dmxc tune' found: regions that it has records of are computed so, repeatable", "pipeline");
+         "MLIR transform script applied after partition, repeatable; see --help schedules", "pipeline");
+    list("--tuning-db", options.tuningDatabases, "FILE", "What 'dmxc tune' found, obeyed; repeatable", "pipeline");
     list("--set", raw.knobs, "NAME=VALUE", "The value of a parameter of the scripts, repeatable", "pipeline");
     app.add_flag("--explain-decisions", options.explainDecisions,
-                 "Print what is free of each region's strategy, its values, and who chose the one it has")
+                 "Print every free choice, its values, and who made it")
         ->group("pipeline");
     text("--numerics", options.numerics, "MODE",
-         "In which numbers a target computes; its own by default" + ofTargets("Of", &TargetHelp::numerics) +
-             ". Prints the formats of nodes that are not computed in their tensors' types, and the error that rounding "
-             "made",
-         "numbers");
+         "In which numbers a target computes; its own by default. --help numerics has the modes of each", "numbers");
   }
 
   void addTuning() {
@@ -275,13 +210,13 @@ private:
   }
 
   void addQuery() {
-    app.set_help_flag("-h,--help", "Show this text")->group("query");
     app.add_flag("--version", raw.version, "Versions of dmxc, the bundle format and MLIR")->group("query");
     app.add_flag("--print-targets", raw.printTargets, "Targets of this build")->group("query");
     text("--print-target-info", options.queryTarget, "T", "What is known of a target", "query");
     app.add_flag("--print-ops", raw.printOps, "DMIR ops x {verifier, interpreter, targets}")->group("query");
     choice("--format", raw.format, {"md", "json"}, "Form of --print-ops", "query");
     app.add_flag("--print-phases", raw.printPhases, "The phases")->group("query");
+    tools::setHelp(app, helpPage(), "query"); // last of all options
   }
 
   Options &options;
@@ -423,14 +358,18 @@ std::optional<int> parseOptions(const std::vector<std::string> &arguments, Optio
   options.jobs = availableProcessors();
   RawOptions raw;
   CommandLine line(options, raw);
+  Result<std::optional<std::string>> help = tools::helpAskedFor(line.app, *expanded);
+  if (!help)
+    return refuse(help.error());
+  if (*help) {
+    out << **help;
+    return 0;
+  }
   std::reverse(expanded->begin(),
                expanded->end()); // CLI11 wants them last first
   line.app.allow_extras();
   try {
     line.app.parse(*expanded);
-  } catch (const CLI::CallForHelp &) {
-    out << line.app.help();
-    return 0;
   } catch (const CLI::ParseError &error) {
     return refuse(usageError(error.what()));
   }

@@ -32,35 +32,8 @@ size_t editDistance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// CLI11's help with the examples right after the usage line.
-class ExamplesFirst : public CLI::Formatter {
-public:
-  ExamplesFirst(std::string usage, std::string examples) : usage(std::move(usage)), examples(std::move(examples)) {
-    column_width(34);
-  }
-  std::string make_usage(const CLI::App *, std::string) const override {
-    return "Usage:\n" + usage + "\nExamples:\n" + examples;
-  }
-  /// "R (default 0.001)" where CLI11 would print its validators' names.
-  std::string make_option_opts(const CLI::Option *option) const override {
-    std::string type = option->get_type_name();
-    std::string text = type.substr(0, type.find(':'));
-    if (option->get_expected_max() == 0 || option->get_type_size() == 0)
-      return "";
-    text.insert(0, " ");
-    if (!option->get_default_str().empty())
-      text += " (default " + option->get_default_str() + ")";
-    return text;
-  }
-  // The usage line shows them; flags follow group by group.
-  std::string make_positionals(const CLI::App *) const override { return ""; }
-
-private:
-  std::string usage, examples;
-};
-
 constexpr const char *const exitCodeHelp =
-    "Exit codes: 0 ok; 1 the model or bundle is invalid or unsupported; 2 usage; 3 file, I/O "
+    "0 ok; 1 the model or bundle is invalid or unsupported; 2 usage; 3 file, I/O "
     "or out of memory; 5 verification or comparison failed; 70 internal error.";
 
 std::vector<std::string> flagNames(const CLI::App &app) {
@@ -109,12 +82,12 @@ std::string modelTakenForBundle(const std::string &path) {
          ".bundle";
 }
 
-void prepareApp(CLI::App &app, const std::string &usage, const std::string &examples) {
-  app.formatter(std::make_shared<ExamplesFirst>(usage, examples));
-  app.set_help_flag("-h,--help", "Print this help and exit")->group("General");
+void prepareApp(CLI::App &app, HelpPage page) {
+  if (page.exitCodes.empty())
+    page.exitCodes = exitCodeHelp;
+  setHelp(app, std::move(page), "General");
   app.set_version_flag("--version", app.get_name() + " " + dmx_version_string(), "Print the version and exit")
       ->group("General");
-  app.footer(exitCodeHelp);
   app.allow_extras();
 }
 
@@ -123,6 +96,13 @@ std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
     reportError(app.get_name(), usageError(message + "\nRun '" + app.get_name() + " --help' for the flags."));
     return exitCodeOf(ErrorKind::Usage);
   };
+  Result<std::optional<std::string>> help = helpAskedFor(app, {argv + 1, argv + argc});
+  if (!help)
+    return usageFailure(help.error().message);
+  if (*help) {
+    std::cout << **help;
+    return 0;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

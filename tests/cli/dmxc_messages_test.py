@@ -14,7 +14,7 @@ from dmxc_case import BIN, REPO, DIGITS, DATA, SMALL, Base, onnx_with_listed_wei
 class Messages(Base):
     def test_help_has_examples_first_and_groups(self):
         text = self.run_tool("--help").stdout
-        self.assertLess(text.index("examples:"), text.index("common"))
+        self.assertLess(text.index("Examples:"), text.index("common:"))
         for word in ("input:", "placement:", "pipeline:", "diagnostics:", "build systems:", "query:", "-MD", "--emit"):
             self.assertIn(word, text)
 
@@ -28,7 +28,7 @@ class Messages(Base):
             self.assertRegex(text, rf"(?<![\w-]){re.escape(flag)}\b")
 
     def test_help_has_the_words_of_each_target_built_in_and_of_no_other(self):
-        text = " ".join(self.run_tool("--help").stdout.split())
+        text = " ".join((self.run_tool("--help", "targets").stdout + self.run_tool("--help", "numerics").stdout).split())
         built = [line.split()[0] for line in self.run_tool("--print-targets").stdout.splitlines() if line[:1].strip()]
         root = REPO / "targets"
         for path in root.glob("*/Help.cpp"):

@@ -18,6 +18,8 @@ foreach(case IN LISTS cases)
     --device-kernels ${CMAKE_SOURCE_DIR}/tests/unit/Tools/device_kernels.txt --endings "${endings}" ${case})
 endforeach()
 
+add_test(NAME cli.help COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/help_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+
 if(DMXC_SIGNATURES)
   foreach(case keys usage sign refuse python)
     add_test(NAME cli.sign.${case} COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/sign_test.py

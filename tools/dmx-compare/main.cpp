@@ -9,18 +9,45 @@
 #include <iostream>
 #include <unistd.h>
 
-static const char *examples = R"(examples:
-  dmx-compare model.onnx --inputs test_data_set_0               compile, run and compare the outputs
-  dmx-compare model.onnx model.bundle --inputs test_data_set_0  compare a bundle that exists
-  dmx-compare model.onnx --inputs test_data_set_0 --per-node    name the first node that differs
-  dmx-compare model.onnx --random-inputs 1                      the same without inputs at hand
-  dmx-compare model.onnx --inputs data --numerics bf16 --per-node  how far each node is from f32
-  dmx-compare model.onnx --inputs data -- --dim batch=8 -O0     options of dmxc after --
-)";
+static dmxc::tools::HelpPage helpPage() {
+  dmxc::tools::HelpPage page;
+  page.usage = {"MODEL [BUNDLE] --inputs DIR [--per-node] [-- DMXC OPTIONS]"};
+  page.examples = {{"dmx-compare model.onnx --inputs data", "compile, run and compare the outputs"},
+                   {"dmx-compare model.onnx model.bundle --inputs data", "compare a bundle that exists"},
+                   {"dmx-compare model.onnx --inputs data --per-node", "name the first node that differs"},
+                   {"dmx-compare model.onnx --random-inputs 1", "the same without inputs at hand"},
+                   {"dmx-compare model.onnx --inputs data --numerics bf16 --per-node", "how far each node is from f32"},
+                   {"dmx-compare model.onnx --inputs data -- --dim batch=8 -O0", "options of dmxc after --"}};
+  return page;
+}
 
 /// The largest relative RMS error that --numerics may bring to an output: 8 bits of operands stay below it in all
 /// models tried.
 constexpr double kShortNumbersRms = 1.5e-2;
+
+static void addFlags(CLI::App &app, dmxc::driver::CompareRequest &request, std::string &model, std::string &numerics) {
+  auto option = [&](const char *flag, auto &value, const char *type, const char *help) {
+    return app.add_option(flag, value, help)->type_name(type)->group("Options");
+  };
+  app.add_option("model", model, "The model file")->required();
+  app.add_option("bundle", request.bundle, "Its bundle; compiled when not given");
+  option("--inputs", request.inputs, "DIR", "Folder with the inputs, as dmx-run takes it");
+  option("--random-inputs", request.randomSeed, "SEED",
+         "Make inputs instead: floats in [-1, 1), integers 0 or 1; open dims as -- --dim says, else smallest");
+  app.add_flag("--per-node", request.perNode,
+               "Compare the value of every node and name the first that differs; with --max-rms the error of each")
+      ->group("Options");
+  option("--numerics", numerics, "MODE",
+         "In which numbers the bundle computes, as dmxc --numerics; the reference stays as the model is. Outputs are "
+         "judged by --max-rms then");
+  option("--max-rms", request.maxRms, "RMS",
+         "Judge floats as a whole: their relative RMS error may be this; default 0.015 with --numerics but strict")
+      ->check(CLI::PositiveNumber);
+  option("--rtol", request.rtol, "R", "Relative tolerance; default 1e-3");
+  option("--atol", request.atol, "A",
+         "Absolute tolerance; default 1e-7, of a node at least a millionth of its largest element");
+  option("--threads", request.threads, "N", "Threads of the run; default all");
+}
 
 static int run(int argc, char **argv) {
   // What stands after "--" is dmxc's.
@@ -35,27 +62,8 @@ static int run(int argc, char **argv) {
   CLI::App app("Runs a model in the reference interpreter and as a bundle on "
                "the same inputs, and compares.",
                "dmx-compare");
-  dmxc::tools::prepareApp(app, "dmx-compare MODEL [BUNDLE] --inputs DIR [--per-node] [-- DMXC OPTIONS]", examples);
-  app.add_option("model", model, "The model file")->required();
-  app.add_option("bundle", request.bundle, "Its bundle; compiled when not given");
-  app.add_option("--inputs", request.inputs, "Folder with the inputs, as dmx-run takes it");
-  app.add_option(
-      "--random-inputs", request.randomSeed,
-      "Seed of inputs instead: floats in [-1, 1), integers 0 or 1; open dims as -- --dim says, else smallest");
-  app.add_flag("--per-node", request.perNode,
-               "Compare the value of every node and name the first that differs; with --max-rms the error of each");
-  app.add_option(
-      "--numerics", numerics,
-      "In which numbers the bundle computes, as dmxc --numerics; the reference stays as the model is. Outputs are "
-      "judged by --max-rms then");
-  app.add_option(
-         "--max-rms", request.maxRms,
-         "Judge floats as a whole: their relative RMS error may be this; default 0.015 with --numerics but strict")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--rtol", request.rtol, "Relative tolerance; default 1e-3");
-  app.add_option("--atol", request.atol,
-                 "Absolute tolerance; default 1e-7, of a node at least a millionth of its largest element");
-  app.add_option("--threads", request.threads, "Threads of the run; default all");
+  addFlags(app, request, model, numerics);
+  dmxc::tools::prepareApp(app, helpPage()); // last, so that its flags end the help
   if (std::optional<int> code = dmxc::tools::parseCommandLine(app, argc, argv))
     return *code;
   if (request.inputs.empty() == !request.randomSeed)

@@ -11,13 +11,17 @@ using namespace dmxc::tools;
 
 namespace {
 
-constexpr const char *usage = "  dmx-inspect BUNDLE [flags]\n";
-constexpr const char *examples = "  dmx-inspect m.bundle\n"
-                                 "  dmx-inspect m.bundle --what memory --json\n"
-                                 "  dmx-inspect m.bundle --what kernels --kernel k0_conv\n"
-                                 "  dmx-inspect m.bundle --verify\n"
-                                 "  dmx-inspect old.bundle --diff new.bundle\n"
-                                 "  dmx-inspect m.bundle --html m.html --report run.json --report trace.json\n";
+HelpPage helpPage() {
+  HelpPage page;
+  page.usage = {"BUNDLE [flags]"};
+  page.examples = {{"dmx-inspect m.bundle", ""},
+                   {"dmx-inspect m.bundle --what memory --json", ""},
+                   {"dmx-inspect m.bundle --what kernels --kernel k0_conv", ""},
+                   {"dmx-inspect m.bundle --verify", ""},
+                   {"dmx-inspect old.bundle --diff new.bundle", ""},
+                   {"dmx-inspect m.bundle --html m.html --report run.json --report trace.json", ""}};
+  return page;
+}
 
 std::string known(const std::vector<std::string> &views) {
   std::string text;
@@ -66,7 +70,7 @@ static int run(int argc, char **argv) {
   CLI::App app("Shows, checks and compares bundles.", "dmx-inspect");
   InspectOptions options;
   addFlags(app, options);
-  prepareApp(app, usage, examples); // last, so that its flags end the help
+  prepareApp(app, helpPage()); // last, so that its flags end the help
   if (std::optional<int> code = parseCommandLine(app, argc, argv))
     return *code;
   const std::vector<std::string> &views = inspectViews();

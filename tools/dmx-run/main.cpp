@@ -12,11 +12,15 @@ using namespace dmxc::tools;
 
 namespace {
 
-constexpr const char *usage = "  dmx-run BUNDLE [flags]\n";
-constexpr const char *examples = "  dmx-run m.bundle --inputs test_data_set_0 --expect test_data_set_0\n"
-                                 "  dmx-run m.bundle --input x=photo.npy --output y=scores.npy\n"
-                                 "  dmx-run m.bundle --benchmark --threads 1 --per-task\n"
-                                 "  dmx-run m.bundle --random-inputs 1 --profile trace.json\n";
+HelpPage helpPage() {
+  HelpPage page;
+  page.usage = {"BUNDLE [flags]"};
+  page.examples = {{"dmx-run m.bundle --inputs test_data_set_0 --expect test_data_set_0", ""},
+                   {"dmx-run m.bundle --input x=photo.npy --output y=scores.npy", ""},
+                   {"dmx-run m.bundle --benchmark --threads 1 --per-task", ""},
+                   {"dmx-run m.bundle --random-inputs 1 --profile trace.json", ""}};
+  return page;
+}
 
 /// The texts of repeatable NAME=VALUE flags before they are taken apart.
 struct PairFlags {
@@ -177,7 +181,7 @@ static int run(int argc, char **argv) {
   RunOptions options;
   PairFlags pairs;
   addFlags(app, options, pairs);
-  prepareApp(app, usage, examples); // last, so that its flags end the help
+  prepareApp(app, helpPage()); // last, so that its flags end the help
   if (std::optional<int> code = parseCommandLine(app, argc, argv))
     return *code;
   if (std::optional<Error> error = readPairs(pairs, options))

@@ -10,15 +10,20 @@ using namespace dmxc::tools;
 
 namespace {
 
-constexpr const char *usage = "  dmx-sign keygen KEY [--force]\n"
-                              "  dmx-sign sign BUNDLE --key KEY [--detached FILE] [--force]\n"
-                              "  dmx-sign verify BUNDLE --trusted-key KEY.pub... [--signature FILE]\n";
-constexpr const char *examples =
-    "  dmx-sign keygen release.key                        writes release.key and release.key.pub\n"
-    "  dmx-sign sign m.bundle --key release.key\n"
-    "  dmx-sign sign m.bundle --key release.key --detached m.sig\n"
-    "  dmx-sign verify m.bundle --trusted-key release.key.pub --signature m.sig\n"
-    "  dmx-run m.bundle --trusted-key release.key.pub --inputs data\n";
+HelpPage helpPage() {
+  HelpPage page;
+  page.usage = {"keygen KEY [--force]", "sign BUNDLE --key KEY [--detached FILE] [--force]",
+                "verify BUNDLE --trusted-key KEY.pub... [--signature FILE]"};
+  page.examples = {{"dmx-sign keygen release.key", "writes release.key and release.key.pub"},
+                   {"dmx-sign sign m.bundle --key release.key", ""},
+                   {"dmx-sign sign m.bundle --key release.key --detached m.sig", ""},
+                   {"dmx-sign verify m.bundle --trusted-key release.key.pub --signature m.sig", ""},
+                   {"dmx-run m.bundle --trusted-key release.key.pub --inputs data", ""}};
+  page.commands = {{"keygen", "Make a pair of keys"},
+                   {"sign", "Sign a bundle"},
+                   {"verify", "Check a bundle's signature, and every byte"}};
+  return page;
+}
 
 void addFlags(CLI::App &app, SignOptions &options) {
   app.add_option("command", options.command, "keygen, sign or verify")->required();
@@ -49,7 +54,7 @@ static int run(int argc, char **argv) {
                "dmx-sign");
   SignOptions options;
   addFlags(app, options);
-  prepareApp(app, usage, examples); // last, so that its flags end the help
+  prepareApp(app, helpPage()); // last, so that its flags end the help
   if (std::optional<int> code = parseCommandLine(app, argc, argv))
     return *code;
   Status done = runSign(options, std::cout);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dmxc/Support/Result.h"
+#include "dmxc/Tools/Help.h"
 
 #include <functional>
 #include <optional>
@@ -30,9 +31,9 @@ std::optional<std::pair<std::string, std::string>> splitPair(const std::string &
 /// What to say where a bundle was expected and a readable file has a model's name; "" of others.
 std::string modelTakenForBundle(const std::string &path);
 
-/// Makes `--help` print the description, the usage, `examples`, then the flags
-/// group by group; adds `--version`.
-void prepareApp(CLI::App &app, const std::string &usage, const std::string &examples);
+/// Gives a program its page and adds --help and --version, which end the list of flags: last of all. Exit codes that
+/// the page does not say are those of all tools.
+void prepareApp(CLI::App &app, HelpPage page);
 
 /// Parses the command line. Nothing when the tool goes on; else its exit code
 /// (0 after --help and --version, 2 after a message about a wrong flag with

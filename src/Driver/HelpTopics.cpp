@@ -1,0 +1,127 @@
+//===- HelpTopics.cpp - what --help of dmxc says beside its options -------===//
+#include "HelpTopics.h"
+#include "OptionValues.h"
+
+#include "dmxc/Driver/Registry.h"
+#include "dmxc/Target/TargetHelp.h"
+
+namespace dmxc::driver {
+
+using tools::HelpPage;
+using tools::HelpTopic;
+
+static HelpTopic targetsTopic() {
+  HelpTopic topic{
+      "targets",
+      "What a bundle can be compiled for",
+      "-t names a target and, behind a colon, its levels: kinds of its machines, or what one is made of, with + "
+      "between them. It may be given several times; what none of them computes runs on the host.\n\n"
+      "--place 'GLOB=TARGET' says where nodes whose names match must run, the last match counts; --require-target "
+      "T:PCT fails unless at least PCT % of the ops run on T (100 where nothing is said); --placement-report - prints "
+      "which target computes each node, in which numbers and why. --print-targets lists the targets of this build, "
+      "--print-target-info T says what is known of one.",
+      {},
+      {}};
+  for (const std::string &target : targetNames()) {
+    const TargetHelp &help = helpOf(target);
+    if (!help.levels.empty())
+      topic.rows.push_back({target, "Levels of " + target + ": " + help.levels + "."});
+    for (const TargetHelp::Example &example : help.examples)
+      topic.examples.push_back({"dmxc model.onnx -o m.bundle -t " + exampleOf(target, example), example.what});
+  }
+  return topic;
+}
+
+static HelpTopic numericsTopic() {
+  HelpTopic topic{"numerics",
+                  "In which numbers targets compute",
+                  "--numerics MODE is for the targets that know the mode; each has its own where none is given. dmxc "
+                  "then prints the formats of nodes that are not computed in their tensors' types, and the error that "
+                  "rounding made. dmx-compare --numerics MODE --per-node says how far each node is from f32.",
+                  {},
+                  {{"dmxc model.onnx -o m.bundle --numerics MODE", ""},
+                   {"dmx-compare model.onnx --inputs data --numerics MODE --per-node", ""}}};
+  for (const std::string &target : targetNames())
+    if (const std::string &modes = helpOf(target).numerics; !modes.empty())
+      topic.rows.push_back({target, "Of " + target + ": " + modes + "."});
+  return topic;
+}
+
+static HelpTopic masksTopic() {
+  return {
+      "masks",
+      "What is read of masks of attention",
+      "Masks are read as rules of the index (j <= i + past), whatever way an exporter spelt them: comparisons of "
+      "ranges, tril and triu, constants, selects, sums with -inf or the least number. No tensor of a rule is in the "
+      "bundle, and kernels skip the keys that it leaves out where there are enough of them. With --sparsity off they "
+      "look at all keys; results are the same, to the bit.\n\n"
+      "--sparsity-report FILE (- for stdout; JSON where it ends in .json) has of each attention the rule, the node "
+      "that it was read from, how many scores are kept, counted in tiles of --sparsity-tile where that is given, "
+      "and what the kernel computes; of a mask that is no rule the node and the reason. dmx-inspect --what masks "
+      "says it of a bundle.",
+      {},
+      {{"dmxc model.onnx -o m.bundle --sparsity-report -", ""}}};
+}
+
+static HelpTopic schedulesTopic() {
+  return {
+      "schedules",
+      "How regions are computed, and who decides it",
+      "A region is what one kernel computes. dmxc chooses how: --explain-decisions prints every choice that is free, "
+      "its values, and who made it. Three things overrule it.\n\n"
+      "--schedule FILE is an MLIR transform script (@__transform_main) that is applied after partition, with "
+      "transform.dmx.match and transform.dmx.decide; several are applied in their order. --set NAME=VALUE gives "
+      "their parameters values.\n\n"
+      "'dmxc tune' measures candidates on devices that have a clock, at most --trials of them (64), and keeps the "
+      "best in --db FILE; what the file has stays and is not measured again. --list prints the candidates, and "
+      "measures none.\n\n"
+      "--tuning-db FILE is such a file in any compile: regions that it has records of are computed so.",
+      {},
+      {{"dmxc model.onnx -o m.bundle --explain-decisions", ""},
+       {"dmxc model.onnx -o m.bundle --schedule mine.mlir --set rows=4", ""},
+       {"dmxc tune model.onnx -t TARGET --trials 20 --db found.jsonl", ""},
+       {"dmxc model.onnx -o m.bundle -t TARGET --tuning-db found.jsonl", ""}}};
+}
+
+static HelpTopic dimsTopic() {
+  return {"dims",
+          "Sizes that the model leaves open, and state",
+          "A dim that has a name in the model stays open: one bundle runs all its sizes. --dim NAME=8 fixes it, and "
+          "code is made for that size; --dim NAME=1..512 bounds it. --shape INPUT=1x3x224x224 fixes all dims of an "
+          "input. --shape INPUT=none says that an input which is optional, or a sequence, has no value.\n\n"
+          "--state INPUT=OUTPUT makes the output of a run the input of the next, zeros in the first. Both leave the "
+          "signature and stay in the session. An output that is the input and one row behind it makes a cache of as "
+          "many rows as the dim allows.\n\n"
+          "dmx-inspect --what dims shows the dims of a bundle.",
+          {},
+          {{"dmxc model.onnx -o m.bundle --dim batch=8", ""},
+           {"dmxc model.onnx -o m.bundle --dim seq=1..512", ""},
+           {"dmxc model.onnx -o m.bundle --state past=present", ""}}};
+}
+
+tools::HelpPage helpPage() {
+  HelpPage page;
+  page.usage = {"MODEL -o OUT.bundle [-t TARGET]... [options]",
+                "tune MODEL -t TARGET [--trials N] [--db FILE] [options]"};
+  page.examples = {{"dmxc model.onnx -o model.bundle", "for this build's default target"},
+                   {"dmxc model.onnx -o m.bundle -t TARGET", "for another one: --help targets"},
+                   {"dmxc model.onnx -o m.bundle --dim batch=8", "fix a symbolic dim"},
+                   {"dmxc model.onnx --emit partition -o -", "what was fused, where it runs"},
+                   {"dmxc model.onnx -o m.bundle --explain-decisions", "what is free, and who chose"},
+                   {"dmxc tune model.onnx -t TARGET --trials 20 --db t.jsonl", "find better values by measuring"},
+                   {"dmxc model.onnx -o m.bundle -MD -MF m.d", "dependencies for make or ninja"},
+                   {"curl URL | dmxc - -o - > m.bundle", "from stdin, to stdout"}};
+  page.more = "Documentation: README.md.";
+  page.exitCodes =
+      "0 ok; 1 the model is invalid or unsupported; 2 usage; 3 file, I/O or out of memory; 4 the target "
+      "cannot satisfy the constraints; 5 verification or comparison failed; 70 internal error (a reproducer "
+      "is written).";
+  page.topics = {targetsTopic(), numericsTopic(), masksTopic(), schedulesTopic(), dimsTopic()};
+  page.commands = {{"tune", "Find better values by measuring"}};
+  for (const char *option : {"--target", "--print-target-info"})
+    page.values[option] = targetNames();
+  page.singleDash = {"MD", "MF", "MT", "Werror"};
+  return page;
+}
+
+} // namespace dmxc::driver
