@@ -11,6 +11,8 @@ namespace dmxc::bundle {
 using json::Reader;
 using json::Value;
 
+const char *versionOfThisBuild() { return DMXC_VERSION; }
+
 const EntryPoint *Manifest::findEntryPoint(std::string_view name) const {
   for (const EntryPoint &entry : entryPoints)
     if (entry.name == name)

@@ -63,12 +63,15 @@ struct EntryDesc {
 
 using OptionValue = std::variant<bool, int64_t, std::string>;
 
+/// "0.1.0"
+const char *versionOfThisBuild();
+
 struct Manifest {
   int64_t major = formatMajor;
   int64_t minor = 0; ///< see requireFeaturesOf
   std::string minRuntime = "0.1.0";
   std::string producerName = "dmxc";
-  std::string producerVersion = "0.1.0";
+  std::string producerVersion = versionOfThisBuild();
   std::string modelName;
   std::string modelSha256; ///< of the model file
   std::string modelSource; ///< "onnx"

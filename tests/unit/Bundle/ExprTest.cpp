@@ -124,7 +124,9 @@ TEST(ManifestJson, VersionRule) {
   };
   EXPECT_EQ(withFormat("{\"major\":1,\"minor\":0}"), "accepted");
   std::string newer = withFormat("{\"major\":2,\"minor\":0}");
-  for (const char *part : {"format 2.0", "dmxc 0.1.0", "up to 1.3", "newer version"})
+  std::string producer = std::string("dmxc ") + versionOfThisBuild();
+  for (const std::string &part :
+       {std::string("format 2.0"), producer, std::string("up to 1.3"), std::string("newer version")})
     EXPECT_NE(newer.find(part), std::string::npos) << newer;
   EXPECT_EQ(withFormat("{\"major\":1,\"minor\":1}"), "accepted");
   EXPECT_NE(withFormat("{\"major\":1,\"minor\":4}").find("format 1.4"), std::string::npos);
