@@ -16,7 +16,19 @@ foreach(part messages bundles corsair schedule)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
 endforeach()
 
+# Every command of README.md and of the pages that it links to.
+if(DMXC_SIGNATURES AND NOT DMXC_SANITIZE AND DMXC_TARGETS STREQUAL "cpu;corsair;aie;cuda")
+  dmxc_frontend_test(cli.readme onnx
+    Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/readme_test.py ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  set_tests_properties(cli.readme PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+else()
+  dmxc_skip(cli.readme "this build lacks a target, signatures, or has sanitizers")
+endif()
+
 # The bundles run through the library, as an application's do.
+dmxc_frontend_test(cli.python mlir
+  Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
+set_tests_properties(cli.python PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 dmxc_frontend_test(cli.states mlir
   Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/states_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
 set_tests_properties(cli.states PROPERTIES TIMEOUT 300)

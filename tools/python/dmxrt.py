@@ -4,30 +4,40 @@
     with dmxrt.Session("model.bundle") as session:
         print(session)                                                     # its inputs and outputs
         outputs = session(numpy.zeros((1, 1, 28, 28), "f4"))               # a dict of new arrays; or session(image=...)
+        session.run({"image": x}, out={"probabilities": y})                # into arrays of the caller's
+
+Inputs are numpy arrays or what numpy.from_dlpack takes; outputs are numpy arrays, which others take by DLPack. Types that numpy lacks
+become the least of its types that has all their values: bf16 and floats of 8 and 4 bits float32, integers of 4 and 2 bits int8 or uint8.
+Arrays of the package ml_dtypes are taken as they are.
 
 A Session is for one thread at a time. Errors are dmxrt.Error with the runtime's text. The library is the argument `library`, or
-the file that the environment variable DMXRT_LIBRARY names, or is found by its name where libraries are installed."""
+the file that the environment variable DMXRT_LIBRARY names, or the one of the prefix that this file is installed in, or is found by its
+name where libraries are installed."""
 from __future__ import annotations
 
 import ctypes
 import ctypes.util
 import os
-from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Union
 
 if TYPE_CHECKING:
     import numpy
 
     Arrays = dict[str, numpy.ndarray]
+    Out = Union[numpy.ndarray, Sequence[numpy.ndarray], Mapping[str, numpy.ndarray]]
 
 Path = Union[str, "os.PathLike[str]"]
 
 INPUT, OUTPUT = 0, 1
-# dmx_dtype -> numpy's name; 4-bit, bf16 and 8-bit float tensors go through bind() as bytes.
+# dmx_dtype -> numpy's name.
 DTYPES = {1: "bool", 3: "int8", 4: "int16", 5: "int32", 6: "int64", 8: "uint8", 9: "uint16", 10: "uint32", 11: "uint64", 12: "float16",
           14: "float32", 15: "float64"}
-# Those that numpy lacks, for messages.
-OTHER_DTYPES = {2: "i4", 7: "u4", 13: "bf16", 16: "f8e4m3fn", 17: "f8e4m3fnuz", 18: "f8e5m2", 19: "f8e5m2fnuz", 20: "f4e2m1", 21: "f8e8m0",
-                22: "i2", 23: "u2"}
+# Those that numpy lacks: name, bits, ml_dtypes' name, and for floats the bits of exponent and mantissa, the bias, and which patterns
+# are no numbers: "ieee" (the highest exponent), "ones" (all bits but the sign), "zero" (minus zero), "" (none).
+OTHER_DTYPES = {2: ("i4", 4, "int4"), 7: ("u4", 4, "uint4"), 22: ("i2", 2, "int2"), 23: ("u2", 2, "uint2"), 13: ("bf16", 16, "bfloat16"),
+                16: ("f8e4m3fn", 8, "float8_e4m3fn", 4, 3, 7, "ones"), 17: ("f8e4m3fnuz", 8, "float8_e4m3fnuz", 4, 3, 8, "zero"),
+                18: ("f8e5m2", 8, "float8_e5m2", 5, 2, 15, "ieee"), 19: ("f8e5m2fnuz", 8, "float8_e5m2fnuz", 5, 2, 16, "zero"),
+                20: ("f4e2m1", 4, "float4_e2m1fn", 2, 1, 1, ""), 21: ("f8e8m0", 8, "float8_e8m0fnu")}
 I64, F32 = 6, 14
 COPY, CONTRACTS = 1, 2  # bits of dmx_bundle_options.flags
 KEY_BYTES = 32
@@ -72,21 +82,51 @@ class _Options(ctypes.Structure):
                 ("device_options", ctypes.POINTER(ctypes.c_char_p)), ("device_option_count", ctypes.c_uint32)]
 
 
+def _candidates() -> list[str]:
+    """Where the library may be: the prefix that this file is installed in, then wherever libraries are."""
+    prefix = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")  # PREFIX/lib/python3/dist-packages
+    beside = [os.path.normpath(os.path.join(prefix, name)) for name in ("libdmxrt.so.0", "../lib64/libdmxrt.so.0")]
+    found = ctypes.util.find_library("dmxrt")
+    return [path for path in beside if os.path.exists(path)] + [name for name in (found, "libdmxrt.so.0", "libdmxrt.so") if name]
+
+
 def load_library(library: Optional[Path] = None) -> ctypes.CDLL:
     """libdmxrt: the file given, that of DMXRT_LIBRARY, or the one that is installed. Error says where it was looked for."""
     given = library or os.environ.get("DMXRT_LIBRARY")
-    tried = []
-    for name in [os.fspath(given)] if given else [ctypes.util.find_library("dmxrt"), "libdmxrt.so", "libdmxrt.so.0"]:
-        if not name or name in tried:
+    who = f"the file that {'library' if library else 'DMXRT_LIBRARY'} names"
+    tried: list[str] = []
+    for name in [os.fspath(given)] if given else _candidates():
+        if name in tried:
             continue
         try:
-            return ctypes.CDLL(name)
+            loaded = ctypes.CDLL(name)
         except OSError as error:
             tried.append(name)
             reason = str(error)
-    where = f"the file that {'library' if library else 'DMXRT_LIBRARY'} names" if given else "where libraries are installed (LD_LIBRARY_PATH, ldconfig)"
-    raise Error(f"libdmxrt cannot be loaded: looked for {', '.join(repr(name) for name in tried)}, {where}: {reason}; "
-                "set the environment variable DMXRT_LIBRARY to the file, build/lib/libdmxrt.so of a build of dmxc")
+            continue
+        return _checked(loaded, name, who if given else "found by its name")
+    where = who if given else "where libraries are installed (LD_LIBRARY_PATH, ldconfig)"
+    raise Error(f"libdmxrt cannot be loaded: looked for {', '.join(repr(name) for name in tried)}, {where}: {reason}; {_NEXT}")
+
+
+_NEXT = ("set the environment variable DMXRT_LIBRARY to the file libdmxrt.so.0 of an installed dmxc (PREFIX/lib), or build/lib/libdmxrt.so "
+         "of a build of it")
+
+
+def _checked(loaded: ctypes.CDLL, name: str, who: str) -> ctypes.CDLL:
+    """The library, if it is libdmxrt and has the functions that this file calls."""
+    if not hasattr(loaded, "dmx_version_string"):
+        raise Error(f"'{name}', {who}, is a library, but not libdmxrt: it lacks dmx_version_string; {_NEXT}")
+    lacking = [function for function in _FUNCTIONS if not hasattr(loaded, function)]
+    if lacking:
+        loaded.dmx_version_string.restype = ctypes.c_char_p
+        raise Error(f"'{name}', {who}, is libdmxrt {loaded.dmx_version_string().decode()}, which lacks {lacking[0]}, that this dmxrt.py calls; "
+                    "use both of one version")
+    return loaded
+
+
+_FUNCTIONS = ("dmx_bundle_open_with", "dmx_bundle_tensor_count", "dmx_bundle_tensor_info", "dmx_bundle_metadata", "dmx_session_create",
+              "dmx_session_bind", "dmx_session_unbind", "dmx_session_shape", "dmx_session_run", "dmx_session_output")
 
 
 def read_public_key(path: Path) -> bytes:
@@ -96,6 +136,89 @@ def read_public_key(path: Path) -> bytes:
     if lines[0] != "dmx-public-key 1" or len(lines) != 2 or not lines[1].startswith("key ") or len(lines[1]) != 4 + 2 * KEY_BYTES:
         raise Error(f"'{path}' is not a public key as 'dmx-sign keygen' writes it")
     return bytes.fromhex(lines[1][4:])
+
+
+def _values_of_floats(bits: int, exponent: int, mantissa: int, bias: int, special: str) -> list[float]:
+    """What each pattern of a small float means."""
+    values = []
+    for pattern in range(1 << bits):
+        sign = -1.0 if pattern >> (bits - 1) else 1.0
+        e, m = (pattern >> mantissa) & ((1 << exponent) - 1), pattern & ((1 << mantissa) - 1)
+        value = sign * (m * 2.0 ** (1 - bias - mantissa) if e == 0 else (1 + m / (1 << mantissa)) * 2.0 ** (e - bias))
+        if special == "ieee" and e == (1 << exponent) - 1:
+            value = float("nan") if m else sign * float("inf")
+        elif (special == "ones" and pattern & ((1 << (bits - 1)) - 1) == (1 << (bits - 1)) - 1) or (special == "zero" and pattern == 1 << (bits - 1)):
+            value = float("nan")
+        values.append(value)
+    return values
+
+
+def _values(dtype: int) -> numpy.ndarray:
+    """All values of a type of at most 8 bits that numpy lacks, by their bits, in numpy's type for them."""
+    import numpy
+    name, bits, _, *form = OTHER_DTYPES[dtype]
+    if form:
+        return numpy.array(_values_of_floats(bits, *form), "f4")
+    if name == "f8e8m0":
+        return numpy.array([2.0 ** (pattern - 127) for pattern in range(255)] + [float("nan")], "f4")
+    patterns = numpy.arange(1 << bits)
+    return (patterns.astype("u1") if name[0] == "u" else numpy.where(patterns < 1 << (bits - 1), patterns, patterns - (1 << bits)).astype("i1"))
+
+
+def _numpy_name(dtype: int) -> str:
+    """numpy's type for values of a dmx_dtype."""
+    return DTYPES.get(dtype) or {"i": "int8", "u": "uint8"}.get(OTHER_DTYPES[dtype][0][0], "float32")
+
+
+def _raw_bytes(dtype: int, count: int) -> int:
+    return (count * OTHER_DTYPES[dtype][1] + 7) // 8
+
+
+def _widened(dtype: int, raw: numpy.ndarray, shape: Sequence[int]) -> numpy.ndarray:
+    """The values of a dense tensor of a type that numpy lacks; `raw` are its bytes."""
+    import numpy
+    count, bits = int(numpy.prod(shape, dtype="i8")), OTHER_DTYPES[dtype][1]
+    if bits == 16:
+        return (raw.view("<u2").astype("u4") << 16).view("f4").reshape(shape)
+    if bits < 8:  # the first element in the lowest bits
+        raw = ((raw[:, None] >> numpy.arange(0, 8, bits, dtype="u1")) & ((1 << bits) - 1)).reshape(-1)[:count]
+    return _values(dtype)[raw].reshape(shape)
+
+
+def _narrowed(name: str, dtype: int, array: numpy.ndarray) -> numpy.ndarray:
+    """The bytes of values in a type that numpy lacks: bf16 rounded to nearest, ties to even; others must be values of the type."""
+    import numpy
+    own, bits, _, *form = OTHER_DTYPES[dtype]
+    if bits == 16:
+        word = numpy.ascontiguousarray(array).reshape(-1).view("u4")
+        rounded = ((word + 0x7FFF + ((word >> 16) & 1)) >> 16).astype("<u2")
+        return numpy.where(numpy.isnan(array).reshape(-1), (word >> 16 | 0x40).astype("<u2"), rounded).view("u1")
+    values, flat = _values(dtype), array.reshape(-1)
+    order = numpy.argsort(values, kind="stable")  # NaN last
+    patterns = order[numpy.minimum(numpy.searchsorted(values[order], flat), len(order) - 1)]
+    if form:  # both zeros
+        zero = numpy.where(numpy.signbit(values) & (values == 0))[0]
+        patterns = numpy.where(flat == 0, numpy.where(numpy.signbit(flat), zero[0] if len(zero) else 0, 0), patterns)
+    same = (values[patterns] == flat) | (numpy.isnan(flat.astype("f4")) & numpy.isnan(values[patterns].astype("f4")))
+    if not same.all():
+        raise Error(f"input '{name}' is {own}, which has no {flat[~same][0]}; round to its values first")
+    if bits == 8:
+        return patterns.astype("u1")
+    each = 8 // bits
+    padded = numpy.zeros(-(-len(flat) // each) * each, "u1")
+    padded[:len(flat)] = patterns
+    return numpy.bitwise_or.reduce(padded.reshape(-1, each) << numpy.arange(0, 8, bits, dtype="u1"), axis=1).astype("u1")
+
+
+def _array_of(what: str, array: Any) -> numpy.ndarray:
+    """A numpy array of what is one, or can be looked at as one without a copy (DLPack)."""
+    import numpy
+    if isinstance(array, numpy.ndarray) or not hasattr(array, "__dlpack__") or not hasattr(numpy, "from_dlpack"):
+        return numpy.asarray(array)
+    try:
+        return numpy.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:  # on another device, of a type that numpy lacks
+        raise Error(f"{what} cannot be looked at by numpy.from_dlpack: {error}; give it as a numpy array") from error
 
 
 class Tensor:
@@ -110,7 +233,7 @@ class Tensor:
         self.description: Optional[str] = info.description.decode() if info.description else None
 
     def __repr__(self) -> str:
-        return f"{self.name}: {DTYPES.get(self.dtype) or OTHER_DTYPES.get(self.dtype)}[{', '.join(map(str, self.dims))}]"
+        return f"{self.name}: {DTYPES.get(self.dtype) or OTHER_DTYPES[self.dtype][0]}[{', '.join(map(str, self.dims))}]"
 
 
 class Session:
@@ -124,6 +247,7 @@ class Session:
                  device_options: Sequence[str] = (), load: str = "map", trusted_keys: Optional[Iterable[bytes]] = None,
                  signature: Optional[bytes] = None, require_contracts: bool = False, library: Optional[Path] = None) -> None:
         self.bundle, self.session, self.path = ctypes.c_void_p(), ctypes.c_void_p(), os.fspath(bundle)
+        self._closed = False
         self.lib = load_library(library)
         trusted_keys = None if trusted_keys is None else list(trusted_keys)
         if load not in ("map", "copy"):
@@ -147,48 +271,117 @@ class Session:
     def __repr__(self) -> str:
         return f"<dmxrt.Session {self.path!r}: ({', '.join(map(repr, self.inputs))}) -> ({', '.join(map(repr, self.outputs))})>"
 
-    def __call__(self, /, *arrays: numpy.ndarray, **inputs: numpy.ndarray) -> Arrays:
-        """run() with the first inputs by position."""
+    def __call__(self, /, *arrays: Any, **inputs: Any) -> Arrays:
+        """run() without `out`."""
+        return self._run(arrays, inputs, None)
+
+    def run(self, /, *arrays: Any, out: Optional[Out] = None, **inputs: Any) -> Arrays:
+        """Runs on arrays: the first inputs by position, others by name, or all of them as one dict by name, which takes any name. Gives
+        an array for each output: a new one or, of those that `out` has (a dict by name, a list by position, or the array of the only
+        output), the one given, which is written into. Arrays must have the types of the inputs and outputs."""
+        return self._run(arrays, inputs, out)
+
+    def _run(self, arrays, inputs, out):
+        self._open()
+        given = self._given_outputs(out)
+        bound = [self._bind_input(i, tensor, array) for i, (tensor, array) in enumerate(zip(self.inputs, self._given_inputs(arrays, inputs)))]
+        outputs, late = {}, []
+        for i, tensor in enumerate(self.outputs):
+            outputs[tensor.name] = target = given.get(tensor.name)
+            try:
+                shape = self._shape(OUTPUT, i, len(tensor.shape))
+            except Error as error:
+                if error.status != SHAPE_UNKNOWN:
+                    raise
+                shape = None
+            direct = tensor.dtype in DTYPES or (target is not None and target.dtype.name == OTHER_DTYPES[tensor.dtype][2])
+            if target is not None and shape is not None and list(target.shape) != shape:
+                raise Error(f"out: '{tensor.name}' is {shape}, the array is {list(target.shape)}")
+            if shape is None or not direct:  # the session keeps it until it is copied
+                late.append((i, tensor, target))
+                self.call("dmx_session_unbind", self.session, OUTPUT, i)
+                continue
+            if target is None:
+                import numpy
+                outputs[tensor.name] = target = numpy.empty(shape, DTYPES[tensor.dtype])
+            self.bind(OUTPUT, i, tensor.dtype, target.shape, target.ctypes.data)
+        self.call("dmx_session_run", self.session)
+        del bound  # which had to live until here
+        for i, tensor, target in late:
+            outputs[tensor.name] = self._copy_output(i, tensor, target)
+        return outputs
+
+    def _given_inputs(self, arrays, inputs):
+        """What is given for each input, in their order."""
+        if arrays and arrays[0] is None or len(arrays) == 2 and isinstance(arrays[1], Mapping):
+            raise Error("run takes no list of outputs and gives all of them: session.run({'NAME': array}) or session.run(NAME=array)")
+        if len(arrays) == 1 and isinstance(arrays[0], Mapping):
+            twice = set(arrays[0]) & set(inputs)
+            if twice:
+                raise Error(f"the input '{min(twice)}' is given both in the dict and by name")
+            arrays, inputs = (), {**arrays[0], **inputs}
         if len(arrays) > len(self.inputs):
             raise Error(f"{len(arrays)} arrays for {len(self.inputs)} inputs: {', '.join(map(repr, self.inputs))}")
         for tensor, array in zip(self.inputs, arrays):
             if tensor.name in inputs:
                 raise Error(f"the input '{tensor.name}' is given both by position and by name")
             inputs[tensor.name] = array
-        return self.run(**inputs)
-
-    def run(self, /, **inputs: numpy.ndarray) -> Arrays:
-        """Runs on arrays, one for each input by name; gives a new array for each output. Arrays must have the inputs' types."""
-        import numpy
         names = {tensor.name for tensor in self.inputs}
         wrong = [f"{what}: {', '.join(sorted(which))}" for what, which in (("not given", names - set(inputs)), ("not among them", set(inputs) - names)) if which]
         if wrong:
             raise Error(f"the inputs are {', '.join(map(repr, self.inputs)) or 'none'}; {'; '.join(wrong)}")
-        bound = []
-        for i, tensor in enumerate(self.inputs):
-            array = numpy.asarray(inputs[tensor.name], order="C")
-            if array.dtype != DTYPES.get(tensor.dtype):
-                raise Error(f"input '{tensor.name}' is {DTYPES.get(tensor.dtype, 'of a type numpy has not')}, not {array.dtype}")
-            bound.append(self._bind_array(INPUT, i, tensor, array))
-        outputs, late = {}, []
-        for i, tensor in enumerate(self.outputs):
-            outputs[tensor.name] = None
-            try:
-                shape = self._shape(OUTPUT, i, len(tensor.shape))
-            except Error as error:
-                if error.status != SHAPE_UNKNOWN:
-                    raise
-                late.append((i, tensor))
-                self.call("dmx_session_unbind", self.session, OUTPUT, i)
-                continue
-            outputs[tensor.name] = self._bind_array(OUTPUT, i, tensor, numpy.empty(shape, DTYPES[tensor.dtype]))
-        self.call("dmx_session_run", self.session)
-        for i, tensor in late:
-            outputs[tensor.name] = self._copy_output(i, tensor)
-        return outputs
+        return [inputs[tensor.name] for tensor in self.inputs]
+
+    def _given_outputs(self, out):
+        """Arrays to write into, by name; each can be written as it lies."""
+        import numpy
+        if out is None:
+            return {}
+        if isinstance(out, numpy.ndarray):
+            if len(self.outputs) != 1:
+                raise Error(f"out is one array and the outputs are {', '.join(map(repr, self.outputs))}; give a dict by name or a list")
+            out = [out]
+        if not isinstance(out, Mapping):
+            if len(out) > len(self.outputs):
+                raise Error(f"out has {len(out)} arrays for {len(self.outputs)} outputs: {', '.join(map(repr, self.outputs))}")
+            out = {tensor.name: array for tensor, array in zip(self.outputs, out)}
+        types = {tensor.name: tensor.dtype for tensor in self.outputs}
+        for name, array in out.items():
+            if name not in types:
+                raise Error(f"out: there is no output '{name}'; the outputs are {', '.join(map(repr, self.outputs))}")
+            wanted = _numpy_name(types[name])
+            own = OTHER_DTYPES[types[name]][2] if types[name] in OTHER_DTYPES and OTHER_DTYPES[types[name]][1] >= 8 else wanted
+            if not isinstance(array, numpy.ndarray) or array.dtype.name not in (wanted, own):
+                raise Error(f"out: '{name}' is {wanted}, not {array.dtype if isinstance(array, numpy.ndarray) else type(array).__name__}")
+            if not array.flags.c_contiguous or not array.flags.writeable or not array.dtype.isnative:
+                raise Error(f"out: the array of '{name}' cannot be written in one piece: it must be C-contiguous and writeable")
+        return dict(out)
+
+    def _bind_input(self, index, tensor, array):
+        """Binds an array, or a copy that is laid out as the runtime wants it; what is given back must live until the run has ended."""
+        import numpy
+        array = numpy.asarray(_array_of(f"input '{tensor.name}'", array), order="C")
+        if tensor.dtype in OTHER_DTYPES:
+            own, bits, theirs = OTHER_DTYPES[tensor.dtype][:3]
+            shape = array.shape
+            if array.dtype.name == theirs and bits < 8:  # a byte each
+                array = array.astype(_numpy_name(tensor.dtype))
+            if array.dtype.name == theirs:
+                raw = array
+            elif array.dtype.name == _numpy_name(tensor.dtype):
+                raw = _narrowed(tensor.name, tensor.dtype, array)
+            else:
+                raise Error(f"input '{tensor.name}' is {own}, of which arrays are {_numpy_name(tensor.dtype)} or ml_dtypes.{theirs}, not {array.dtype}")
+            self.bind(INPUT, index, tensor.dtype, shape, raw.ctypes.data)
+            return raw
+        if array.dtype != DTYPES[tensor.dtype]:
+            raise Error(f"input '{tensor.name}' is {DTYPES[tensor.dtype]}, not {array.dtype}")
+        self.bind(INPUT, index, tensor.dtype, array.shape, array.ctypes.data)
+        return array
 
     def metadata(self, key: str) -> Optional[str]:
         """What the model's file says of the model under `key`, or None."""
+        self._open()
         text = self.lib.dmx_bundle_metadata(self.bundle, key.encode())
         return None if text is None else text.decode()
 
@@ -203,6 +396,7 @@ class Session:
 
     def call(self, name: str, *arguments: Any) -> None:
         """A function of dmx.h that takes a dmx_error last."""
+        self._open()
         if getattr(self.lib, name)(*arguments, ctypes.byref(self._error)):
             raise Error(f"{name}: {self._error.message.decode()}", self._error.status)
 
@@ -210,7 +404,11 @@ class Session:
         if self.session or self.bundle:
             self.lib.dmx_session_destroy(self.session)
             self.lib.dmx_bundle_close(self.bundle)
-        self.session, self.bundle = ctypes.c_void_p(), ctypes.c_void_p()
+        self.session, self.bundle, self._closed = ctypes.c_void_p(), ctypes.c_void_p(), True
+
+    def _open(self):
+        if self._closed:
+            raise Error(f"the session of '{self.path}' is closed; make another: dmxrt.Session({self.path!r})")
 
     def __enter__(self) -> Session:
         return self
@@ -226,19 +424,28 @@ class Session:
             tensors.append(Tensor(info))
         return tensors
 
-    def _bind_array(self, io, index, tensor, array):
-        self.bind(io, index, tensor.dtype, array.shape, array.ctypes.data)
-        return array
-
-    def _copy_output(self, index, tensor):
-        """What the session keeps of an output that is not bound."""
+    def _copy_output(self, index, tensor, target):
+        """What the session keeps of an output that is not bound, in a new array or in the one given."""
         import numpy
         view = _View()
         self.call("dmx_session_output", self.session, index, ctypes.byref(view))
-        array = numpy.empty([view.dims[i] for i in range(view.rank)], DTYPES[tensor.dtype])
-        if array.nbytes:
-            ctypes.memmove(array.ctypes.data, view.data, array.nbytes)
-        return array
+        shape = [view.dims[i] for i in range(view.rank)]
+        if target is not None and list(target.shape) != shape:
+            raise Error(f"out: '{tensor.name}' is {shape} in this run, the array is {list(target.shape)}")
+        if tensor.dtype in DTYPES:
+            raw = numpy.empty(shape, DTYPES[tensor.dtype])
+        elif target is not None and target.dtype.name == OTHER_DTYPES[tensor.dtype][2]:
+            raw = numpy.empty(shape, target.dtype)
+        else:
+            raw = numpy.empty(_raw_bytes(tensor.dtype, int(numpy.prod(shape, dtype="i8"))), "u1")
+        if raw.nbytes:
+            ctypes.memmove(raw.ctypes.data, view.data, raw.nbytes)
+        if tensor.dtype in OTHER_DTYPES and raw.dtype.name == "uint8":
+            raw = _widened(tensor.dtype, raw, shape)
+        if target is None:
+            return raw
+        target[...] = raw
+        return target
 
     def _shape(self, io, index, capacity):
         dims, rank = (ctypes.c_int64 * max(1, capacity))(), ctypes.c_uint32()
