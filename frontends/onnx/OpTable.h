@@ -44,18 +44,16 @@ struct OpRow {
   const char *signature;             ///< of its definition, see OpRows
   ImportFn import;                   ///< null: refused, `note` says why
   const char *attributes;            ///< see OpRows
-  std::vector<TypeSet> operandTypes; ///< per operand; the last one counts for
-                                     ///< all that follow; empty = any
+  std::vector<TypeSet> operandTypes; ///< per operand; the last one counts for all that follow; empty = any
   const char *note;                  ///< a limit of the import, or the reason of the refusal
   const char *domain = "";
 };
 
 /// A family of rows: the same import from several versions on.
 ///
-/// The signature is the definition's: a sign for each operand that it has, optional ones too, and the most results
-/// after
-/// '>'. Operands of the same letter have one type, a dot has a type of its own; '*' behind a sign: any number of such
-/// operands; instead of results: any number. "TT.>1", "T*>1", ".>*".
+/// The signature is the definition's: a sign for each operand that it has, optional ones too, and behind '>' the most
+/// results. Operands of the same letter have one type, a dot has a type of its own; '*' behind a sign: any number of
+/// such operands; instead of results: any number. "TT.>1", "T*>1", ".>*".
 ///
 /// `attributes` are those that the definition has, "axis,keepdims", with their kind where it is not the usual one of
 /// the name: "p=float".

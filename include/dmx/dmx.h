@@ -321,6 +321,36 @@ typedef struct dmx_executor {
   void (*parallel)(void *user, uint32_t count, void (*fn)(void *arg, uint32_t index), void *arg);
 } dmx_executor;
 
+/* Options of devices are texts "target.key=value", or "key=value" for every device of the session that knows the key;
+ * what no device of the session knows is refused, with what those it has know.
+ *
+ * cpu, the processor of the host:
+ *   cpu.spin_us=0..1000000          how long an idle thread spins before it sleeps (default 50)
+ *   cpu.pin=0|1                     bind each own worker thread to one allowed CPU (default 0)
+ *   cpu.guard=start|end             for tests: kernels work on copies of their operands beside inaccessible pages, on
+ *                                   the calling thread; one that leaves them ends the run with a sentence (replaces
+ *                                   the handler of SIGSEGV meanwhile)
+ * corsair, a simulated card, whose runs use `threads` host threads:
+ *   corsair.hazards=0|1             check every access (default 1)
+ *   corsair.skew_seed=N             not 0: quads start at random, reproducible times
+ *   corsair.report=FILE             JSON of clocks, bytes, energy, bounds; FILE.txt as text
+ *   corsair.strict_range=0|1        a run in which f16 could not hold a value is an error (default 0: dmx_session_info's
+ *                                   `remarks` says so)
+ *   corsair.trace=FILE              the last run as a Chrome trace
+ * aie, a simulated array of AI Engines:
+ *   aie.report=FILE                 JSON of clocks, and what each core, channel and stream did; FILE.txt as text
+ *   aie.trace=FILE                  the last run as a Chrome trace
+ *   aie.skew_seed=0..4294967295     not 0: cores and channels begin at random, reproducible times
+ * cuda, GPUs of NVIDIA or their simulator; dmx_session_info's `machine` says which:
+ *   cuda.sim=auto|on|off            the GPU where there is one, else the simulator; the simulator; the GPU or an error
+ *                                   (default off, and auto under DMX_SESSION_SIMULATE)
+ *   cuda.device=N                   that one of the driver's GPUs, and no simulator
+ *   cuda.blocking=0|1               wait for each task, so that a fault is the right one's (default 0)
+ *   cuda.driver=FILE                the driver's library (default libcuda.so.1)
+ *   cuda.sim_seed=N                 not 0: blocks and warps in another order
+ *   cuda.sim_checks=0|1             look for races and unwritten bytes (default 1)
+ *   cuda.sim_steps=N                most instructions of a launch from one warp's end to the next one's, behind which it
+ *                                   is endless (default 2^26) */
 typedef struct dmx_session_options {
   size_t struct_size;
   uint32_t threads;                  /* threads of a run, the caller's included; 0: as many CPUs as the affinity mask
@@ -329,31 +359,7 @@ typedef struct dmx_session_options {
                                         code; NULL: the best for every device */
   const dmx_allocator *allocator;    /* NULL: aligned memory of the C library; copied */
   const dmx_executor *executor;      /* NULL: the session's own threads, started at creation; copied */
-  const char *const *device_options; /* `device_option_count` texts "target.key=value", or "key=value" for every device
-                                    of the session that knows the key; what no device knows is refused.
-                                    cpu.spin_us=N  how long an idle thread spins before it sleeps (default 50)
-                                    cpu.pin=0|1    bind each own worker thread to one allowed CPU (default 0)
-                                    cpu.guard=start|end    for tests: kernels work on copies of their operands beside
-                                                   inaccessible pages, on the calling thread; one that leaves them ends
-                                                   the run with a sentence (replaces the handler of SIGSEGV meanwhile)
-                                    The simulated card of target corsair, whose runs use `threads` host threads:
-                                    corsair.hazards=0|1    check every access (default 1)
-                                    corsair.skew_seed=N    not 0: quads start at random, reproducible times
-                                    corsair.report=FILE    JSON of clocks, bytes, energy, bounds; FILE.txt as text
-                                    corsair.strict_range=0|1  a run in which f16 could not hold a value is an error
-                                                   (default 0: dmx_session_info's `remarks` says so)
-                                    corsair.trace=FILE     the last run as a Chrome trace
-                                    GPUs of target cuda, or their simulator; dmx_session_info's `machine` says which:
-                                    cuda.sim=auto|on|off   the GPU where there is one, else the simulator; the
-                                                   simulator; the GPU or an error (default off, and auto under
-                                                   DMX_SESSION_SIMULATE)
-                                    cuda.device=N          that one of the driver's GPUs, and no simulator
-                                    cuda.blocking=0|1      wait for each task, so that a fault is the right one's
-                                    cuda.driver=FILE       the driver's library (default libcuda.so.1)
-                                    cuda.sim_seed=N        not 0: blocks and warps in another order
-                                    cuda.sim_checks=0|1    look for races and unwritten bytes (default 1)
-                                    cuda.sim_steps=N       most instructions of a launch from one warp's end to the
-                                                   next one's, behind which it is endless (default 2^26) */
+  const char *const *device_options; /* `device_option_count` texts, see above */
   uint32_t device_option_count;
   uint32_t reserved; /* 0 */
   uint32_t flags;    /* DMX_SESSION_... */
@@ -430,7 +436,7 @@ typedef struct dmx_session_info {
   uint64_t constant_bytes; /* weights used by the entry point, in place in the bundle */
   uint64_t output_bytes;   /* allocated now for outputs left to the session, and for those of branches and loops */
   const char *better_isa;  /* level that the host CPU has and the bundle has no code of, "x86-64-v4": compiled for it,
-                              the  model would run faster; "" when there is none */
+                              the model would run faster; "" when there is none */
   const char *machine; /* what runs tasks that the host's processor does not, where a target has several: "NVIDIA H100
                           PCIe", or a simulator and why; of the host's, why it does not take the bundle's best code;
                           "" where there is nothing to say */

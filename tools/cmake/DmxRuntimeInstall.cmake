@@ -8,7 +8,7 @@ dmxc_begin_component(runtime dmxrt dmxrt_shared)
 install(TARGETS dmxrt dmxrt_shared EXPORT DmxRuntimeTargets COMPONENT runtime
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES ${CMAKE_SOURCE_DIR}/include/dmx/dmx.h ${CMAKE_SOURCE_DIR}/include/dmx/dmx_kernel.h
+install(FILES ${CMAKE_SOURCE_DIR}/include/dmx/dmx.h ${CMAKE_SOURCE_DIR}/include/dmx/dmx.hpp ${CMAKE_SOURCE_DIR}/include/dmx/dmx_kernel.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dmx COMPONENT runtime)
 install(EXPORT DmxRuntimeTargets NAMESPACE DmxRuntime:: DESTINATION ${DMXRT_PACKAGE_DIR} COMPONENT runtime)
 
