@@ -193,7 +193,7 @@ class Consumers(Base):
         super().setUp()
         self.prefix = self.dir / "prefix"
         self.command("cmake", "--install", BIN.parent, "--prefix", self.prefix)
-        self.program = REPO / "tools/digits/answer.c"
+        self.examples = REPO / "tools/examples"
         self.images = REPO / "tools/digits/images.npy"
         self.run_tool(DIGITS, "-o", "d.bundle", "--dim", "batch=360")
         self.run_tool("d.bundle", "--input", f"image={self.images}", "--output-dir", "answers", tool="dmx-run")
@@ -206,46 +206,29 @@ class Consumers(Base):
         self.assertEqual(result.returncode, 0, f"{arguments}\n{result.stdout}\n{result.stderr}")
         return result.stdout
 
-    def expect_answers(self, program, bundle):
-        self.assertEqual([int(line) for line in self.command(program, bundle, self.images).split()], self.expected)
-
-    def expect_readme_answers(self, program):
-        """The program of the README: one image after the other from stdin."""
+    def expect_answers(self, *command):
+        """All images on stdin."""
         libraries = next(self.prefix.rglob("dmxrt.pc")).parent.parent
-        result = subprocess.run([program], cwd=self.dir, input=self.images.read_bytes()[128:], capture_output=True, timeout=300,
+        result = subprocess.run([*map(str, command)], cwd=self.dir, input=self.images.read_bytes()[128:], capture_output=True, timeout=300,
                                 env={**os.environ, "LD_LIBRARY_PATH": str(libraries)})
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual([int(line) for line in result.stdout.split()], self.expected)
 
-    def test_c_of_the_readme(self):
-        """With pkg-config and with CMake, shared and static, from a project of C."""
-        text = (REPO / "README.md").read_text()
-        script = re.search(r"```c\n(.*?)```", text, re.S).group(1)
-        self.assertLessEqual(len(script.splitlines()), 40)
-        (self.dir / "app.c").write_text(script)
+    def test_c_and_cpp_with_pkg_config(self):
+        """Shared and static."""
         self.run_tool(DIGITS, "-o", "digits.bundle")
-        compiled = re.search(r"^    cc (app\.c -o app .*)$", text, re.M).group(1)
-        self.command("sh", "-c", f"cc -std=c11 -Wall -Wextra -Werror {compiled}")
-        self.expect_readme_answers(self.dir / "app")
-        library = next(self.prefix.rglob("libdmxrt.a"))
-        self.command("sh", "-c", f"cc app.c -o static $(pkg-config --static --cflags --libs dmxrt | sed 's/-ldmxrt/-l:libdmxrt.a/')")
+        flags = "$(pkg-config --cflags --libs dmxrt)"
+        self.command("sh", "-c", f"cc -std=c11 -Wall -Wextra -Werror {self.examples}/digits.c -o c {flags}")
+        self.command("sh", "-c", f"c++ -std=c++20 -Wall -Wextra -Wpedantic -Werror {self.examples}/digits.cpp -o cpp {flags}")
+        self.command("sh", "-c", f"cc {self.examples}/digits.c -o static $(pkg-config --static --cflags --libs dmxrt | sed 's/-ldmxrt/-l:libdmxrt.a/')")
         self.assertNotIn("libdmxrt", self.command("ldd", "static"))
-        self.expect_readme_answers(self.dir / "static")
-        lines = re.search(r"```cmake\n(.*?)```", text, re.S).group(1)
-        for name in ("dmxrt", "dmxrt_static"):
-            (self.dir / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(app C)\n" +
-                                                     lines.replace("DmxRuntime::dmxrt)", f"DmxRuntime::{name})"))
-            self.command("cmake", "-S", ".", "-B", name, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={self.prefix}")
-            self.command("cmake", "--build", name)
-            self.expect_readme_answers(self.dir / name / "app")
-        (self.dir / "digits.bundle").unlink()
-        result = subprocess.run([self.dir / "dmxrt_static/app"], cwd=self.dir, capture_output=True, text=True)
-        self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, r"^app: .+: .*digits\.bundle")
-
-    def test_c11_with_pkg_config(self):
-        self.command("sh", "-c", f"gcc -std=c11 -Wall -Wextra -Werror {self.program} -o answer $(pkg-config --cflags --libs dmxrt)")
-        self.expect_answers("./answer", "d.bundle")
+        for program in ("c", "cpp", "static"):
+            self.expect_answers(self.dir / program, "digits.bundle")
+        for program in ("c", "cpp"):
+            result = subprocess.run([self.dir / program, "absent.bundle"], cwd=self.dir, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                    env={**os.environ, "LD_LIBRARY_PATH": str(next(self.prefix.rglob("dmxrt.pc")).parent.parent)})
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, r"^digits: .+: .*absent\.bundle")
 
     def test_python(self):
         """The script of the README."""
@@ -256,7 +239,7 @@ class Consumers(Base):
         self.assertLessEqual(len(script.splitlines()), 10)
         self.run_tool(DIGITS, "-o", "open.bundle")
         for arguments in ('"%s"', '"%s", load="copy"'):
-            text = script.replace('"digits.bundle"', arguments % (self.dir / "open.bundle"))
+            text = script.replace('"build/digits.bundle"', arguments % (self.dir / "open.bundle"))
             result = subprocess.run(["/usr/bin/python3", "-c", text], cwd=REPO, capture_output=True, text=True, timeout=300,
                                     env={**os.environ, "PYTHONPATH": str(REPO / "tools/python"), "PYTHONDONTWRITEBYTECODE": "1",
                                          "DMXRT_LIBRARY": str(library)})
@@ -297,17 +280,21 @@ for function in (dmxrt.Session.run, dmxrt.Session.__call__, dmxrt.Session.bind, 
                                 env={**os.environ, "PYTHONPATH": str(REPO / "tools/python"), "PYTHONDONTWRITEBYTECODE": "1"})
         self.assertEqual(result.returncode, 0, result.stderr)
 
-    def test_cmake(self):
+    def test_cmake_in_a_project_of_c(self):
+        """Shared and static, with a bundle that is compiled beside them."""
         (self.dir / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
-project(consumer LANGUAGES C)
+project(app C)
 find_package(DmxRuntime 0.1 REQUIRED)
-dmxc_add_bundle(digits MODEL {DIGITS} TARGETS cpu:x86-64-v3 OPTIONS --dim batch=360 -q)
-add_executable(answer {self.program})
-target_link_libraries(answer PRIVATE DmxRuntime::dmxrt)
+dmxc_add_bundle(digits MODEL {DIGITS} TARGETS cpu:x86-64-v3 OPTIONS -q)
+foreach(library dmxrt dmxrt_static)
+  add_executable(with_${{library}} {self.examples}/digits.c)
+  target_link_libraries(with_${{library}} PRIVATE DmxRuntime::${{library}})
+endforeach()
 """)
         self.command("cmake", "-S", ".", "-B", "b", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={self.prefix}")
         self.command("cmake", "--build", "b")
-        self.expect_answers("b/answer", "b/digits.bundle")
+        for library in ("dmxrt", "dmxrt_static"):
+            self.expect_answers(self.dir / f"b/with_{library}", "b/digits.bundle")
         self.assertIn("no work to do", self.command("cmake", "--build", "b"))
 
 

@@ -1,5 +1,5 @@
 """Packages with trained weights, end to end: the package's own pipeline, then the same with its inference session replaced by a bundle.
-`tools/models --trained` runs this; results are kept in build/trained, the table goes to tests/models/TRAINED.md and README.md."""
+`tools/models --trained` runs this; results are kept in build/trained, the table goes to TRAINED.md and README.md here."""
 
 import dataclasses
 import datetime

@@ -1,4 +1,4 @@
-"""Writes tests/models/TRAINED.md of what trained.py left in build, and the short table of README.md of TRAINED.md."""
+"""Writes tests/models/TRAINED.md of what trained.py left in build, and the short table of it in README.md beside it."""
 
 import json
 import math
@@ -8,7 +8,7 @@ import re
 import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE, README = ROOT / "tests/models/TRAINED.md", ROOT / "README.md"
+PAGE, README = ROOT / "tests/models/TRAINED.md", ROOT / "tests/models/README.md"
 COLUMNS = ("package", "task", "numbers", "models", "inputs", "same", "grade", "error", "SQNR dB", "compile s", "bundle MB", "judged", "why")
 HEAD = """# Packages with trained weights
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the generated tables of README.md, targets/OPERATORS.md and frontends/*/OPERATORS.md: update_readme.py [--check] DMXC
+"""Writes the generated tables of src/PIPELINE.md, targets/OPERATORS.md and frontends/*/OPERATORS.md: update_readme.py [--check] DMXC
 
 --check changes nothing and fails when one differs from what DMXC prints."""
 import re
@@ -8,7 +8,7 @@ import sys
 
 from generated import ROOT, update
 
-README = ROOT / "README.md"
+PIPELINE = ROOT / "src/PIPELINE.md"
 # The head of the table of DMIR ops.
 OPS = """# Ops and targets
 
@@ -50,14 +50,14 @@ def phase_table(dmxc):
 def replaced(text, name, table):
     pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
     if not re.search(pattern, text, re.S):
-        raise SystemExit(f"README.md has no place for '{name}'")
+        raise SystemExit(f"src/PIPELINE.md has no place for '{name}'")
     return re.sub(pattern, lambda match: match.group(1) + table + match.group(2), text, flags=re.S)
 
 
 def main():
     check = "--check" in sys.argv
     dmxc = [argument for argument in sys.argv[1:] if argument != "--check"][0]
-    files = {README: replaced(README.read_text(), "phases", phase_table(dmxc)),
+    files = {PIPELINE: replaced(PIPELINE.read_text(), "phases", phase_table(dmxc)),
              ROOT / "targets/OPERATORS.md": OPS + output_of(dmxc, "--print-ops", "--format", "md")}
     for folder, format, head in OPERATORS:
         files[ROOT / "frontends" / folder / "OPERATORS.md"] = head + output_of(dmxc, "--print-ops", "--input-format", format, "--format", "md")
