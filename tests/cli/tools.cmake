@@ -32,6 +32,7 @@ if(DMXC_SIGNATURES)
 endif()
 
 if(NOT DMXC_SANITIZE)
+  add_test(NAME cli.install COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/install_test.py)
   add_test(NAME cli.build-progress COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/build_progress_test.py)
   add_test(NAME cli.compile-cached
     COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/compile_cached_test.py ${CMAKE_SOURCE_DIR}/tools/cmake/compile_cached.sh)

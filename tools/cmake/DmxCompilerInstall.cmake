@@ -41,6 +41,7 @@ foreach(library IN LISTS libraries)
   list(APPEND places $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/dmxc-rooms>)
   set_target_properties(${library} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${places}")
 endforeach()
+dmxc_begin_component(compiler EXCLUDE_FROM_ALL ${libraries})
 install(TARGETS ${libraries} EXPORT DmxCompilerTargets COMPONENT compiler
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/dmxc EXCLUDE_FROM_ALL)
 install(EXPORT DmxCompilerTargets DESTINATION ${package} COMPONENT compiler EXCLUDE_FROM_ALL)
@@ -83,3 +84,4 @@ install(CODE "foreach(component ${components})
   execute_process(COMMAND \"${CMAKE_COMMAND}\" --install \"${CMAKE_BINARY_DIR}\"
     --prefix \"\${CMAKE_INSTALL_PREFIX}\" --component \${component} COMMAND_ERROR_IS_FATAL ANY)
 endforeach()" COMPONENT compiler EXCLUDE_FROM_ALL)
+dmxc_end_component()
