@@ -11,8 +11,8 @@ become the least of its types that has all their values: bf16 and floats of 8 an
 Arrays of the package ml_dtypes are taken as they are.
 
 A Session is for one thread at a time. Errors are dmxrt.Error with the runtime's text. The library is the argument `library`, or
-the file that the environment variable DMXRT_LIBRARY names, or the one of the prefix that this file is installed in, or is found by its
-name where libraries are installed."""
+the file that the environment variable DMXRT_LIBRARY names, or that of the wheel or of the prefix that this file is installed in, or is
+found by its name where libraries are installed."""
 from __future__ import annotations
 
 import ctypes
@@ -83,9 +83,10 @@ class _Options(ctypes.Structure):
 
 
 def _candidates() -> list[str]:
-    """Where the library may be: the prefix that this file is installed in, then wherever libraries are."""
-    prefix = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")  # PREFIX/lib/python3/dist-packages
-    beside = [os.path.normpath(os.path.join(prefix, name)) for name in ("libdmxrt.so.0", "../lib64/libdmxrt.so.0")]
+    """Where the library may be: the wheel or the prefix that this file is installed in, then wherever libraries are."""
+    folder = os.path.dirname(os.path.abspath(__file__))  # PREFIX/lib/python3/dist-packages, or site-packages
+    places = ("dmxc/lib/libdmxrt.so.0", "../../libdmxrt.so.0", "../../../lib64/libdmxrt.so.0")
+    beside = [os.path.normpath(os.path.join(folder, place)) for place in places]
     found = ctypes.util.find_library("dmxrt")
     return [path for path in beside if os.path.exists(path)] + [name for name in (found, "libdmxrt.so.0", "libdmxrt.so") if name]
 
