@@ -9,7 +9,8 @@ import textwrap
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ["dmxc", "dmx-compare", "dmx-run", "dmx-inspect", "dmx-sign"]
+BUILT = ["dmxc", "dmx-run", "dmx-inspect", "dmx-sign"]
+PROGRAMS = [*BUILT, "dmx-compare"]  # which is a link to dmxc
 SUMMARY = "ahead-of-time compiler for machine-learning models"
 # What every Linux has that has this C library; all else goes into the wheel.
 OF_EVERY_SYSTEM = ["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2", "libgcc_s.so.1", "libstdc++.so.6"]

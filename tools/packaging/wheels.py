@@ -31,11 +31,11 @@ def collect(stage, folder):
     package = folder / "dmxc"
     (package / "bin").mkdir(parents=True)
     (package / "lib").mkdir()
-    for program in common.PROGRAMS:
+    for program in common.BUILT:  # no wheel has links: dmx-compare is dmxc by that name
         shutil.copy2(stage / "usr/bin" / program, package / "bin")
     for library in sorted((stage / "usr/lib").rglob("libdmxrt*.so*")):
         if not library.is_symlink():
-            # By the name that programs ask for: no wheel has links.
+            # By the name that programs ask for.
             shutil.copy2(library, package / "lib" / re.sub(r"(\.so\.\d+)\..*", r"\1", library.name))
     shutil.copy2(common.ROOT / "tools/python/dmxrt.py", folder)
     return package
@@ -84,18 +84,11 @@ def write_wheel(folder, file, when):
         add(record, "\n".join(rows + [f"{record},,"]) + "\n", False)
 
 
-def make_wheel(stage, work, out, when):
-    """The wheel's path."""
-    version = common.version()
-    folder = work / "wheel"
-    shutil.rmtree(folder, ignore_errors=True)
-    package = collect(stage, folder)
-    packages = vendor(package)
-    glibc = check(package)
-    text = (common.ROOT / "tools/packaging/wheel/__init__.py").read_text()
-    changed = re.sub(r"^GLIBC = \(.*?\)", f"GLIBC = {glibc}", text, flags=re.M)
-    (package / "__init__.py").write_text(changed)
-    tag = f"py3-none-manylinux_{glibc[0]}_{glibc[1]}_x86_64"
+def describe(folder, glibc, packages):
+    """Writes the launcher and the metadata; the licences of these Debian packages lie beside it. The wheel's name."""
+    version, tag = common.version(), f"py3-none-manylinux_{glibc[0]}_{glibc[1]}_x86_64"
+    launcher = (common.ROOT / "tools/packaging/wheel/__init__.py").read_text()
+    (folder / "dmxc/__init__.py").write_text(re.sub(r"^GLIBC = \(.*?\)", f"GLIBC = {glibc}", launcher, flags=re.M))
     info = folder / f"dmxc-{version}.dist-info"
     info.mkdir()
     description = DESCRIPTION.format(glibc=".".join(map(str, glibc)))
@@ -103,10 +96,17 @@ def make_wheel(stage, work, out, when):
     (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: tools/package\nRoot-Is-Purelib: false\nTag: {tag}\n")
     (info / "entry_points.txt").write_text("[console_scripts]\n" + "".join(f"{name} = dmxc:{name.replace('-', '_')}\n" for name in common.PROGRAMS))
     shutil.copy2(common.ROOT / "LICENSES.md", info)
-    for name in packages:  # with the licences' texts
+    for name in packages:
         shutil.copy2(pathlib.Path("/usr/share/doc") / name / "copyright", info / f"{name}.copyright")
-    for name in ("llvm-22-dev", "libmlir-22-dev", "liblld-22"):
-        shutil.copy2(pathlib.Path("/usr/share/doc") / name / "copyright", info / f"{name}.copyright")
-    file = out / f"dmxc-{version}-{tag}.whl"
+    return f"dmxc-{version}-{tag}.whl"
+
+
+def make_wheel(stage, work, out, when):
+    """The wheel's path."""
+    folder = work / "wheel"
+    shutil.rmtree(folder, ignore_errors=True)
+    package = collect(stage, folder)
+    packages = vendor(package)
+    file = out / describe(folder, check(package), packages + ["llvm-22-dev", "libmlir-22-dev", "liblld-22", "libcli11-dev", "nlohmann-json3-dev"])
     write_wheel(folder, file, when)
     return file

@@ -22,11 +22,11 @@ def unfit():
     return None
 
 
-def run(program):
+def run(program, file=None):
     reason = unfit()
     if reason:
         sys.exit(f"{program}: error: {reason}")
-    path = FOLDER / "bin" / program
+    path = FOLDER / "bin" / (file or program)
     try:
         os.execv(path, [program, *sys.argv[1:]])
     except OSError as error:
@@ -46,7 +46,7 @@ def dmx_inspect():
 
 
 def dmx_compare():
-    run("dmx-compare")
+    run("dmx-compare", "dmxc")  # which is both, by the name that it is called by
 
 
 def dmx_sign():
