@@ -19,6 +19,10 @@ foreach(case IN LISTS cases)
 endforeach()
 
 add_test(NAME cli.help COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/help_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+if(NOT DMXC_SANITIZE)
+  add_test(NAME cli.packages COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/packages_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+    ${CMAKE_LIBRARY_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+endif()
 
 if(DMXC_SIGNATURES)
   foreach(case keys usage sign refuse python)
