@@ -4,9 +4,12 @@
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Support/MappedFile.h"
 
+#include "llvm/Support/Path.h"
+
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <unistd.h>
 
 namespace dmxc::driver {
 
@@ -15,6 +18,18 @@ std::string joined(const std::vector<std::string> &names) {
   for (const std::string &name : names)
     text += (text.empty() ? "" : ", ") + name;
   return text;
+}
+
+std::string shellWord(const std::string &text) {
+  bool plain = !text.empty() && llvm::all_of(text, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || llvm::StringRef("_./=:+,@%-").contains(c);
+  });
+  if (plain)
+    return text;
+  std::string quoted = "'";
+  for (char c : text)
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 std::string didYouMean(const std::string &text, const std::vector<std::string> &names) {
@@ -51,7 +66,17 @@ static std::vector<std::string> split(const std::string &text, char separator) {
   return parts;
 }
 
-static Status checkTarget(const std::string &name) {
+std::string targetOf(const std::string &name) {
+  if (!findTarget(name))
+    for (const std::string &target : targetNames())
+      if (llvm::is_contained(helpOf(target).aliases, name))
+        return target;
+  return name;
+}
+
+/// Replaces what users call a target by its name.
+static Status readTarget(std::string &name) {
+  name = targetOf(name);
   if (findTarget(name))
     return Status::ok();
   return usageError("unknown target '" + name + "'; this build has: " + joined(targetNames()) +
@@ -63,7 +88,7 @@ static std::string anyTarget() { return targetNames().empty() ? "TARGET" : targe
 Result<TargetChoice> parseTarget(const std::string &text) {
   size_t colon = text.find(':');
   TargetChoice choice{text.substr(0, colon), {}};
-  if (Status known = checkTarget(choice.name); !known)
+  if (Status known = readTarget(choice.name); !known)
     return known.takeError();
   if (colon != std::string::npos)
     for (std::string &level : split(text.substr(colon + 1), '+')) {
@@ -135,7 +160,7 @@ Result<PlaceRule> parsePlace(const std::string &text) {
   PlaceRule rule;
   if (!splitAssignment(text, rule.glob, rule.target))
     return usageError("--place " + text + ": expected GLOB=TARGET, for example 'encoder/*=" + anyTarget() + "'");
-  if (Status known = checkTarget(rule.target); !known)
+  if (Status known = readTarget(rule.target); !known)
     return known.takeError();
   return rule;
 }
@@ -143,7 +168,7 @@ Result<PlaceRule> parsePlace(const std::string &text) {
 Result<RequireTarget> parseRequire(const std::string &text) {
   size_t colon = text.find(':');
   RequireTarget require{text.substr(0, colon), 100};
-  if (Status known = checkTarget(require.target); !known)
+  if (Status known = readTarget(require.target); !known)
     return known.takeError();
   if (colon != std::string::npos) {
     std::string number = text.substr(colon + 1);
@@ -169,6 +194,37 @@ Result<std::pair<int64_t, int64_t>> parseTile(const std::string &text) {
     return usageError("--sparsity-tile " + text +
                       ": expected ROWSxCOLUMNS, numbers from 1 to 1048576, for example 64x128");
   return tile;
+}
+
+//===----------------------------------------------------------------------===//
+// Commands that dmxc does not have
+//===----------------------------------------------------------------------===//
+
+/// What to type for `dmxc COMMAND MODEL`; "" where the command is none of these.
+static std::string instead(llvm::StringRef command, const std::string &model) {
+  bool compiled = llvm::StringRef(model).ends_with(".bundle");
+  std::string bundle = shellWord(compiled ? model : llvm::sys::path::stem(model).str() + ".bundle");
+  std::string compile = "dmxc " + shellWord(model) + " -o " + bundle;
+  std::string first = compiled ? "" : compile + " && ";
+  if (llvm::is_contained({"run", "exec", "infer", "predict"}, command))
+    return "bundles are run by dmx-run: " + first + "dmx-run " + bundle + " --random-inputs 1";
+  if (llvm::is_contained({"bench", "benchmark", "profile"}, command))
+    return "bundles are measured by dmx-run: " + first + "dmx-run " + bundle + " --random-inputs 1 --benchmark";
+  if (llvm::is_contained({"inspect", "show", "info", "list"}, command))
+    return "dmx-inspect shows what is in a bundle: " + first + "dmx-inspect " + bundle;
+  if (command == "compare")
+    return "dmx-compare does that: dmx-compare " + shellWord(model) + " --inputs DIR";
+  if (llvm::is_contained({"compile", "build", "convert", "export"}, command))
+    return "dmxc compiles the model that it is given: " + compile;
+  return command == "help" ? "type: dmxc --help" : command == "version" ? "type: dmxc --version" : "";
+}
+
+Status checkFirstArgument(const std::vector<std::string> &arguments) {
+  if (arguments.empty() || access(arguments.front().c_str(), F_OK) == 0) // a model of that name
+    return Status::ok();
+  bool hasModel = arguments.size() > 1 && !arguments[1].empty() && arguments[1][0] != '-';
+  std::string text = instead(arguments.front(), hasModel ? arguments[1] : "model.onnx");
+  return text.empty() ? Status::ok() : usageError("there is no command '" + arguments.front() + "'; " + text);
 }
 
 //===----------------------------------------------------------------------===//

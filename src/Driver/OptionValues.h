@@ -17,6 +17,11 @@ Result<RequireTarget> parseRequire(const std::string &text);
 /// Rows and columns of --sparsity-tile.
 Result<std::pair<int64_t, int64_t>> parseTile(const std::string &text);
 
+/// The target of that name, or that users call so ("gpu"); the name itself where there is none.
+std::string targetOf(const std::string &name);
+/// Refuses words that elsewhere are commands ("compile", "run"), where no file is called so, with what to type.
+Status checkFirstArgument(const std::vector<std::string> &arguments);
+
 /// Replaces every `@file` by the file's arguments: separated by white space,
 /// quoted with '…' or "…", backslash takes the next character literally, `#`
 /// starts a comment line. Files may name further files; a cycle is an error.
@@ -28,6 +33,8 @@ std::string didYouMean(const std::string &text, const std::vector<std::string> &
 std::string exampleOf(const std::string &target, const TargetHelp::Example &example);
 /// The same of the target's first example with levels, or with LEVEL for it.
 std::string exampleOf(const std::string &target);
+/// As a shell takes it: in quotes where it has to be.
+std::string shellWord(const std::string &text);
 /// "a, b, c"
 std::string joined(const std::vector<std::string> &names);
 

@@ -309,6 +309,7 @@ static Status convert(const RawOptions &raw, Options &options) {
       return tile.takeError();
     options.sparsityTile = *tile;
   }
+  options.queryTarget = targetOf(options.queryTarget);
   if (options.query == Query::TargetInfo && !findTarget(options.queryTarget))
     return usageError("unknown target '" + options.queryTarget + "'; this build has: " + joined(targetNames()) +
                       didYouMean(options.queryTarget, targetNames()));
@@ -351,6 +352,8 @@ std::optional<int> parseOptions(const std::vector<std::string> &arguments, Optio
   if (!expanded)
     return refuse(expanded.error());
   respell(*expanded);
+  if (Status isModel = checkFirstArgument(*expanded); !isModel)
+    return refuse(isModel.error());
   if (!expanded->empty() && expanded->front() == "tune") { // a model of that name is ./tune
     options.tune = true;
     expanded->erase(expanded->begin());

@@ -1,9 +1,12 @@
 //===- Tune.cpp - dmxc tune -----------------------------------------------===//
 #include "Tune.h"
+#include "OptionValues.h"
 #include "Space.h"
 #include "Streams.h"
 #include "TuningDatabase.h"
 
+#include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Driver/Driver.h"
 #include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/Sha256.h"
@@ -144,14 +147,27 @@ bool Tuner::partition() {
 }
 
 bool Tuner::checkSizes() {
+  llvm::SetVector<llvm::StringRef> open;
   for (auto function : compilation->module().getOps<mlir::func::FuncOp>())
     for (mlir::Type type : function.getArgumentTypes())
-      if (auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type); tensor && !tensor.hasStaticShape())
-        return fail(
-            usageError("tuning needs the model's sizes, and some of its inputs' dims are open; fix them with --dim "
-                       "NAME=N or --shape"),
-            shownModel(options));
-  return true;
+      if (mlir::isa<mlir::RankedTensorType>(type))
+        for (Dim dim : dmir::dimsOf(type))
+          dim.forEachSymbol([&](std::string_view symbol) { open.insert(symbol); });
+  if (open.empty())
+    return true;
+  std::string names, flags;
+  for (llvm::StringRef symbol : open) {
+    if (symbol == "?") { // of hand-written text
+      flags += " --shape INPUT=DIMxDIM";
+      continue;
+    }
+    names += (names.empty() ? "'" : ", '") + symbol.str() + "'";
+    flags +=
+        " --dim " + shellWord(symbol.str() + "=" + std::to_string(dmir::nominalSize(compilation->module(), symbol)));
+  }
+  return fail(usageError("tuning needs the model's sizes, and of its inputs' dims " + names +
+                         (open.size() == 1 ? " is" : " are") + " open; add the sizes that count, for example" + flags),
+              shownModel(options));
 }
 
 bool Tuner::list() {

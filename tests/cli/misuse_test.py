@@ -4,6 +4,7 @@ Exit 77 without numpy and onnx."""
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import unittest
@@ -56,6 +57,48 @@ class Misuse(Base):
         self.run_tool(DIGITS, "--dim", "batch=1", "--dim", "batch=1", "-o", "o", code=2)
         err = self.run_tool("m.onnx", "--shape", "x=4x8", "--shape", "x=none", "-o", "o", code=2).stderr
         self.assertIn("the shape of 'x' is given twice", err)
+
+    def test_commands_of_others(self):
+        """Words that elsewhere are commands: what to type, to be pasted. A file of that name is a model."""
+        bundle = "dmxc m.onnx -o m.bundle"
+        for words, text in ((["compile", "m.onnx"], f"there is no command 'compile'; dmxc compiles the model that it is given: {bundle}"),
+                            (["compile"], "dmxc model.onnx -o model.bundle"),
+                            (["run", "m.onnx"], f"{bundle} && dmx-run m.bundle --random-inputs 1"),
+                            (["run", "a/m.bundle"], "bundles are run by dmx-run: dmx-run a/m.bundle --random-inputs 1"),
+                            (["benchmark", "m.bundle", "-q"], "dmx-run m.bundle --random-inputs 1 --benchmark"),
+                            (["inspect", "m.bundle"], "dmx-inspect m.bundle"),
+                            (["build", "-o", "x", "a b.onnx"], "dmxc model.onnx -o model.bundle"),
+                            (["convert", "my model.onnx"], "dmxc 'my model.onnx' -o 'my model.bundle'"), (["help"], "dmxc --help")):
+            err = self.run_tool(*words, code=2).stderr
+            self.assertTrue(err.rstrip("\n").endswith(text + " [usage]"), f"{words}: {err}")
+        self.write(chain(["Relu"]), name="run")
+        self.run_tool("run", "-o", "o", "-q")
+
+    def test_a_gpu_is_cuda(self):
+        if "cuda" not in self.run_tool("--print-targets").stdout:
+            self.skipTest("this build lacks the target cuda")
+        for name in ("cuda", "gpu", "nvidia:sm_90a"):
+            self.run_tool(self.write(chain(["Relu"])), "-q", "-t", name, "-o", f"{name[:3]}.bundle")
+        bundles = [(self.dir / f"{name}.bundle").read_bytes() for name in ("cud", "gpu", "nvi")]
+        self.assertEqual(bundles, bundles[:1] * 3)
+        self.run_tool("m.onnx", "-q", "-t", "gpu", "-t", "cpu", "--place", "n*=gpu", "--require-target", "gpu:100", "-o", "o")
+        self.assertEqual(self.run_tool("--print-target-info", "gpu").stdout, self.run_tool("--print-target-info", "cuda").stdout)
+        self.assertIn("unknown target 'gpus'; this build has: ", self.run_tool("m.onnx", "-t", "gpus", code=2).stderr)
+
+    def test_tuning_open_sizes(self):
+        """What is to be added is said by the model's own names, and works when it is pasted."""
+        err = self.run_tool("tune", DIGITS, "--db", "d.jsonl", code=2).stderr
+        self.assertIn("of its inputs' dims 'batch' is open; add the sizes that count, for example --dim batch=128", err)
+        value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", "a dim"])
+        graph = helper.make_graph(chain(["Relu"]), "g", [value("x")], [value("y")])
+        text = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+        (self.dir / "open.onnx").write_bytes(text)
+        err = self.run_tool("tune", "open.onnx", "--db", "d.jsonl", code=2).stderr
+        self.assertIn("'rows', 'a dim' are open", err)
+        flags = shlex.split(re.search(r"for example (--dim .*?)(?: \[|$)", err, re.M)[1])
+        self.assertEqual(flags, ["--dim", "rows=128", "--dim", "a dim=128"])
+        err = self.run_tool("tune", "open.onnx", "--db", "d.jsonl", *flags, code=2).stderr  # its sizes are known now
+        self.assertIn("nothing of this model runs on a device with a simulated clock", err)
 
     def test_a_model_without_outputs(self):
         err = self.run_tool(self.write(chain(["Relu"]), outputs=()), "-o", "o", code=1).stderr

@@ -15,10 +15,11 @@ struct TargetHelp {
     std::string levels; ///< of -t, after the colon; may be empty
     std::string what;   ///< what such a compile gives
   };
-  std::string levels;            ///< "fast, small; default fast": those of -t
-  std::string numerics;          ///< the modes of --numerics and what they do
-  std::vector<Example> examples; ///< the first one with levels stands in messages too
-  std::string defaultNumerics;   ///< the mode that is the target's own; "" = none has a name
+  std::string levels;               ///< "fast, small; default fast": those of -t
+  std::string numerics;             ///< the modes of --numerics and what they do
+  std::vector<Example> examples;    ///< the first one with levels stands in messages too
+  std::string defaultNumerics;      ///< the mode that is the target's own; "" = none has a name
+  std::vector<std::string> aliases; ///< what users call it: "gpu"
 };
 
 /// Of a registered target; empty where it says nothing. Defined beside the registry.
