@@ -184,7 +184,7 @@ def check_outside(root, outside):
     for name in names:
         for kind, (may, libraries) in OUTSIDE.items():
             for path in sorted((outside / kind / name).rglob("*")):
-                if path.suffix in (".h", ".cpp", ".c", ".td"):
+                if path.suffix in (".h", ".hpp", ".cpp", ".c", ".td"):
                     files += 1
                     errors += check_text(f"{kind}/{name}", may + [f"schemas/{name}"], libraries, path, path.read_text(), root)
         for room in ("src", "include", "runtime", "targets", "schemas", "frontends", "tools"):
