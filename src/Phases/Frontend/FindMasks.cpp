@@ -1,4 +1,6 @@
 //===- FindMasks.cpp - masks of scores as rules of their index ------------===//
+#include "MaskNumbers.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/IndexFunction.h"
 #include "dmxc/Dialect/DMIR/Model.h"
@@ -17,9 +19,6 @@ using namespace dmxc;
 using namespace dmxc::dmir;
 
 namespace {
-
-/// Scores above are numbers like others: nothing would be left out.
-constexpr double kMostFill = -1000;
 
 /// Erases ops that nobody reads, and what they alone read.
 void eraseUnread(ArrayRef<Value> values) {
@@ -309,12 +308,38 @@ private:
            (isConstant ? "a constant" : "compared positions");
   }
 
-  /// Says what hid a mask, where there may be one.
+  /// Says what hid a mask, where there is one; a bias is none.
   void explain() {
-    forEachMask([&](Operation *, Value mask) {
-      say(mask);
-      return true;
+    forEachMask([&](Operation *op, Value mask) {
+      auto select = dyn_cast<SelectOp>(op);
+      bool hides = select ? isMaskingSelect(select) : holdsFill(mask) || (isOfCaller(mask) && isOfAttention());
+      if (hides)
+        say(mask);
+      return hides;
     });
+  }
+
+  /// Whether the scores are a product's, and the weights one's operand.
+  bool isOfAttention() {
+    auto isProduct = [](Value start, auto next) {
+      for (int steps = 0; start && steps < 16; ++steps)
+        if (Operation *op = next(start); !op || isa<MatMulOp>(op))
+          return op != nullptr;
+      return false;
+    };
+    auto before = [](Value &value) {
+      Operation *op = value.getDefiningOp();
+      OpOperand *scores = !op ? nullptr : op->hasTrait<DataMovement>() ? &op->getOpOperand(0) : sameDims(op);
+      value = scores ? scores->get() : Value();
+      return op;
+    };
+    auto behind = [](Value &value) {
+      Operation *op = value.use_empty() ? nullptr : *value.user_begin();
+      bool moves = op && op->getNumResults() == 1 && (op->hasTrait<Elementwise>() || op->hasTrait<DataMovement>());
+      value = moves ? op->getResult(0) : Value();
+      return op;
+    };
+    return isProduct(softmax.getInput(), before) && isProduct(softmax.getResult(), behind);
   }
 
   static Value maskOf(Operation *op) {

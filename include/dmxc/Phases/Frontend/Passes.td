@@ -89,7 +89,9 @@ def FindMasks : Pass<"dmir-find-masks", "::mlir::func::FuncOp"> {
     what moves them about; a part of a mask that is no rule stays as it is. A sum with -inf or with less than -1e38 counts as replaced.
     Masks that give numbers above -1000 are left alone: nothing could be skipped. Rows of weights that are zeroed because they see no
     key stay as they are where the rule shows that each row sees one. The target that computes the softmax must compute dmir.mask.
-    A softmax over scores that are masked by something else says by what in the attribute `dmir.mask_unknown`.
+    A softmax over scores that are masked by something else says by what in the attribute `dmir.mask_unknown`: by a select that does not
+    look at the scores alone, by a sum with something that has a fill (-inf, a least number, one below -1000 or 0 and -100), or, in attention, with
+    what the caller brings. A bias is no mask.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
