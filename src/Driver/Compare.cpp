@@ -49,9 +49,20 @@ private:
     for (size_t i = 0; i < plain->names.size(); ++i)
       good &= report("output '" + plain->names[i] + "'", *plain, i,
                      /*alsoGood=*/true);
+    sayRule();
     if (!request.perNode)
       return good ? 0 : exitCodeOf(ErrorKind::Mismatch);
     return request.maxRms ? errorsByNode(good) : perNode(good);
+  }
+
+  void sayRule() {
+    auto hold = tools::holdProgress();
+    out << "rule: "
+        << (request.maxRms
+                ? llvm::formatv("floats by their relative RMS error, at most {0}; integers equal", *request.maxRms)
+                      .str()
+                : tools::ruleText(toleranceOfRequest()))
+        << "\n";
   }
 
   /// A line a value, in order of computation: its error has what was before it in it.
@@ -86,6 +97,13 @@ private:
     return outputsGood ? 0 : exitCodeOf(ErrorKind::Mismatch);
   }
 
+  tools::Tolerance toleranceOfRequest() const {
+    tools::Tolerance tolerance{request.rtol, request.atol, {}};
+    if (request.maxRms)
+      tolerance.minSqnr = -20 * std::log10(*request.maxRms);
+    return tolerance;
+  }
+
   /// What an order of sums may change anywhere in a node's value: terms as large as its largest element may have left
   /// an element near zero. A millionth of that; 0 for integers.
   static double roundingOf(const Tensor &tensor) {
@@ -97,10 +115,9 @@ private:
   }
 
   bool report(const std::string &what, const Run &run, size_t i, bool alsoGood) {
-    double atol = alsoGood ? request.atol : std::max(request.atol, roundingOf(run.reference[i]));
-    tools::Tolerance tolerance{request.rtol, atol, {}};
-    if (request.maxRms)
-      tolerance.minSqnr = -20 * std::log10(*request.maxRms);
+    tools::Tolerance tolerance = toleranceOfRequest();
+    if (!alsoGood && (request.rtol || request.atol))
+      tolerance.atol = std::max(request.atol.value_or(tools::kUsualAtol), roundingOf(run.reference[i]));
     tools::Comparison result = tools::compareTensors(run.actual[i], run.reference[i], tolerance);
     auto hold = tools::holdProgress(); // stdout may be the same terminal
     if (!result.pass || alsoGood)

@@ -1,6 +1,7 @@
-//===- Compare.cpp - numpy's assert_allclose, and noise -------------------===//
+//===- Compare.cpp - how near tensors are to expected ones ----------------===//
 #include "dmxc/Tools/Compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -44,6 +45,23 @@ std::string valueString(const Tensor &tensor, int64_t i) {
   return std::to_string(tensor.asInt(i));
 }
 
+/// The difference that an element may have: atol + rtol * |expected|.
+struct Allowance {
+  double rtol, atol;
+};
+
+Allowance allowanceOf(const Tolerance &tolerance, const Tensor &expected) {
+  if (tolerance.rtol || tolerance.atol)
+    return {tolerance.rtol.value_or(kUsualRtol), tolerance.atol.value_or(kUsualAtol)};
+  if (!isFloat(expected.dtype()))
+    return {0, 0};
+  double largest = 0;
+  for (int64_t i = 0; i < expected.numElements(); ++i)
+    if (double size = std::fabs(expected.asDouble(i)); std::isfinite(size))
+      largest = std::max(largest, size);
+  return {kOfElement, kOfLargest * largest};
+}
+
 uint64_t nextRandom(uint64_t &state) { // splitmix64
   uint64_t z = state += 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -63,6 +81,19 @@ std::string indexString(const Shape &shape, int64_t position) {
   return "[" + text + "]";
 }
 
+std::string ruleText(const Tolerance &tolerance) {
+  char text[120];
+  bool isGiven = tolerance.rtol || tolerance.atol;
+  Allowance given = isGiven ? allowanceOf(tolerance, {}) : Allowance{kOfElement, kOfLargest};
+  std::snprintf(text, sizeof text, "|error| <= %g |expected| + %g", given.rtol, given.atol);
+  std::string elements = text;
+  if (tolerance.minSqnr) {
+    std::snprintf(text, sizeof text, "floats by their noise, SQNR >= %g dB", *tolerance.minSqnr);
+    return std::string(text) + (isGiven ? "; integers " + elements : "; integers equal");
+  }
+  return isGiven ? elements : elements + " max |expected|; integers equal";
+}
+
 Comparison compareTensors(const Tensor &actual, const Tensor &expected, Tolerance tolerance) {
   Comparison c;
   if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) {
@@ -72,6 +103,7 @@ Comparison compareTensors(const Tensor &actual, const Tensor &expected, Toleranc
     return c;
   }
   bool floating = isFloat(actual.dtype());
+  Allowance allowance = allowanceOf(tolerance, expected);
   double worstExcess = -1, signal = 0, noise = 0;
   c.count = actual.numElements();
   for (int64_t i = 0; i < c.count; ++i) {
@@ -90,7 +122,7 @@ Comparison compareTensors(const Tensor &actual, const Tensor &expected, Toleranc
       c.maxAbsolute = std::max(c.maxAbsolute, difference);
       if (magnitude > 0)
         c.maxRelative = std::max(c.maxRelative, difference / magnitude);
-      double allowed = tolerance.atol + tolerance.rtol * magnitude;
+      double allowed = allowance.atol + allowance.rtol * magnitude;
       excess = difference <= allowed ? 0 : difference - allowed;
       // A difference beyond an allowance of the same size rounds to zero.
       if (difference > allowed && excess == 0)

@@ -182,6 +182,7 @@ Status writeReportJson(const std::string &path, const RunReport &r, bool perTask
                      {"max_rel", c.maxRelative},
                      {"sqnr_db", std::isfinite(c.sqnr) ? Json(c.sqnr) : Json()}, // null: no noise
                      {"structural", c.structural}});
+    root["rule"] = r.rule;
     root["comparisons"] = std::move(all);
   }
   if (perTask) {

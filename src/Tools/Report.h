@@ -14,6 +14,7 @@ struct RunReport {
   double loadMs = 0, sessionMs = 0, runMs = 0;
   std::optional<LatencyFigures> latency;
   std::vector<std::pair<std::string, Comparison>> comparisons;
+  std::string rule; ///< by which those were judged
   std::vector<TaskFigures> tasks;
   uint32_t profiledRuns = 0;
   uint64_t droppedEvents = 0;

@@ -209,6 +209,9 @@ Status Runner::compareOutputs(RunReport &report) {
           << "\n";
     report.comparisons.emplace_back(outputs[i].name, c);
   }
+  if (!options.quiet || !pass)
+    out << "rule: " << ruleText(options.tolerance) << "\n";
+  report.rule = ruleText(options.tolerance);
   const char *code = pass ? "\033[1;32m" : "\033[1;31m";
   out << (options.color ? code : "") << (pass ? "PASS" : "FAIL") << (options.color ? "\033[0m" : "") << "\n";
   return Status::ok();

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import zipfile
@@ -98,9 +99,32 @@ def case_files():
         run("dmx-inspect", OPTIONS.golden, "--html", path, code=3, err=["cannot write"])
 
 
+def rule_of_expect(path):
+    """What --expect allows by default is the rule of the table of models; what is given by hand is that of each element."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../models"))
+    try:
+        import numpy as np
+        import rule
+    except ImportError:
+        print("SKIPPED: the rule needs numpy (python3-numpy)")
+        return
+    said = f"rule: |error| <= {rule.RELATIVE:g} |expected| + {rule.ABSOLUTE:g} max |expected|; integers equal\n"
+    near = path + "/near"
+    shutil.copytree(path + "/set", near)
+    y = np.load(near + "/out_y.npy")
+    for at, part, passes in ((y == 0, 0.9, True), (y == 0, 1.1, False), (y == y.max(), 0.9, True), (y == y.max(), 1.1, False)):
+        other = y.astype(np.float32)
+        other[at] += part * (rule.RELATIVE * np.abs(other[at]) + rule.ABSOLUTE * np.abs(y).max())
+        assert at.any() and (rule.excess(y, other) <= 1) == passes
+        np.save(near + "/out_y.npy", other)
+        run("dmx-run", OPTIONS.golden, "--inputs", near, "--expect", near, code=0 if passes else 5, out=[said + ("PASS\n" if passes else "FAIL\n")])
+        run("dmx-run", OPTIONS.golden, "-q", "--inputs", near, "--expect", near, "--rtol", "1e-3", code=5, out=["rule: |error| <= 0.001 |expected| + 1e-07\nFAIL\n"])
+
+
 def case_run():
     with Scratch() as path:
         run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--expect", path + "/set", out=["y: ok", "z: ok", "PASS\n"])
+        rule_of_expect(path)
         quiet = run("dmx-run", OPTIONS.golden, "-q", "--inputs", path + "/set", "--expect", path + "/set")
         assert quiet == "PASS\n", quiet
         text = run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", out=["y: f32 3x5, min -14, max 15", "ran on cpu x86-64-v2"])

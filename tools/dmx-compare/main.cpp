@@ -43,9 +43,13 @@ static void addFlags(CLI::App &app, dmxc::driver::CompareRequest &request, std::
   option("--max-rms", request.maxRms, "RMS",
          "Judge floats as a whole: their relative RMS error may be this; default 0.015 with --numerics but strict")
       ->check(CLI::PositiveNumber);
-  option("--rtol", request.rtol, "R", "Relative tolerance; default 1e-3");
+  option("--rtol", request.rtol, "R",
+         "Compare by |error| <= R |expected| + A; without both as dmx-run: floats by 2e-3 of their value + 2e-4 of the "
+         "tensor's largest one, integers equal. R is 1e-3 where --atol alone is given")
+      ->check(CLI::NonNegativeNumber);
   option("--atol", request.atol, "A",
-         "Absolute tolerance; default 1e-7, of a node at least a millionth of its largest element");
+         "The A of --rtol, of a node at least a millionth of its largest element; 1e-7 where --rtol alone is given")
+      ->check(CLI::NonNegativeNumber);
   option("--threads", request.threads, "N", "Threads of the run; default all");
 }
 

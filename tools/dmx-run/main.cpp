@@ -56,20 +56,20 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->type_name("DIR");
 
   group = "Comparison";
-  app.add_option("--expect", options.expectDir,
-                 "Compare with the outputs in this directory; exit code 5 when "
-                 "they differ")
+  app.add_option(
+         "--expect", options.expectDir,
+         "Compare with the outputs in this directory; exit code 5 when they differ: floats by more than 2e-3 of "
+         "their value + 2e-4 of the output's largest one, integers at all")
       ->group(group)
       ->type_name("DIR");
-  app.add_option("--rtol", options.tolerance.rtol, "Relative tolerance")
+  app.add_option("--rtol", options.tolerance.rtol,
+                 "Compare by |error| <= R |expected| + A instead; R is 1e-3 where --atol alone is given")
       ->group(group)
       ->type_name("R")
-      ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--atol", options.tolerance.atol, "Absolute tolerance")
+  app.add_option("--atol", options.tolerance.atol, "The A of --rtol; 1e-7 where --rtol alone is given")
       ->group(group)
       ->type_name("A")
-      ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option(
          "--min-sqnr", options.tolerance.minSqnr,

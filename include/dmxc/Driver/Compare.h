@@ -14,7 +14,8 @@ struct CompareRequest {
   std::string inputs;                 ///< folder, in any layout dmx-run takes
   std::optional<uint64_t> randomSeed; ///< of inputs instead
   bool perNode = false;
-  double rtol = 1e-3, atol = 1e-7;
+  /// As dmx-run takes them: where neither is given, its rule judges.
+  std::optional<double> rtol, atol;
   /// Floats are judged as a whole instead, by their relative RMS error: sqrt(sum (bundle - reference)^2 / sum
   /// reference^2).
   std::optional<double> maxRms;

@@ -1,4 +1,4 @@
-//===- Compare.h - numpy's assert_allclose, and noise -----------*- C++ -*-===//
+//===- Compare.h - how near tensors are to expected ones --------*- C++ -*-===//
 #pragma once
 
 #include "dmxc/Support/Tensor.h"
@@ -8,16 +8,26 @@
 
 namespace dmxc::tools {
 
+/// The rule of tests/models/rule.py: floats may differ by so much of their reference, and of the tensor's largest one,
+/// since an order of sums leaves that in elements near zero.
+inline constexpr double kOfElement = 2e-3, kOfLargest = 2e-4;
+/// Of a pair of which one is given.
+inline constexpr double kUsualRtol = 1e-3, kUsualAtol = 1e-7;
+
 struct Tolerance {
-  double rtol = 1e-3;
-  double atol = 1e-7;
+  /// As numpy's assert_allclose has them, where either is given; the other one is as usual then. Without both the
+  /// rule above judges floats, and integers must be equal.
+  std::optional<double> rtol, atol;
   /// Floats of targets with coarse numbers: a tensor matches as a whole, when its signal to quantisation noise ratio
   /// reaches this many decibels. Other tensors match element by element.
   std::optional<double> minSqnr;
 };
 
-/// The result of a comparison. An element matches when both are NaN, both are
-/// the same infinity, or |actual - expected| <= atol + rtol * |expected|.
+/// In words, for people: "|error| <= 0.002 |expected| + 0.0002 max |expected|; integers equal".
+std::string ruleText(const Tolerance &tolerance);
+
+/// The result of a comparison. An element matches when both are NaN, both are the same infinity, or their difference is
+/// within the tolerance.
 struct Comparison {
   bool pass = true;
   /// Set when dtype or shape differ; elements were not compared then.

@@ -1,4 +1,4 @@
-//===- CompareTest.cpp - numpy's assert_allclose --------------------------===//
+//===- CompareTest.cpp - how near tensors are to expected ones ------------===//
 #include "dmxc/Tools/Compare.h"
 
 #include <cmath>
@@ -39,6 +39,41 @@ TEST(Compare, TheToleranceIsRelativeToTheExpected) {
   EXPECT_TRUE(same({100}, {90}, {0.1, 1}));
   EXPECT_TRUE(same({1e-8f}, {0}, {0, 1e-7}));
   EXPECT_FALSE(same({1e-6f}, {0}, {1, 1e-7}));
+}
+
+TEST(Compare, WithoutAToleranceTheLargestElementCounts) {
+  // 2e-3 of the element and 2e-4 of the largest, which is -10
+  EXPECT_TRUE(same({0.0019f, -10}, {0, -10}, {}));
+  EXPECT_FALSE(same({0.0021f, -10}, {0, -10}, {}));
+  EXPECT_TRUE(same({1.0039f, -10}, {1, -10}, {}));
+  EXPECT_FALSE(same({1.0041f, -10}, {1, -10}, {}));
+  EXPECT_FALSE(same({0.0019f, 9}, {0, 9}, {})); // the expected's largest, of either sign
+  EXPECT_TRUE(same({inf, 0.0019f, 10}, {inf, 0, 10}, {}));
+  EXPECT_FALSE(same({nan, 10}, {0, 10}, {}));
+  EXPECT_FALSE(same({1e-9f}, {0}, {}));
+}
+
+TEST(Compare, OneToleranceThatIsGivenBringsTheUsualOther) {
+  EXPECT_TRUE(same({1.0009f}, {1}, {{}, 0}));
+  EXPECT_FALSE(same({1.0011f}, {1}, {{}, 0}));
+  EXPECT_TRUE(same({0.9e-7f, 10}, {0, 10}, {0, {}}));
+  EXPECT_FALSE(same({1.1e-7f, 10}, {0, 10}, {0, {}}));
+}
+
+TEST(Compare, IntegersAreEqualWithoutATolerance) {
+  Tensor a(DType::I32, {1}), b(DType::I32, {1});
+  a.setInt(0, 100001);
+  b.setInt(0, 100000);
+  EXPECT_FALSE(compareTensors(a, b, {}).pass);
+  EXPECT_TRUE(compareTensors(b, b, {}).pass);
+  EXPECT_TRUE(compareTensors(a, b, {1e-3, 0}).pass);
+}
+
+TEST(Compare, TheRuleInWords) {
+  EXPECT_EQ(ruleText({}), "|error| <= 0.002 |expected| + 0.0002 max |expected|; integers equal");
+  EXPECT_EQ(ruleText({0.5, {}}), "|error| <= 0.5 |expected| + 1e-07");
+  EXPECT_EQ(ruleText({{}, 0}), "|error| <= 0.001 |expected| + 0");
+  EXPECT_EQ(ruleText({{}, {}, 22}), "floats by their noise, SQNR >= 22 dB; integers equal");
 }
 
 TEST(Compare, ReportsFirstAndWorst) {
