@@ -2,10 +2,12 @@
 #include "GraphImporter.h"
 #include "Definition.h"
 
+#include "llvm/ADT/ScopeExit.h"
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace dmxc::onnxfe {
 namespace {
@@ -171,7 +173,7 @@ void GraphImporter::bind(Scope &scope, const std::string &name, Val value) {
                           "the name '" + name + "' is defined twice in one graph",
                           ErrorKind::Model,
                           {}};
-    diagnostics.report(std::move(diagnostic));
+    report(std::move(diagnostic));
   }
   scope.values[name] = std::move(value);
 }
@@ -187,7 +189,7 @@ void GraphImporter::bindInitializers(const onnx::GraphProto &graph, Scope &scope
                           "the tensor '" + name + "' " + tensor.error().message,
                           tensor.error().kind,
                           {}};
-    diagnostics.report(std::move(diagnostic));
+    report(std::move(diagnostic));
     scope.values[name] = Val::poison();
   };
   for (const auto &tensor : graph.initializer())
@@ -229,6 +231,13 @@ void GraphImporter::importNodes(const NodeField &nodes, const RepeatedPtrField<o
       if (lastUse[name] == k && !kept.count(name))
         scope.values.erase(name);
   }
+}
+
+std::vector<Val> GraphImporter::tryGraph(const onnx::GraphProto &graph, Scope &outer, const std::string &prefix,
+                                         std::vector<Diagnostic> &problems) {
+  auto before = std::exchange(waiting, &problems);
+  auto after = llvm::make_scope_exit([&] { waiting = before; });
+  return inlineGraph(graph, outer, {}, prefix);
 }
 
 std::vector<Val> GraphImporter::inlineGraph(const onnx::GraphProto &graph, Scope &outer, const std::vector<Val> &inputs,
@@ -438,7 +447,14 @@ void GraphImporter::report(const onnx::NodeProto &node, const std::string &domai
     diagnostic.note("operands: " + list);
   for (const std::string &help : failure.helps)
     diagnostic.help(help);
-  diagnostics.report(std::move(diagnostic));
+  report(std::move(diagnostic));
+}
+
+void GraphImporter::report(Diagnostic diagnostic) {
+  if (waiting)
+    waiting->push_back(std::move(diagnostic));
+  else
+    diagnostics.report(std::move(diagnostic));
 }
 
 } // namespace dmxc::onnxfe

@@ -49,6 +49,10 @@ public:
                    const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> &outputs, Scope &scope);
   std::vector<Val> inlineGraph(const onnx::GraphProto &graph, Scope &outer, const std::vector<Val> &inputs,
                                const std::string &prefix);
+  /// The same of a graph that may not be what runs: what is to be said of its nodes goes to `problems`.
+  std::vector<Val> tryGraph(const onnx::GraphProto &graph, Scope &outer, const std::string &prefix,
+                            std::vector<Diagnostic> &problems);
+  void report(Diagnostic diagnostic);
 
   /// Of all nodes met so far, those of functions and graphs with the names of who runs them before theirs.
   const llvm::StringSet<> &nodeNames() const { return names; }
@@ -78,6 +82,7 @@ private:
   TensorReader &tensors;
   Emitter &emitter;
   Diagnostics &diagnostics;
+  std::vector<Diagnostic> *waiting = nullptr; ///< where what is said of nodes goes; null: to `diagnostics`
   OpsetMap opsets;
   std::map<std::string, Function> functions; ///< by "domain:name:overload"
   DeclaredShapes declared;

@@ -256,4 +256,11 @@ std::vector<Val> NodeContext::inlineGraph(const onnx::GraphProto &graph, const s
   return place->importer.inlineGraph(graph, place->scope, inputs, name + suffix);
 }
 
+std::vector<Val> NodeContext::tryGraph(const onnx::GraphProto &graph, const std::string &suffix,
+                                       std::vector<Diagnostic> &problems) const {
+  return place->importer.tryGraph(graph, place->scope, name + suffix, problems);
+}
+
+void NodeContext::report(Diagnostic diagnostic) const { place->importer.report(std::move(diagnostic)); }
+
 } // namespace dmxc::onnxfe

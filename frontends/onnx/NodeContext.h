@@ -153,6 +153,10 @@ public:
   /// Imports a graph in place with its inputs bound to `inputs`; its outputs.
   std::vector<Val> inlineGraph(const onnx::GraphProto &graph, const std::vector<Val> &inputs,
                                const std::string &suffix) const;
+  /// The same of a graph without inputs that may not be what runs: what is to be said of its nodes goes to `problems`.
+  std::vector<Val> tryGraph(const onnx::GraphProto &graph, const std::string &suffix,
+                            std::vector<Diagnostic> &problems) const;
+  void report(Diagnostic diagnostic) const;
 
 private:
   template <typename T> const T &typed(const char *name) const;

@@ -67,6 +67,9 @@ dmxc_frontend_test(cli.levels mlir
 dmxc_frontend_test(cli.decisions "onnx;mlir"
   Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/decisions_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 set_tests_properties(cli.decisions PROPERTIES TIMEOUT 900)
+dmxc_frontend_test(cli.compare onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/compare_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+set_tests_properties(cli.compare PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 dmxc_frontend_test(cli.plans mlir
   Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/plans_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 set_tests_properties(cli.plans PROPERTIES TIMEOUT 900)

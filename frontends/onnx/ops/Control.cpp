@@ -31,26 +31,82 @@ std::string lastOperator(const onnx::GraphProto &graph) {
   return "";
 }
 
+/// A branch of an If, and what is to be said of its nodes.
+struct Branch {
+  NodeContext &c;
+  const char *attribute, *suffix;
+  std::vector<Diagnostic> problems = {};
+
+  std::vector<Val> inlined() const { return c.inlineGraph(c.attrGraph(attribute), {}, suffix); }
+  std::vector<Val> tried() {
+    problems.clear();
+    return c.tryGraph(c.attrGraph(attribute), suffix, problems);
+  }
+  void report() {
+    for (Diagnostic &problem : problems)
+      c.report(std::move(problem));
+  }
+  /// Whether the graph cannot be at the sizes that its operands have: no run takes it, or that run is wrong.
+  bool cannotBe() const {
+    auto isError = [](const Diagnostic &problem) { return problem.severity == Severity::Error; };
+    auto isOfShapes = [&](const Diagnostic &problem) { return !isError(problem) || problem.id == "op-shape"; };
+    return llvm::any_of(problems, isError) && llvm::all_of(problems, isOfShapes);
+  }
+  Diagnostic warning() const {
+    auto error = llvm::find_if(problems, [](const Diagnostic &p) { return p.severity == Severity::Error; });
+    Diagnostic left{Severity::Warning,
+                    "branch-shape",
+                    error->file,
+                    c.name,
+                    std::string("its ") + attribute +
+                        " cannot be computed at these sizes; a run that takes it is refused",
+                    ErrorKind::Model,
+                    {}};
+    return left.note("node '" + error->node + "': " + error->text);
+  }
+};
+
+/// Of a branch that cannot be only the other one is left, which every run must take. False where both can, or neither.
+bool takeOther(NodeContext &c, const Val &condition, Branch &then, Branch &otherwise) {
+  if (then.cannotBe() == otherwise.cannotBe())
+    return false;
+  bool isThen = otherwise.cannotBe();
+  c.report((isThen ? otherwise : then).warning());
+  c.requireAtRun(isThen ? condition : c.e.emit<NotOp>({condition}));
+  setAll(c, (isThen ? then : otherwise).inlined());
+  return true;
+}
+
 void importIf(NodeContext &c) {
   Val condition = c.operand(0);
   c.requireShape(mayEqual(condition.elements(), 1), "the condition must be one bool");
-  auto onTrue = [&] { return c.inlineGraph(c.attrGraph("then_branch"), {}, "/then"); };
-  auto onFalse = [&] { return c.inlineGraph(c.attrGraph("else_branch"), {}, "/else"); };
+  Branch then{c, "then_branch", "/then"}, otherwise{c, "else_branch", "/else"};
   if (condition.isConstant())
-    return setAll(c, condition.constant().asInt(0) ? onTrue() : onFalse());
+    return setAll(c, (condition.constant().asInt(0) ? then : otherwise).inlined());
   Emitter::Checkpoint start = c.e.checkpoint();
   try {
-    return setAll(c, c.e.branch(condition, onTrue, onFalse));
+    std::vector<Val> results = c.e.branch(condition, [&] { return then.tried(); }, [&] { return otherwise.tried(); });
+    if (Val::anyPoison(results)) {
+      c.e.rollBack(start);
+      if (takeOther(c, condition, then, otherwise))
+        return;
+    }
+    then.report();
+    otherwise.report();
+    return setAll(c, results);
   } catch (const NodeFailure &failure) {
     // Exporters write x.squeeze(axis) of a dim that they do not know as "if it is 1, squeeze, else x". A tensor has one
     // rank here: that of the squeezed one, which every run must then take.
     if (failure.id != kBranchesDiffer || lastOperator(c.attrGraph("then_branch")) != "Squeeze" ||
-        lastOperator(c.attrGraph("else_branch")) != "Identity")
+        lastOperator(c.attrGraph("else_branch")) != "Identity") {
+      then.report();
+      otherwise.report();
       throw;
+    }
   }
   c.e.rollBack(start);
   c.requireAtRun(condition);
-  setAll(c, onTrue());
+  setAll(c, then.inlined());
 }
 
 /// Stacks what each iteration produced along a new axis.
