@@ -8,6 +8,7 @@
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Reference/Interpreter.h"
+#include "dmxc/Support/Visible.h"
 #include "dmxc/Tools/Compare.h"
 #include "dmxc/Tools/Runtime.h"
 #include "dmxc/Tools/TensorDirectory.h"
@@ -74,7 +75,8 @@ private:
     out << "relative RMS error  largest error  value\n";
     for (size_t i = 0; i < all->names.size(); ++i) {
       tools::Comparison result = tools::compareTensors(all->actual[i], all->reference[i], {request.rtol, request.atol});
-      out << llvm::formatv("{0,18:e2}  {1,13:e2}  '{2}'\n", result.relativeRms(), result.maxAbsolute, all->names[i])
+      out << llvm::formatv("{0,18:e2}  {1,13:e2}  '{2}'\n", result.relativeRms(), result.maxAbsolute,
+                           visible(all->names[i]))
                  .str();
     }
     return outputsGood ? 0 : exitCodeOf(ErrorKind::Mismatch);
@@ -121,7 +123,7 @@ private:
     tools::Comparison result = tools::compareTensors(run.actual[i], run.reference[i], tolerance);
     auto hold = tools::holdProgress(); // stdout may be the same terminal
     if (!result.pass || alsoGood)
-      out << (result.pass ? "PASS " : "FAIL ") << what << ": " << rmsText(result)
+      out << (result.pass ? "PASS " : "FAIL ") << visible(what) << ": " << rmsText(result)
           << tools::describe(result, run.actual[i], run.reference[i]) << "\n";
     return result.pass;
   }

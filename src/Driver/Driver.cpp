@@ -9,6 +9,7 @@
 #include "Work.h"
 
 #include "dmxc/Driver/Compilation.h"
+#include "dmxc/Support/Visible.h"
 #include "dmxc/Target/TargetHelp.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -33,7 +34,8 @@ public:
     bool good = compileAll();
     progress.finish();
     if (compilation && options.timeReport != TimeReport::None)
-      std::fputs(timeReport(compilation->times(), takeWorkTimes(), options.timeReport == TimeReport::Json).c_str(),
+      std::fputs(visibleLines(timeReport(compilation->times(), takeWorkTimes(), options.timeReport == TimeReport::Json))
+                     .c_str(),
                  stderr);
     int code = diagnostics.exitCode();
     return good || code ? code : exitCodeOf(ErrorKind::Internal);
@@ -137,11 +139,12 @@ private:
     if (compilation->hasSchedules() && !compilation->applySchedules())
       return false;
     if (options.explainDecisions)
-      std::fputs(compilation->explainDecisions().c_str(), stdout);
+      std::fputs(visibleLines(compilation->explainDecisions()).c_str(), stdout);
     const Placement &placement = *compilation->placement();
     if (!options.placementReport.empty())
-      if (Status s = writeText(options.placementReport,
-                               placementReport(compilation->module(), compilation->phaseContext(), placement));
+      if (Status s =
+              writeText(options.placementReport,
+                        visibleLines(placementReport(compilation->module(), compilation->phaseContext(), placement)));
           !s)
         return fail(s.error());
     std::vector<NodeFormats> formats = nodeFormats(compilation->module(), compilation->phaseContext());
@@ -172,7 +175,7 @@ private:
     if (options.sparsityReport.empty())
       return true;
     bool json = llvm::StringRef(options.sparsityReport).ends_with(".json");
-    Status written = writeText(options.sparsityReport, sparsityReport(masked, json));
+    Status written = writeText(options.sparsityReport, visibleLines(sparsityReport(masked, json)));
     return written || fail(written.error());
   }
 
@@ -265,7 +268,7 @@ private:
     if (options.quiet || options.jsonDiagnostics)
       return;
     auto hold = tools::holdProgress();
-    std::fprintf(stderr, "%s\n", text.c_str());
+    std::fprintf(stderr, "%s\n", visibleLines(text).c_str());
   }
 
   const Options &options;

@@ -3,6 +3,7 @@
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Model.h"
+#include "dmxc/Support/Visible.h"
 #include "dmxc/Target/TargetBackend.h"
 
 using namespace mlir;
@@ -148,7 +149,7 @@ private:
     auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
     auto name =
         function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), dmir::kNameAttr) : StringAttr();
-    return name ? "'" + name.str() + "'" : "an input";
+    return name ? "'" + visible(name.getValue()) + "'" : "an input";
   }
 
   static std::string shapeOf(Value value) {

@@ -1,6 +1,8 @@
 //===- Diagnostic.cpp - messages about the user's model -------------------===//
 #include "dmxc/Support/Diagnostic.h"
 
+#include "dmxc/Support/Visible.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -134,16 +136,16 @@ std::string painted(Severity severity, bool color) {
 } // namespace
 
 std::string renderText(const Diagnostic &d, bool color) {
-  // A path is said once.
+  // A path is said once. Names in it are other people's.
   bool isSaid = d.node.empty() && d.text.find("'" + d.file + "'") != std::string::npos;
   std::string text = d.file.empty() || isSaid ? "dmxc: " : d.file + ": ";
   if (!d.node.empty())
     text += "node '" + d.node + "': ";
-  text += painted(d.severity, color) + " " + d.text;
+  text = visible(text) + painted(d.severity, color) + " " + visible(d.text);
   if (!d.id.empty())
     text += " [" + d.id + "]";
   for (const auto &[severity, line] : d.attached)
-    text += "\n  " + painted(severity, color) + " " + line;
+    text += "\n  " + painted(severity, color) + " " + visible(line);
   return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include "dmx/dmx.h"
 #include "dmxc/Support/OutputFile.h"
+#include "dmxc/Support/Visible.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -166,7 +167,7 @@ int runTool(std::string_view tool, const std::function<int()> &body) {
 
 int reportError(std::string_view tool, const Error &error) {
   bool color = wantsColor(STDERR_FILENO);
-  std::cerr << tool << ": " << (color ? "\033[1;31merror:\033[0m " : "error: ") << error.message << "\n";
+  std::cerr << tool << ": " << (color ? "\033[1;31merror:\033[0m " : "error: ") << visibleLines(error.message) << "\n";
   return exitCodeOf(error.kind);
 }
 

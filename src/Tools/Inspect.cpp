@@ -4,6 +4,7 @@
 #include "InspectView.h"
 #include "Report.h"
 #include "dmxc/Support/OutputFile.h"
+#include "dmxc/Support/Visible.h"
 #include "dmxc/Tools/Check.h"
 #include "dmxc/Tools/CommandLine.h"
 
@@ -22,21 +23,6 @@ const std::vector<std::string> &inspectViews() {
 std::string jsonText(const Json &json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 namespace {
-
-/// Names and words of other people's models must not move a terminal's cursor.
-std::string visible(const std::string &text) {
-  std::string shown;
-  for (char c : text) {
-    if (static_cast<unsigned char>(c) >= ' ' && c != 0x7F) {
-      shown += c;
-      continue;
-    }
-    char code[8];
-    std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned>(c));
-    shown += c == '\n' ? "\\n" : code;
-  }
-  return shown;
-}
 
 std::string cellText(const Json &cell) {
   if (cell.is_string())
@@ -78,7 +64,7 @@ std::string tableText(const Table &table) {
   for (const auto &row : cells)
     for (size_t c = 0; c < columns; ++c)
       widths[c] = std::max(widths[c], width(row[c]));
-  std::string text = table.name + "\n";
+  std::string text = visible(table.name) + "\n";
   for (const auto &row : cells) {
     std::string line = "  ";
     for (size_t c = 0; c < columns; ++c)
@@ -97,7 +83,7 @@ Status report(const std::string &path, const std::vector<Problem> &problems, con
     out << jsonText({{"ok", problems.empty()}, {"problems", std::move(list)}});
   } else {
     for (const Problem &problem : problems)
-      out << problem.where << ": " << problem.message << "\n";
+      out << visible(problem.where) << ": " << visible(problem.message) << "\n";
     if (problems.empty())
       out << path << ": " << (options.verify ? "verified" : "checked") << ", no problems\n";
   }
@@ -120,7 +106,7 @@ std::string viewText(const View &view) {
     if (!table.rows.empty())
       text += (text.empty() ? "" : "\n") + tableText(table);
   for (const auto &[entry, code] : view.code)
-    text += "\n; " + entry + "\n" + code;
+    text += "\n; " + visible(entry) + "\n" + visibleLines(code);
   return text;
 }
 

@@ -1,6 +1,7 @@
 //===- InspectDiff.cpp - dmx-inspect --diff -------------------------------===//
 #include "InspectCode.h"
 
+#include "dmxc/Support/Visible.h"
 #include "dmxc/Tools/Inspect.h"
 
 #include <ostream>
@@ -22,8 +23,8 @@ Status printDiff(const Bundle &a, const InspectOptions &options, std::ostream &o
     out << jsonText({{"equal", differences.empty()}, {"differences", std::move(list)}});
   } else {
     for (const Difference &d : differences)
-      out << d.what << " " << d.name << "\n  - " << (d.a.empty() ? "(absent)" : d.a) << "\n  + "
-          << (d.b.empty() ? "(absent)" : d.b) << "\n";
+      out << d.what << " " << visible(d.name) << "\n  - " << (d.a.empty() ? "(absent)" : visibleLines(d.a)) << "\n  + "
+          << (d.b.empty() ? "(absent)" : visibleLines(d.b)) << "\n";
     if (differences.empty())
       out << "no differences\n";
   }

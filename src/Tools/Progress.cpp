@@ -1,6 +1,7 @@
 //===- Progress.cpp - what a tool does, said while it does it -------------===//
 #include "dmxc/Tools/Progress.h"
 
+#include "dmxc/Support/Visible.h"
 #include "dmxc/Support/WorkCount.h"
 
 #include <algorithm>
@@ -50,10 +51,8 @@ size_t terminalWidth() {
 }
 
 /// Without what moves a cursor, and at most so many bytes, which are never fewer than columns.
-std::string fitting(std::string text, size_t most) {
-  for (char &c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      c = '?';
+std::string fitting(const std::string &line, size_t most) {
+  std::string text = visible(line);
   if (text.size() > most) {
     while (most && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) // inside of a character
       --most;

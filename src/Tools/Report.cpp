@@ -3,6 +3,7 @@
 
 #include "InspectView.h"
 #include "dmxc/Support/OutputFile.h"
+#include "dmxc/Support/Visible.h"
 #include "dmxc/Tools/Progress.h"
 
 #include "schemas/BundleFormat.h"
@@ -114,8 +115,8 @@ Status noteMachine(ModelSession &session) {
 
 void printBenchmark(const RunReport &r, std::ostream &out) {
   const LatencyFigures &l = *r.latency;
-  out << r.model << ": " << r.threads << (r.threads == 1 ? " thread" : " threads") << ", " << r.target << " " << r.isa
-      << ", " << l.iters << " runs\n";
+  out << visible(r.model) << ": " << r.threads << (r.threads == 1 ? " thread" : " threads") << ", " << r.target << " "
+      << r.isa << ", " << l.iters << " runs\n";
   if (!r.betterIsa.empty() || !r.machine.empty())
     out << "  level " << levelText(r) << "\n";
   out << "  latency ms   min " << text("%.4f", l.min) << "   median " << text("%.4f", l.median) << "   mean "
@@ -145,9 +146,9 @@ void printTaskTable(const RunReport &report, std::ostream &out) {
                   total > 0 ? 100.0 * static_cast<double>(task->totalNs) / total : 0.0, ns / 1e6,
                   ns > 0 && task->flops > 0 ? static_cast<double>(task->flops) / ns : 0.0,
                   ns > 0 && task->bytes > 0 ? static_cast<double>(task->bytes) / ns : 0.0, task->slices);
-    out << line << task->name;
+    out << line << visible(task->name);
     if (!task->kernel.empty())
-      out << " [" << task->kernel << "]";
+      out << " [" << visible(task->kernel) << "]";
     out << "\n";
   }
   if (report.droppedEvents)

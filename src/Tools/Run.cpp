@@ -2,6 +2,7 @@
 #include "dmxc/Tools/Run.h"
 
 #include "Report.h"
+#include "dmxc/Support/Visible.h"
 #include "dmxc/Support/WorkCount.h"
 #include "dmxc/Tools/CommandLine.h"
 #include "dmxc/Tools/Progress.h"
@@ -31,7 +32,7 @@ std::vector<std::string> namesOf(const std::vector<IoTensor> &tensors) {
 std::string listOf(const std::vector<IoTensor> &tensors) {
   std::string text;
   for (const IoTensor &tensor : tensors)
-    text += (text.empty() ? "" : ", ") + ("'" + tensor.name + "'") + " (" + tensor.str() + ")";
+    text += (text.empty() ? "" : ", ") + ("'" + visible(tensor.name) + "'") + " (" + visible(tensor.str()) + ")";
   return text.empty() ? "none" : text;
 }
 
@@ -120,7 +121,7 @@ Status Runner::readInputs() {
   std::string missing;
   for (size_t i = 0; i < wanted.size(); ++i)
     if (inputs[i].empty())
-      missing += (missing.empty() ? "'" : ", '") + wanted[i].name + "' (" + wanted[i].str() + ")";
+      missing += (missing.empty() ? "'" : ", '") + visible(wanted[i].name) + "' (" + visible(wanted[i].str()) + ")";
   if (!missing.empty())
     return usageError("no file was given for input " + missing +
                       "; use --input NAME=FILE, --inputs DIR or --random-inputs SEED");
@@ -205,8 +206,8 @@ Status Runner::compareOutputs(RunReport &report) {
     Comparison c = compareTensors(session->output(i), (*expected)[i], options.tolerance);
     pass &= c.pass;
     if (!options.quiet || !c.pass)
-      out << outputs[i].name << ": " << (c.pass ? "ok, " : "") << describe(c, session->output(i), (*expected)[i])
-          << "\n";
+      out << visible(outputs[i].name) << ": " << (c.pass ? "ok, " : "")
+          << describe(c, session->output(i), (*expected)[i]) << "\n";
     report.comparisons.emplace_back(outputs[i].name, c);
   }
   if (!options.quiet || !pass)
@@ -219,7 +220,7 @@ Status Runner::compareOutputs(RunReport &report) {
 
 void Runner::printOutputs() {
   for (size_t i = 0; i < session->outputs().size(); ++i)
-    out << session->outputs()[i].name << ": " << tensorSummary(session->output(i)) << "\n";
+    out << visible(session->outputs()[i].name) << ": " << tensorSummary(session->output(i)) << "\n";
 }
 
 Status Runner::profileRun(RunReport &report) {

@@ -80,6 +80,9 @@ dmxc_frontend_test(cli.control-flow onnx
 dmxc_frontend_test(cli.phase-texts onnx
   Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/phase_texts.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/zoo)
 set_tests_properties(cli.phase-texts cli.placement cli.misuse cli.progress cli.dynamic-shapes cli.dynamic-operators cli.quantized cli.rounded-weights cli.short-products cli.short-attention cli.packed-rows cli.recurrences cli.model-words cli.blocked-pixels cli.strategies cli.contracts cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+dmxc_frontend_test(cli.names onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/names_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+set_tests_properties(cli.names PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 dmxc_frontend_test(cli.masks "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/masks_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo
           ${CMAKE_SOURCE_DIR}/../shared/bench/bar_masks.py)

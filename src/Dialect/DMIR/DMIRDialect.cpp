@@ -2,8 +2,10 @@
 #include "Infer.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/Names.h"
 #include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Support/Visible.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
@@ -63,7 +65,7 @@ RankedTensorType logicalType(Type type) {
 
 std::string nodeName(Location loc) {
   if (auto name = dyn_cast<NameLoc>(loc))
-    return name.getName().str();
+    return visible(name.getName().getValue());
   if (auto fused = dyn_cast<FusedLoc>(loc))
     for (Location part : fused.getLocations())
       if (std::string name = nodeName(part); !name.empty())
@@ -71,6 +73,14 @@ std::string nodeName(Location loc) {
   if (auto call = dyn_cast<CallSiteLoc>(loc))
     return nodeName(call.getCallee());
   return "";
+}
+
+void collectNodes(Location loc, llvm::SetVector<StringAttr> &nodes) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    nodes.insert(StringAttr::get(loc.getContext(), nodeName(loc)));
+  else if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      collectNodes(part, nodes);
 }
 
 std::string nodeName(Operation *op) {

@@ -3,6 +3,7 @@
 #include "IndexRules.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Support/Visible.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -133,7 +134,7 @@ std::string IndexFunctions::unreadable() const {
 static std::string inputName(BlockArgument argument) {
   auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
   auto name = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr) : StringAttr();
-  return name ? "the input '" + name.str() + "'" : "an input";
+  return name ? "the input '" + visible(name.getValue()) + "'" : "an input";
 }
 
 /// The condition of `a` whose opposite `b` has beside the same others; null where there is none.

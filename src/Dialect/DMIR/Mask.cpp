@@ -3,6 +3,7 @@
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Support/Visible.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -74,7 +75,7 @@ Rule dmir::ruleOf(MaskOp op) {
     auto function =
         argument ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp()) : FunctionOpInterface();
     auto name = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr) : StringAttr();
-    rule.values.push_back(name       ? name.str()
+    rule.values.push_back(name       ? visible(name.getValue())
                           : argument ? "value" + std::to_string(rule.values.size())
                                      : "'" + nodeName(value.getDefiningOp()) + "'");
   }

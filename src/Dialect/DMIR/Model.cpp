@@ -1,15 +1,20 @@
 //===- Model.cpp - facts of a whole model ---------------------------------===//
 #include "dmxc/Dialect/DMIR/Model.h"
 
+#include "dmxc/Support/Visible.h"
+
 using namespace mlir;
 using namespace dmxc;
 
-void dmir::setNodeCount(ModuleOp module, llvm::StringSet<> read) {
+void dmir::setNodeCount(ModuleOp module, const llvm::StringSet<> &read) {
+  llvm::StringSet<> all; // as nodeName says them
+  for (const auto &entry : read)
+    all.insert(visible(entry.getKey()));
   module.walk([&](Operation *op) {
     if (isa_and_nonnull<DMIRDialect>(op->getDialect()) && !isa<ConstantOp>(op))
-      read.insert(nodeName(op));
+      all.insert(nodeName(op));
   });
-  module->setAttr(kNodesAttr, Builder(module.getContext()).getI64IntegerAttr(static_cast<int64_t>(read.size())));
+  module->setAttr(kNodesAttr, Builder(module.getContext()).getI64IntegerAttr(static_cast<int64_t>(all.size())));
 }
 
 int64_t dmir::nominalSize(Operation *op, StringRef symbol, int64_t wanted) {

@@ -1,6 +1,7 @@
 //===- BuildProgram.cpp - from placed regions to DLIR ---------------------===//
 #include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Phases/Memory/Layout.h"
 #include "dmxc/Phases/Phases.h"
 
@@ -57,15 +58,6 @@ private:
   ModuleOp module;
   llvm::StringMap<dlir::KernelOp> kernels;
 };
-
-/// The leaf names of a (fused) location, in order, each once.
-void collectNodes(Location loc, llvm::SetVector<StringAttr> &nodes) {
-  if (auto name = dyn_cast<NameLoc>(loc))
-    nodes.insert(name.getName());
-  else if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : fused.getLocations())
-      collectNodes(part, nodes);
-}
 
 class ProgramBuilder {
 public:
@@ -265,7 +257,7 @@ private:
 
   ArrayAttr nodesOf(Operation *op) {
     llvm::SetVector<StringAttr> nodes;
-    collectNodes(op->getLoc(), nodes);
+    dmir::collectNodes(op->getLoc(), nodes);
     return builder.getArrayAttr(SmallVector<Attribute>(nodes.begin(), nodes.end()));
   }
 

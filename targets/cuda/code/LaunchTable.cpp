@@ -7,6 +7,7 @@
 #include "schemas/cuda/Layouts.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Target/TargetBackend.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -19,19 +20,11 @@ using namespace mlir;
 
 using Json = nlohmann::ordered_json;
 
-static void collectNodes(Location loc, llvm::SetVector<StringAttr> &nodes) {
-  if (auto name = dyn_cast<NameLoc>(loc))
-    nodes.insert(name.getName());
-  else if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : fused.getLocations())
-      collectNodes(part, nodes);
-}
-
 CompiledKernel dmxc::cuda::describeLaunch(dlir::KernelOp kernel, std::vector<int64_t> contract) {
   CompiledKernel launch;
   launch.name = kernel.getSymName().str();
   llvm::SetVector<StringAttr> nodes;
-  collectNodes(kernel.getLoc(), nodes);
+  dmir::collectNodes(kernel.getLoc(), nodes);
   for (StringAttr node : nodes)
     launch.nodes.push_back(node.str());
   for (StringAttr symbol : dmir::symbolsOf(kernel.getBlock()))

@@ -3,6 +3,7 @@
 
 #include "dmxc/Dialect/DMIR/Constraints.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace dmxc::dmir {
@@ -19,7 +20,10 @@ inline constexpr llvm::StringLiteral kMasksAttr = "dmir.masks";
 inline constexpr llvm::StringLiteral kSparsityAttr = "dmir.sparsity";
 
 /// Gives the module kNodesAttr: the nodes that were read by name, and those that its ops have besides.
-void setNodeCount(mlir::ModuleOp module, llvm::StringSet<> read = {});
+void setNodeCount(mlir::ModuleOp module, const llvm::StringSet<> &read = {});
+
+/// The names of the nodes that a (fused) location is of, in order, each once; as nodeName says them.
+void collectNodes(mlir::Location loc, llvm::SetVector<mlir::StringAttr> &nodes);
 
 /// The size that choices and counts assume of a symbol without a value: long enough for cutting work to pay, short
 /// enough for a row to fit the cache; within the symbol's bounds, as `wanted` is then.
