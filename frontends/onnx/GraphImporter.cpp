@@ -209,11 +209,10 @@ void GraphImporter::importNodes(const NodeField &nodes, const RepeatedPtrField<o
                           "onnx-graph",
                           path,
                           scope.prefix + nodes[i].name(),
-                          "the constant '" + nodes[i].output(0) +
-                              "' is defined again later; the last definition is used",
+                          "its constant is defined again later; the last definition is used",
                           ErrorKind::Model,
                           {}};
-    diagnostics.report(std::move(diagnostic));
+    report(std::move(diagnostic.note("the constant is '" + nodes[i].output(0) + "'")));
   }
   std::vector<int> order = topologicalOrder(nodes, uses, overridden);
   std::map<std::string, size_t> lastUse;

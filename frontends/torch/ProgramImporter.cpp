@@ -324,14 +324,10 @@ void ProgramImporter::checkMeta(const std::string &name, const Val &value, const
   std::string text;
   for (const SymInt &size : meta.sizes)
     text += (text.empty() ? "" : "x") + (size.expression.empty() ? std::to_string(size.number) : "?");
-  diagnostics.report({Severity::Warning,
-                      "torch-meta",
-                      path,
-                      name,
-                      "the program says that the result is " + schemaTypeName(meta.dtype) + "[" + text +
-                          "], but the operator gives " + value.describe(),
-                      ErrorKind::Model,
-                      {}});
+  Diagnostic differs{
+      Severity::Warning, "torch-meta", path, name, "its result is not what the program says", ErrorKind::Model, {}};
+  diagnostics.report(std::move(differs.note("the program says " + schemaTypeName(meta.dtype) + "[" + text +
+                                            "], the operator gives " + value.describe())));
 }
 
 void ProgramImporter::bindOne(const std::string &name, Arg value, const Graph &graph, Scope &scope) {

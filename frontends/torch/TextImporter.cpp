@@ -366,15 +366,17 @@ void TextImport::checkResult(Value result, const Arg &value, const std::string &
   bool good = tensor.dtype() == type->type && tensor.rank() == static_cast<int64_t>(type->dims.size());
   for (size_t i = 0; good && i < type->dims.size(); ++i)
     good = type->dims[i] < 0 || tensor.extent(i).valueOr(type->dims[i]) == type->dims[i];
-  if (!good)
-    diagnostics.report({Severity::Warning,
-                        "torch-meta",
-                        options.path,
-                        name,
-                        "the text says that the result is " + typeText(result.getType()) + ", but the operator gives " +
-                            tensor.describe(),
-                        ErrorKind::Model,
-                        {}});
+  if (good)
+    return;
+  Diagnostic differs{Severity::Warning,
+                     "torch-meta",
+                     options.path,
+                     name,
+                     "its result is not what the text says",
+                     ErrorKind::Model,
+                     {}};
+  diagnostics.report(std::move(
+      differs.note("the text says " + typeText(result.getType()) + ", the operator gives " + tensor.describe())));
 }
 
 void TextImport::importOp(Operation &op) {

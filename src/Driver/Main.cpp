@@ -80,6 +80,8 @@ int dmxcMain(int argc, char **argv) {
   else if (diagnostics.errorCount() > 1 && !options.quiet && !options.jsonDiagnostics)
     std::fprintf(stderr, "dmxc: %zu errors%s\n", diagnostics.errorCount(),
                  leftOut ? "; --all-errors says each by itself, with its operands" : "");
+  else if (leftOut && !options.quiet)
+    std::fputs("dmxc: --all-errors says each message by itself, with its notes\n", stderr);
   return code;
 }
 

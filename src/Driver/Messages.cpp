@@ -32,7 +32,9 @@ template <typename Key> std::vector<Group> groupsBy(const std::vector<Diagnostic
   std::map<std::string, size_t> numbers;
   for (const Diagnostic &error : errors) {
     auto [op, reason] = splitOperator(error.text);
-    auto [place, isNew] = numbers.try_emplace(error.file + "\n" + error.id + "\n" + key(op, reason), groups.size());
+    std::string severity = error.severity == Severity::Error ? "error" : "other";
+    auto [place, isNew] =
+        numbers.try_emplace(severity + "\n" + error.file + "\n" + error.id + "\n" + key(op, reason), groups.size());
     if (isNew)
       groups.push_back({op, reason, {}});
     groups[place->second].errors.push_back(&error);
@@ -95,7 +97,8 @@ void Messages::print(const Diagnostic &diagnostic) {
 }
 
 void Messages::take(const Diagnostic &diagnostic) {
-  bool waits = diagnostic.severity == Severity::Error && !diagnostic.node.empty();
+  bool isGrouped = diagnostic.severity == Severity::Error || diagnostic.severity == Severity::Warning;
+  bool waits = isGrouped && !diagnostic.node.empty();
   if (waits && !options.jsonDiagnostics && !options.allErrors)
     waiting.push_back(diagnostic);
   else

@@ -195,7 +195,8 @@ private:
     choice("--diagnostics", raw.diagnostics, {"text", "json"}, "Form of messages: one JSON object a line with json",
            group);
     app.add_flag("--Werror", raw.werror, "Warnings are errors")->group(group);
-    app.add_flag("--all-errors", options.allErrors, "Each error by itself, with its operands, however many are equal")
+    app.add_flag("--all-errors", options.allErrors,
+                 "Each error and warning by itself, with its notes, however many are equal")
         ->group(group);
     choice("--progress", raw.progress, {"auto", "plain", "none"}, "Progress on stderr", group);
     choice("--time-report", raw.timeReport, {"text", "json"},

@@ -148,6 +148,21 @@ class Misuse(Base):
         self.assertIn("rounded 1 weight", err)
         self.assertNotIn("changes nothing", err)
 
+    def test_equal_warnings_are_said_once(self):
+        """A constant that is defined twice, by exporters that unroll; behind the notes, and where something is left out, how to see all."""
+        value = numpy_helper.from_array(np.float32(1))
+        nodes = [helper.make_node("Constant", [], [f"c{i}"], name=f"k{i}", value=value) for i in range(12) for _ in range(2)]
+        nodes += [helper.make_node("Sum", ["x"] + [f"c{i}" for i in range(12)], ["y"])]
+        self.write(nodes)
+        err = self.run_tool("m.onnx", "-o", "o").stderr
+        said = "its constant is defined again later; the last definition is used"
+        self.assertEqual([line for line in err.splitlines() if "warning" in line],
+                         [f"m.onnx: warning: {said}: 12 nodes: 'k0', 'k1', 'k2' and 9 more [onnx-graph]"])
+        self.assertTrue(err.endswith("dmxc: --all-errors says each message by itself, with its notes\n"), err)
+        every = self.run_tool("m.onnx", "-o", "o", "--all-errors").stderr
+        self.assertEqual(len(re.findall(rf"node 'k\d+': warning: {said} \[onnx-graph\]\n  note: the constant is 'c\d+'\n", every)), 12)
+        self.assertIn("m.onnx: error: its constant", self.run_tool("m.onnx", "-o", "o", "-Werror", code=1).stderr)
+
     # --- many errors -----------------------------------------------------------------------
     def test_equal_errors_are_said_once(self):
         err = self.run_tool(self.write(chain(["Strange"] * 300)), "-o", "o", code=1).stderr
