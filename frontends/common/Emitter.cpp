@@ -17,9 +17,8 @@ constexpr size_t kMaxDimText = 400;
 void checkComplexity(RankedTensorType type) {
   for (Dim dim : dmir::dimsOf(type))
     if (!dim.isStatic() && dim.str().size() > kMaxDimText)
-      fail("op-dynamic-dim",
-           "a result's dims have become too complex an expression: " + dim.str().substr(0, 80) + "...",
-           {"--dim NAME=SIZE fixes a dim"});
+      failOpen("op-dynamic-dim",
+               "a result's dims have become too complex an expression: " + dim.str().substr(0, 80) + "...", dim);
 }
 
 constexpr uint64_t kMaxFoldBytes = uint64_t(1) << 30;
@@ -132,6 +131,30 @@ std::string Emitter::freshSymbol() {
   for (size_t i = 0;; ++i)
     if (std::string name = node + "#" + std::to_string(i); taken.insert(name).second)
       return name;
+}
+
+std::vector<std::string> Emitter::helpsOf(const NodeFailure &failure) const {
+  std::vector<std::string> given, made; // each once
+  std::vector<std::string> work(failure.open.rbegin(), failure.open.rend());
+  while (!work.empty()) {
+    std::string name = std::move(work.back());
+    work.pop_back();
+    auto is = [&](const auto &entry) { return entry.first == name; };
+    if (auto found = llvm::find_if(computed, is); found != computed.end()) // a name for an expression of others
+      found->second.forEachSymbol([&](std::string_view other) { work.emplace_back(other); });
+    else if (auto &list = taken.count(name) ? made : given; !llvm::is_contained(list, name))
+      list.push_back(name);
+  }
+  std::vector<std::string> helps = failure.helps;
+  std::string flags;
+  for (const std::string &name : given)
+    flags += (flags.empty() ? "--dim " : " --dim ") + name + "=1";
+  if (!flags.empty())
+    helps.push_back(flags + (given.size() == 1 ? " (or another size) fixes it" : " (or other sizes) fixes them"));
+  for (const std::string &name : made)
+    helps.push_back("'" + name + "' is a size that node '" + name.substr(0, name.rfind('#')) +
+                    "' gives in a run, which no option fixes: give that node operands that are known at compile time");
+  return helps;
 }
 
 RankedTensorType Emitter::withShortDims(RankedTensorType type) {

@@ -29,6 +29,8 @@ public:
   mlir::MLIRContext *context() const { return builder.getContext(); }
   /// Location of the ops from here on: the node's name.
   void setNode(const std::string &name);
+  /// What helps with a node's failure: its own helps, and for dims that would have to be numbers what gives them one.
+  std::vector<std::string> helpsOf(const NodeFailure &failure) const;
 
   // --- Values ---------------------------------------------------------------
   Val fromSSA(mlir::Value value);

@@ -9,6 +9,16 @@ namespace dmxc::frontend {
   throw NodeFailure{std::move(id), std::move(text), std::move(helps)};
 }
 
+[[noreturn]] void failOpen(std::string id, std::string text, ArrayRef<Dim> dims) {
+  NodeFailure failure{std::move(id), std::move(text)};
+  for (Dim dim : dims)
+    dim.forEachSymbol([&](std::string_view name) {
+      if (!llvm::is_contained(failure.open, name))
+        failure.open.emplace_back(name);
+    });
+  throw failure;
+}
+
 DType Val::dtype() const { return *dmir::dtypeOf(elementType()); }
 
 std::string Val::describe() const {
@@ -27,19 +37,17 @@ std::string Val::describe() const {
 
 /// Fails the node when a dim that must be a number has none.
 [[noreturn]] static void failSymbolic(const Val &value) {
-  std::string symbols, help;
+  std::string symbols;
   for (Dim dim : value.dims())
     dim.forEachSymbol([&](std::string_view name) {
-      if (symbols.find("'" + std::string(name) + "'") == std::string::npos) {
+      if (symbols.find("'" + std::string(name) + "'") == std::string::npos)
         symbols += (symbols.empty() ? "'" : ", '") + std::string(name) + "'";
-        help += (help.empty() ? "--dim " : " --dim ") + std::string(name) + "=1";
-      }
     });
-  fail("op-dynamic-dim",
-       "an operand has the shape " + dimsString(value.dims()) +
-           "; the operator is computed for sizes that are known at compile time only (" + symbols +
-           (symbols.find(',') == std::string::npos ? " is not)" : " are not)"),
-       {help + " (or another size) fixes them"});
+  failOpen("op-dynamic-dim",
+           "an operand has the shape " + dimsString(value.dims()) +
+               "; the operator is computed for sizes that are known at compile time only (" + symbols +
+               (symbols.find(',') == std::string::npos ? " is not)" : " are not)"),
+           value.dims());
 }
 
 ArrayRef<int64_t> Val::shape() const {

@@ -20,9 +20,12 @@ struct NodeFailure {
   std::string id;   ///< "op-dtype", ...
   std::string text; ///< the clause that failed
   std::vector<std::string> helps = {};
+  std::vector<std::string> open = {}; ///< dims that would have to be numbers; what fixes them, the emitter knows
 };
 inline constexpr const char *kBranchesDiffer = "op-branches";
 [[noreturn]] void fail(std::string id, std::string text, std::vector<std::string> helps = {});
+/// Fails the node for dims that would have to be numbers.
+[[noreturn]] void failOpen(std::string id, std::string text, llvm::ArrayRef<Dim> dims);
 
 /// Dims of a shape, made of numbers or Dims.
 class Dims : public llvm::SmallVector<Dim, 6> {

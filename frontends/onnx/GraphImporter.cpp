@@ -444,7 +444,7 @@ void GraphImporter::report(const onnx::NodeProto &node, const std::string &domai
                                    : "'" + node.input(i) + "' " + (operands[i] ? operands[i].describe() : "undefined"));
   if (!list.empty())
     diagnostic.note("operands: " + list);
-  for (const std::string &help : failure.helps)
+  for (const std::string &help : emitter.helpsOf(failure))
     diagnostic.help(help);
   report(std::move(diagnostic));
 }

@@ -38,10 +38,10 @@ Tensor NodeContext::constantOperand(int i, const char *what) const {
       std::string text;
       for (Dim size : value.sizes())
         text += (text.empty() ? "" : ", ") + size.str();
-      fail("op-dynamic-dim",
-           std::string("the ") + what + " (operand " + std::to_string(i) + ") depends on dims that " +
-               "are known at run time only: " + text,
-           {"--dim NAME=SIZE fixes a dim"});
+      failOpen("op-dynamic-dim",
+               std::string("the ") + what + " (operand " + std::to_string(i) + ") depends on dims that " +
+                   "are known at run time only: " + text,
+               value.sizes());
     }
     std::vector<std::string> helps;
     if (!value.foldNote().empty())

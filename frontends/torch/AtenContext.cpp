@@ -65,8 +65,7 @@ Dim AtenContext::dim(std::string_view name) const {
 Dims AtenContext::dims(std::string_view name) const { return arg(name).ints; }
 
 [[noreturn]] static void failSymbolic(std::string_view name, Dim value) {
-  fail("op-dynamic-dim", named(name) + "depends on dims that are known at run time only: " + value.str(),
-       {"--dim NAME=SIZE fixes a dim"});
+  failOpen("op-dynamic-dim", named(name) + "depends on dims that are known at run time only: " + value.str(), value);
 }
 
 int64_t AtenContext::integer(std::string_view name) const {

@@ -378,7 +378,7 @@ void ProgramImporter::report(const Node &node, const std::string &name, const Sc
     diagnostic.note("in module " + node.module);
   if (std::string frame = lastFrame(node.stackTrace); !frame.empty())
     diagnostic.note("exported from " + frame);
-  for (const std::string &help : failure.helps)
+  for (const std::string &help : emitter.helpsOf(failure))
     diagnostic.help(help);
   diagnostics.report(std::move(diagnostic));
 }

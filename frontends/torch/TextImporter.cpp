@@ -408,7 +408,7 @@ void TextImport::importOp(Operation &op) {
       what += " \"" + callee.str() + "\"";
     Diagnostic diagnostic{Severity::Error,  failure.id, options.path, name, what + ": " + failure.text,
                           ErrorKind::Model, {}};
-    for (const std::string &help : failure.helps)
+    for (const std::string &help : function->emitter().helpsOf(failure))
       diagnostic.help(help);
     diagnostics.report(std::move(diagnostic));
     poison();

@@ -30,7 +30,7 @@ class Sizes(ProgramCase):
                                       ("split.Tensor", {"split_size": {"as_int": 4}}, "an axis of s in parts of 4: how many there are is not known")):
             text = self.compile_program(parts("torch.ops.aten." + target, "s", **more), code=1)
             self.assertIn(message, text)
-            self.assertIn("--dim NAME=NUMBER", text)
+            self.assertIn("--dim s=1 (or another size) fixes it", text)
 
     def test_sizes_that_must_be_multiples(self):
         """Exporters write 2*s0 where no input has the size s0 itself."""

@@ -305,8 +305,9 @@ void splitInto(AtenContext &c, const Val &x, int64_t axis, Dim size) {
     return c.result(split(c, x, axis, Dims(std::max<int64_t>(*count->known(), 1), size)));
   }
   if (!total.isStatic() || !size.isStatic())
-    fail("op-size", "an axis of " + total.str() + " in parts of " + size.str() + ": how many there are is not known",
-         {"give the sizes numbers, --dim NAME=NUMBER"});
+    failOpen("op-size",
+             "an axis of " + total.str() + " in parts of " + size.str() + ": how many there are is not known",
+             {total, size});
   c.require(*size.known() > 0, "the size of the parts must be positive");
   c.requireShape(*total.known() / *size.known() <= 4096, "a split into more than 4096 parts");
   Dims sizes;
@@ -329,8 +330,8 @@ void importChunk(AtenContext &c) {
     return splitInto(c, x, axis, std::max<int64_t>((*total.known() + chunks - 1) / chunks, 1));
   std::optional<Dim> size = Dim::divideExactly(total, chunks);
   if (!size)
-    fail("op-size", "an axis of " + total.str() + " in " + std::to_string(chunks) + " chunks, which need not be equal",
-         {"give the size a number, --dim NAME=NUMBER"});
+    failOpen("op-size",
+             "an axis of " + total.str() + " in " + std::to_string(chunks) + " chunks, which need not be equal", total);
   c.result(split(c, x, axis, Dims(static_cast<size_t>(chunks), *size)));
 }
 void importTensorSplit(AtenContext &c) {

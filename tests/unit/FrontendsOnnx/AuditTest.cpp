@@ -97,6 +97,36 @@ TEST(Dims, OnesThatMustBeNumbersAreNamedWithTheirFix) {
   EXPECT_NE(run.text().find("--dim n=1"), std::string::npos) << run.text();
 }
 
+TEST(Dims, OnesThatANodeGivesAreNoMattersOfOptions) {
+  TempDir dir;
+  ModelBuilder b;
+  b.domain("ai.onnx.ml", 1).input("x", "4,2").output("y");
+  b.node("NonZero", {"x"}, {"places"}, "nz");
+  b.node("Transpose", {"places"}, {"rows"});
+  ModelBuilder::setInt(b.node("Cast", {"rows"}, {"f"}), "to", 1);
+  b.node("LinearRegressor", {"f"}, {"y"}).set_domain("ai.onnx.ml");
+  ImportRun run(inFile(dir, b));
+  EXPECT_EQ(run.count("op-dynamic-dim"), 1u) << run.text();
+  EXPECT_NE(run.text().find("'nz#0' is a size that node 'nz' gives in a run, which no option fixes"), std::string::npos)
+      << run.text();
+  EXPECT_EQ(run.text().find("--dim"), std::string::npos) << run.text();
+}
+
+TEST(Dims, NamesOfExpressionsAreFixedByWhatTheyAreMadeOf) {
+  TempDir dir;
+  ModelBuilder b;
+  std::string first(40, 'a'), second(40, 'b');
+  b.domain("ai.onnx.ml", 1).input("x", first + ",3").input("z", second + ",3").output("y");
+  ModelBuilder::setInt(b.node("Concat", {"x", "z"}, {"all"}, "cat"), "axis", 0);
+  b.node("LinearRegressor", {"all"}, {"y"}).set_domain("ai.onnx.ml");
+  ImportRun run(inFile(dir, b));
+  EXPECT_EQ(run.count("op-dynamic-dim"), 1u) << run.text();
+  EXPECT_NE(run.text().find("--dim " + first + "=1 --dim " + second + "=1 (or other sizes) fixes them"),
+            std::string::npos)
+      << run.text();
+  EXPECT_EQ(run.text().find("#0=1"), std::string::npos) << run.text();
+}
+
 TEST(Dims, AreFixedByNameOrShape) {
   TempDir dir;
   ModelBuilder b;
