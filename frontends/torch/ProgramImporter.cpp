@@ -26,9 +26,9 @@ std::string nameOfNode(const Node &node, size_t index) {
   return name.empty() ? node.target + "_" + std::to_string(index) : name;
 }
 
-/// What helps with most operators that torch.export leaves whole.
-constexpr const char *kDecompose =
-    "export with ep = ep.run_decompositions(), which makes core operators of most others";
+/// What helps with those that torch takes apart, which are not listed here.
+constexpr const char *kDecompose = "if torch has a decomposition of it, ep = ep.run_decompositions() before "
+                                   "torch.export.save makes core operators of it";
 
 /// Fails unless the table imports what a node calls.
 void requireKnown(std::string_view target) {

@@ -72,6 +72,13 @@ class Programs(ProgramCase):
         for part in ("random numbers", "the operator is unknown", "ep.run_decompositions()", "other libraries", "'scan' is not known", "unrolled"):
             self.assertIn(part, text)
 
+    def test_a_decomposition_is_named_where_torch_has_one(self):
+        for target, said in (("vander.default", True), ("_cast_Int.default", True), ("_upsample_bilinear2d_aa.vec", False), ("_upsample_bilinear2d_aa.default", False),
+                             ("special_digamma.default", False), ("digamma.default", False), ("cov.default", False), ("_convolution.deprecated", False)):
+            text = self.compile_program(self.program("torch.ops.aten." + target, {"self": self.X}), code=1)
+            self.assertIn("[op-unsupported]", text, target)
+            self.assertEqual("run_decompositions" in text, said, text)
+
     def test_tokens(self):
         """They order effects, and have no value that could be read."""
         program = pt2file.Program()
