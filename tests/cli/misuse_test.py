@@ -100,6 +100,21 @@ class Misuse(Base):
         err = self.run_tool("tune", "open.onnx", "--db", "d.jsonl", *flags, code=2).stderr  # its sizes are known now
         self.assertIn("nothing of this model runs on a device with a simulated clock", err)
 
+    def test_a_state_without_a_size(self):
+        """A cache that grows along an open dim; what the message says makes it work."""
+        info = lambda name, dims: helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+        nodes = [helper.make_node("Concat", ["past.0.key", "x"], ["present.0.key"], axis=1), helper.make_node("Transpose", ["present.0.key"], ["t"], perm=[0, 2, 1]),
+                 helper.make_node("MatMul", ["x", "t"], ["s"]), helper.make_node("Softmax", ["s"], ["p"], axis=-1), helper.make_node("MatMul", ["p", "present.0.key"], ["y"])]
+        graph = helper.make_graph(nodes, "g", [info("x", [1, 1, 8]), info("past.0.key", [1, "past", 8])], [info("y", [1, 1, 8]), info("present.0.key", [1, "total", 8])])
+        (self.dir / "m.onnx").write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+        for level in ("0", "2"):
+            command = ["m.onnx", "-o", "o", "-O", level, "--state", "past.0.key=present.0.key"]
+            err = self.run_tool(*command, code=1).stderr
+            self.assertIn("--state past.0.key=present.0.key: the input is ", err)
+            advice = re.search(r"; fix (--dim \w+=)N ", err)[1]
+            self.assertFalse((self.dir / "o").exists())
+            self.run_tool(*command, *f"{advice}7".split())
+
     def test_a_model_without_outputs(self):
         err = self.run_tool(self.write(chain(["Relu"]), outputs=()), "-o", "o", code=1).stderr
         self.assertIn("the model has no outputs", err)

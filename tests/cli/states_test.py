@@ -139,6 +139,50 @@ class States(unittest.TestCase):
                     hidden = after
                 self.expect_near(other.run(self.rows[0]), [0.0] * DIM, 0)  # a session's states are its own
 
+    def moves(self, inputs, results, states, code=0):
+        """A model of rows that only adds `inputs`, and whose states take what `results` name."""
+        row = f"tensor<1x{DIM}xf32>"
+        names = ["x", *states]
+        arguments = ", ".join(f'%{name}: {row} {{dmir.name = "{name}"}}' for name in names)
+        types = ", ".join(f'{row} {{dmir.name = "{name}"}}' for name in ["y", *(f"next_{name}" for name in states)])
+        text = (f"func.func @main({arguments}) -> ({types}) {{\n  %y = dmir.add %{inputs[0]}, %{inputs[1]} : ({row}, {row}) -> {row}\n"
+                f"  return %y, {', '.join('%' + name for name in results)} : {', '.join([row] * (len(states) + 1))}\n}}\n")
+        return self.compile(text, "-t", "cpu:x86-64-v3", *(word for name in states for word in ("--state", f"{name}=next_{name}")), code=code)
+
+    def test_states_that_take_inputs_and_states(self):
+        """What an output is that no op computes: the input, the old value of another state, the state's own, in any order."""
+        for inputs, results, step in ((("a", "b"), ("x", "a"), lambda x, a, b: (a + b, x, a)), (("a", "b"), ("b", "x"), lambda x, a, b: (a + b, b, x)),
+                                      (("x", "b"), ("y", "a"), lambda x, a, b: (x + b, x + b, a)), (("x", "a"), ("a", "x"), lambda x, a, b: (x + a, a, x)),
+                                      (("x", "b"), ("x", "b"), lambda x, a, b: (x + b, x, b))):
+            with self.subTest(results=results):
+                self.moves(inputs, results, ("a", "b"))
+                session, a, b = self.open(), 0.0, 0.0
+                for number in (1.0, 4.0, 9.0, 16.0, 25.0):
+                    y, a, b = step(number, a, b)
+                    self.expect_near(session.run([number] * DIM), [y] * DIM, 1e-5)
+        self.moves(("a", "b"), ("x", "a", "b"), ("a", "b", "c"))
+        for results in (("b", "a"), ("b", "c", "a")):
+            said = self.moves(("x", "a"), results, ("a", "b", "c")[:len(results)], code=1)
+            self.assertIn("the state 'a' gets the old value of another one, which gets its old value; leave out one of the two", said)
+
+    def test_open_sizes(self):
+        """A session holds its states from the start: their sizes cannot be what a run brings."""
+        row = f'tensor<?x{DIM}xf32, #dmir.dims<"n">>'
+        text = RECURRENT.replace(f"tensor<1x{DIM}xf32>", row)
+        self.assertIn("a session holds states of fixed sizes; fix --dim n=N ", self.compile(text, "--state", "h=next", code=1))
+        past, all_rows = (f'tensor<?x{DIM}xf32, #dmir.dims<"{dim}">>' for dim in ("past", "past + 1"))
+        grows = (f'func.func @main(%x: tensor<1x{DIM}xf32> {{dmir.name = "x"}}, %p: {past} {{dmir.name = "p"}}) -> ({all_rows} {{dmir.name = "q"}}) {{\n'
+                 f"  %q = dmir.concat %p, %x {{axis = 0 : i64}} : ({past}, tensor<1x{DIM}xf32>) -> {all_rows}\n  return %q : {all_rows}\n}}\n")
+        self.assertIn("a session holds states of fixed sizes; fix --dim past=N ", self.compile(grows, "--state", "p=q", code=1))
+
+    def test_a_cache_called_as_its_counter(self):
+        for target, tolerance in self.targets():
+            with self.subTest(target=target):
+                self.compile(decoder_model().replace('"pk"', '"rows"'), *target, "--state", "rows=nk", "--state", "pv=nv")
+                session, oracle = self.open(), Decoder()
+                for row in self.rows[:ROWS]:
+                    self.expect_near(session.run(row), oracle.step(row), tolerance)
+
     def test_errors(self):
         for arguments, message in ((["--state", "pk=nx"], "no output 'nx'"), (["--state", "p=nk"], "no input 'p'"),
                                    (["--state", "x=nk"], "must be equal"),

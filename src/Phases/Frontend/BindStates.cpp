@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -40,6 +41,8 @@ public:
     for (const auto &[input, output] : context.states)
       if (failed(bind(input, output)))
         return failure();
+    if (failed(checkExchanges()))
+      return failure();
     return caches.empty() ? success() : makeCaches();
   }
 
@@ -66,6 +69,8 @@ private:
     function.setArgAttr(argument, dmir::kStateAttr, name);
     function.setResultAttr(result, dmir::kStateAttr, name);
     Value past = function.getArgument(argument), present = returned()->getOperand(result);
+    if (failed(checkSizes(input, output, past)))
+      return failure();
     if (past.getType() == present.getType())
       return success();
     auto concat = present.getDefiningOp<dmir::ConcatOp>();
@@ -78,6 +83,55 @@ private:
     int64_t axis = concat.getAxis();
     caches.push_back({cast<BlockArgument>(past), concat, axis, shapeOf(present)[axis], Value()});
     return success();
+  }
+
+  /// A session holds its states from its first run on, which needs their sizes.
+  LogicalResult checkSizes(const std::string &input, const std::string &output, Value past) {
+    llvm::SetVector<StringRef> open;
+    for (Dim dim : dmir::dimsOf(past))
+      dim.forEachSymbol([&](std::string_view name) { open.insert(StringRef(name)); });
+    if (open.empty())
+      return success();
+    InFlightDiagnostic error = function.emitError()
+                               << "--state " << input << "=" << output << ": the input is " << past.getType()
+                               << ", and a session holds states of fixed sizes; fix";
+    for (StringRef name : open)
+      error << " --dim " << name << "=N";
+    return error << " (of DMIR text: the sizes in it; a cache has room for one row more) [state]";
+  }
+
+  /// The next value of each state is written in its own place, so that states cannot hand values round in a circle.
+  LogicalResult checkExchanges() {
+    for (const auto &[input, output] : context.states) {
+      StringRef state = input;
+      for (size_t steps = 0; steps < context.states.size(); ++steps) {
+        auto source = dyn_cast<BlockArgument>(viewedBy(nextOf(state)));
+        auto from =
+            source ? function.getArgAttrOfType<StringAttr>(source.getArgNumber(), dmir::kStateAttr) : StringAttr();
+        if (!from || from.getValue() == state)
+          break;
+        state = from.getValue();
+        if (state == input)
+          return function.emitError() << "--state " << input << "=" << output << ": the state '" << input
+                                      << "' gets the old value of another one, which gets its old value; leave out one "
+                                         "of the two [state]";
+      }
+    }
+    return success();
+  }
+
+  /// The value that a state has after a run.
+  Value nextOf(StringRef state) {
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (auto name = function.getResultAttrOfType<StringAttr>(i, dmir::kStateAttr); name && name.getValue() == state)
+        return returned()->getOperand(i);
+    return {};
+  }
+
+  static Value viewedBy(Value value) {
+    while (auto reshape = value.getDefiningOp<dmir::ReshapeOp>())
+      value = reshape.getInput();
+    return value;
   }
 
   Operation *returned() { return function.getBody().front().getTerminator(); }
@@ -107,7 +161,10 @@ private:
   /// How many rows there are: a state that every run adds one to.
   Value addCounter(OpBuilder &builder, Location loc) {
     auto type = RankedTensorType::get({1}, builder.getI64Type());
-    auto name = builder.getStringAttr("rows");
+    std::string free = "rows"; // of no input or output of the model
+    for (int i = 1; find(true, free) >= 0 || find(false, free) >= 0; ++i)
+      free = "rows." + std::to_string(i);
+    auto name = builder.getStringAttr(free);
     unsigned number = function.getNumArguments();
     (void)function.insertArgument(number, type, builder.getDictionaryAttr({}), loc);
     function.setArgAttr(number, dmir::kNameAttr, name);

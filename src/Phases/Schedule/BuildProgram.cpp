@@ -310,13 +310,21 @@ private:
     }
   }
 
+  /// A copy to an output, or to the next value of a state.
+  struct Copy {
+    Value source, target;
+    StorageSize size;
+    std::string name;
+  };
+
+  static Value wholeOf(Value buffer) {
+    Value base = buffer.getDefiningOp<dlir::BufferOp>().getBase();
+    return base ? base : buffer;
+  }
+
   /// Outputs that no region writes: inputs, constants and bytes that another output has already.
-  void addCopies(func::ReturnOp ret) {
-    StringRef queue = defaultQueue;
-    for (auto dispatch : program.getBody().front().getOps<dlir::DispatchOp>()) {
-      queue = dispatch.getQueue();
-      break;
-    }
+  SmallVector<Copy> copiesOf(func::ReturnOp ret) {
+    SmallVector<Copy> copies;
     for (OpOperand &operand : ret->getOpOperands()) {
       if (written.contains(operand.getOperandNumber()))
         continue;
@@ -329,8 +337,30 @@ private:
         continue;
       Value target = state ? stateBuffer(state)
                            : buffer(dlir::BufferKind::output, value, operand.getOperandNumber(), 0, size, name);
-      lastToken = dlir::CopyOp::create(tasks, ret.getLoc(), dlir::TokenType::get(function.getContext()), source, target,
-                                       afterLast(), queue, builder.getStrArrayAttr({name}), size.count, unitAttr(size));
+      copies.push_back({source, target, size, name});
+    }
+    return copies;
+  }
+
+  /// What reads a state's value comes before what gives it the next one; no states exchange theirs (dmir-bind-states).
+  void addCopies(func::ReturnOp ret) {
+    StringRef queue = defaultQueue;
+    for (auto dispatch : program.getBody().front().getOps<dlir::DispatchOp>()) {
+      queue = dispatch.getQueue();
+      break;
+    }
+    SmallVector<Copy> left = copiesOf(ret);
+    while (!left.empty()) {
+      auto next = llvm::find_if(left, [&](const Copy &copy) {
+        return llvm::none_of(
+            left, [&](const Copy &other) { return &other != &copy && wholeOf(other.source) == copy.target; });
+      });
+      if (next == left.end())
+        next = left.begin();
+      lastToken = dlir::CopyOp::create(tasks, ret.getLoc(), dlir::TokenType::get(function.getContext()), next->source,
+                                       next->target, afterLast(), queue, builder.getStrArrayAttr({next->name}),
+                                       next->size.count, unitAttr(next->size));
+      left.erase(next);
     }
   }
 
