@@ -1,6 +1,8 @@
 //===- Emitter.cpp - builds DMIR and folds it on the way ------------------===//
 #include "Emitter.h"
 
+#include "dmxc/Dialect/DMIR/DataFiles.h"
+
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 
@@ -223,7 +225,7 @@ Value Emitter::materialise(const Val &value) {
   if (state.path.empty())
     attribute = dmir::constantAttr(state.tensor, state.type);
   else
-    attribute = dmir::FileDataAttr::get(context(), builder.getStringAttr(state.path).getValue(), state.offset,
+    attribute = dmir::FileDataAttr::get(context(), dmir::DataFiles::of(context()).admit(state.path), state.offset,
                                         state.tensor.byteSize(), state.type);
   Location where = state.name.empty() ? loc : NameLoc::get(builder.getStringAttr(state.name));
   return dmir::ConstantOp::create(builder, where, state.type, attribute);

@@ -2,6 +2,7 @@
 #include "MlirFrontend.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -32,13 +33,12 @@ public:
                    "written out",
                    ErrorKind::Usage),
              std::nullopt;
-    if (!parse() || !selectEntry() || !checkOps())
+    if (!parse() || !resolveFiles() || !selectEntry() || !checkOps())
       return std::nullopt;
     for (auto function : model.module->getOps<func::FuncOp>())
       if (!checkAndNameTensors(function))
         return std::nullopt;
     dmir::setNodeCount(*model.module);
-    collectFiles();
     return std::move(model);
   }
 
@@ -66,8 +66,22 @@ private:
       diagnostics.report(std::move(ours));
     });
     context.loadDialect<dmir::DMIRDialect, func::FuncDialect>();
+    dmir::DataFiles::of(&context).admitBeside(options.path, options.externalDataDirs);
     model.module = parseSourceFile<ModuleOp>(options.path, ParserConfig(&context));
     return static_cast<bool>(model.module);
+  }
+
+  /// The text itself and the files its constants lie in.
+  bool resolveFiles() {
+    model.files.push_back(options.path);
+    bool good = true;
+    for (const std::string &file : dmir::resolveDataFiles(*model.module, [&](Operation *op, const Error &wrong) {
+           error(wrong.kind == ErrorKind::IO ? "io" : "text-file", wrong.message, wrong.kind,
+                 dmir::nodeName(op->getLoc()));
+           good = false;
+         }))
+      model.files.push_back(file);
+    return good;
   }
 
   /// Keeps the function of --entry alone.
@@ -149,16 +163,6 @@ private:
         function.setResultAttr(i, dmir::kNameAttr, nameOf("output", i));
     }
     return good;
-  }
-
-  /// The text itself and the files its constants lie in.
-  void collectFiles() {
-    model.files.push_back(options.path);
-    model.module->walk([&](dmir::ConstantOp constant) {
-      if (auto file = dyn_cast<dmir::FileDataAttr>(constant.getValue()))
-        if (!llvm::is_contained(model.files, file.getPath().str()))
-          model.files.push_back(file.getPath().str());
-    });
   }
 
   MLIRContext &context;

@@ -256,7 +256,7 @@ std::optional<ImportedModel> ModelImport::run() {
   for (const ModelInput &input : graph->inputs)
     arguments.push_back(
         function.addArgument(dmir::tensorOf(input.dims, dmir::elementTypeOf(input.type, &context)), input.name));
-  TensorReader tensors(file, options.path, options.externalDataDir);
+  TensorReader tensors(file, options.path, options.externalDataDirs);
   GraphImporter importer(model, options.path, tensors, function.emitter(), diagnostics);
   Scope scope = importer.mainScope();
   importer.bindInitializers(model.graph(), scope);

@@ -1,6 +1,8 @@
 //===- TensorReader.cpp - TensorProto to host tensors ---------------------===//
 #include "TensorReader.h"
 
+#include "dmxc/Support/DataFile.h"
+
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -139,8 +141,12 @@ int32_t onnxTypeOf(DType type) {
   return 0;
 }
 
-TensorReader::TensorReader(std::shared_ptr<const MappedFile> model, std::string modelPath, std::string externalDir)
-    : model(std::move(model)), modelPath(std::move(modelPath)), externalDir(std::move(externalDir)) {}
+TensorReader::TensorReader(std::shared_ptr<const MappedFile> model, std::string modelPath,
+                           std::vector<std::string> externalDirs)
+    : model(std::move(model)), modelPath(std::move(modelPath)), externalDirs(std::move(externalDirs)) {
+  if (this->externalDirs.empty())
+    this->externalDirs.push_back(folderOf(this->modelPath));
+}
 
 std::vector<std::string> TensorReader::files() const {
   std::vector<std::string> names;
@@ -211,20 +217,13 @@ Result<std::string> TensorReader::externalPath(const std::string &location) cons
       return modelError("names " + where +
                         " through '..'; it must lie in the model's folder (or "
                         "--allow-external-data DIR)");
-  fs::path base = externalDir.empty() ? fs::path(modelPath).parent_path() : fs::path(externalDir);
-  std::error_code code;
-  fs::path realBase = fs::canonical(base.empty() ? fs::path(".") : base, code);
-  if (code)
-    return ioError("needs " + where + ", but the folder '" + base.string() + "' cannot be read: " + code.message());
-  fs::path path = base / relative;
-  fs::path real = fs::canonical(path, code);
-  if (code)
-    return ioError("needs " + where + ", but '" + path.string() + "' cannot be read: " + code.message());
-  auto [mismatch, rest] = std::mismatch(realBase.begin(), realBase.end(), real.begin(), real.end());
-  if (mismatch != realBase.end())
-    return modelError("names " + where + ", but a link leads out of '" + base.string() + "' to '" + real.string() +
+  Result<DataFile> file = findDataFile(location, externalDirs);
+  if (!file)
+    return ioError("needs " + where + ", but " + file.error().message);
+  if (!file->isBelow)
+    return modelError("names " + where + ", but a link leads out of '" + externalDirs.front() + "' to '" + file->real +
                       "'");
-  return path.string();
+  return file->path;
 }
 
 Result<StoredTensor> TensorReader::readExternal(const onnx::TensorProto &proto, DType type, Shape shape) {

@@ -42,7 +42,7 @@ class TensorReader {
 public:
   /// `externalDir`: where external data is looked up; "" = the model's own
   /// folder.
-  TensorReader(std::shared_ptr<const MappedFile> model, std::string modelPath, std::string externalDir);
+  TensorReader(std::shared_ptr<const MappedFile> model, std::string modelPath, std::vector<std::string> externalDirs);
 
   /// Fails on strings, wrong sizes, and external data that is missing, too
   /// short or outside its folder.
@@ -59,7 +59,8 @@ private:
                                const std::string &path, uint64_t offset, uint64_t size);
 
   std::shared_ptr<const MappedFile> model;
-  std::string modelPath, externalDir;
+  std::string modelPath;
+  std::vector<std::string> externalDirs;
   std::map<std::string, std::shared_ptr<const MappedFile>> external;
 };
 

@@ -9,6 +9,7 @@
 #include "Work.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Reference/Interpreter.h"
@@ -191,15 +192,17 @@ const Frontend *Compilation::chooseFrontend() {
 
 /// What was given and would be ignored, or only be found after work is done.
 bool Compilation::checkRequest() {
-  const std::string &folder = options.externalDataDir;
-  std::error_code code;
-  if (folder.empty() || std::filesystem::is_directory(folder, code))
-    return true;
-  diagnostics.report(ioError("--allow-external-data '" + folder +
-                             "': " + (code ? code.message() : "it is not a folder") +
-                             "; give the folder that the model's external data lies in"),
-                     "io");
-  return false;
+  for (const std::string &folder : options.externalDataDirs) {
+    std::error_code code;
+    if (std::filesystem::is_directory(folder, code))
+      continue;
+    diagnostics.report(ioError("--allow-external-data '" + folder +
+                               "': " + (code ? code.message() : "it is not a folder") +
+                               "; give the folder that the model's external data lies in"),
+                       "io");
+    return false;
+  }
+  return true;
 }
 
 /// A model computes something, or it is not what was meant.
@@ -222,7 +225,7 @@ bool Compilation::importModel(const Frontend &frontend) {
   request.shapes = options.shapes;
   request.absent = options.absent;
   request.entry = options.entry;
-  request.externalDataDir = options.externalDataDir;
+  request.externalDataDirs = options.externalDataDirs;
   request.fold = [](Operation *op, llvm::ArrayRef<Tensor> operands,
                     std::string &why) -> std::optional<std::vector<Tensor>> {
     if (!reference::canEvaluate(op->getName())) {
@@ -254,8 +257,9 @@ bool Compilation::importModel(const Frontend &frontend) {
 bool Compilation::parsePhaseText() {
   inputs = {options.model};
   sourceFormat = "mlir";
+  dmir::DataFiles::of(mlirContext.get()).admitBeside(options.model, options.externalDataDirs);
   theModule = parseSourceFile<ModuleOp>(options.model, ParserConfig(mlirContext.get()));
-  if (!theModule)
+  if (!theModule || !resolveFiles())
     return false;
   bool scheduled = !theModule->getOps<dlir::ProgramOp>().empty();
   bool regions = theModule->walk([](dmir::RegionOp) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -265,6 +269,24 @@ bool Compilation::parsePhaseText() {
     diagnostics.report(modelError("this is not what the phase '" + options.from + "' gives"), "phase-text",
                        options.model);
   return fits;
+}
+
+/// The files of a text's constants.
+bool Compilation::resolveFiles() {
+  bool good = true;
+  std::set<std::string> files = dmir::resolveDataFiles(*theModule, [&](Operation *op, const Error &error) {
+    Diagnostic refused;
+    refused.severity = Severity::Error;
+    refused.id = error.kind == ErrorKind::IO ? "io" : "text-file";
+    refused.file = options.model;
+    refused.node = dmir::nodeName(op->getLoc());
+    refused.text = error.message;
+    refused.kind = error.kind;
+    diagnostics.report(std::move(refused));
+    good = false;
+  });
+  inputs.insert(inputs.end(), files.begin(), files.end());
+  return good;
 }
 
 /// Names of tensors, dims and the like end in C strings: of the C API, of tables beside kernels.
@@ -298,7 +320,7 @@ bool Compilation::import() {
       Result<std::string> head = readHead(options.model);
       if (!head)
         diagnostics.report(head.error(), "io", options.model);
-      return head && parsePhaseText() && checkNames() && chooseSparsity();
+      return head && checkRequest() && parsePhaseText() && checkNames() && chooseSparsity();
     }
     const Frontend *frontend = checkRequest() ? chooseFrontend() : nullptr;
     return frontend && importModel(*frontend) && checkOutputs() && checkNames() && chooseSparsity();

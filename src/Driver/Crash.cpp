@@ -11,6 +11,7 @@
 
 #include "dmxc/Driver/Driver.h"
 #include "dmxc/Phases/PhaseTable.h"
+#include "dmxc/Support/DataFile.h"
 #include "dmxc/Support/OutputFile.h"
 
 #include "llvm/Support/ErrorHandling.h"
@@ -58,6 +59,7 @@ struct ReproducerState {
   char **argv = nullptr;
   char folder[PATH_MAX] = "";
   char inputFile[PATH_MAX + 32] = "";
+  char dataFolders[4 * PATH_MAX] = ""; ///< options for resuming from a text that names files there
   bool resumes = false;
   int from = -1;
 };
@@ -75,6 +77,20 @@ static void put(int fd, const char *text) {
   }
 }
 
+/// The folders of a model's data, which its texts name, as options to paste.
+static std::string dataFoldersOf(const Options &options) {
+  std::vector<std::string> folders;
+  if (Result<DataFile> model = findDataFile(options.model, {""}))
+    folders.push_back(folderOf(model->real));
+  for (const std::string &given : options.externalDataDirs)
+    if (Result<DataFile> folder = findDataFile(given, {""}))
+      folders.push_back(folder->real);
+  std::string text;
+  for (const std::string &folder : folders)
+    text += " --allow-external-data '" + folder + "'";
+  return text;
+}
+
 void prepareReproducer(const Options &options) {
   std::string folder = options.reproducer;
   if (folder.empty()) {
@@ -86,6 +102,8 @@ void prepareReproducer(const Options &options) {
   std::strcpy(state.folder, folder.c_str());
   std::strcpy(state.inputFile, folder.c_str());
   std::strcat(state.inputFile, "/last-good.mlir");
+  if (std::string folders = dataFoldersOf(options); folders.size() < sizeof state.dataFolders)
+    std::strcpy(state.dataFolders, folders.c_str());
   state.from = options.from.empty() ? -1 : phaseIndex(options.from);
 }
 
@@ -168,6 +186,7 @@ void writeReproducer() {
     put(STDERR_FILENO, phase);
     put(STDERR_FILENO, " ");
     put(STDERR_FILENO, state.inputFile);
+    put(STDERR_FILENO, state.dataFolders);
   }
   put(STDERR_FILENO, "\n");
 }

@@ -61,7 +61,6 @@ int dmxcMain(int argc, char **argv) {
   if (options.query != Query::None)
     return answerQuery(options);
   setUpLogging(options);
-  prepareReproducer(options);
   Messages messages(options, useColor(options));
   Diagnostics diagnostics([&](Diagnostic diagnostic) {
     if (!options.quiet || withoutNotes(diagnostic))
@@ -73,6 +72,7 @@ int dmxcMain(int argc, char **argv) {
     diagnostics.report(read.error(), "io");
     return diagnostics.exitCode();
   }
+  prepareReproducer(options);
   int code = options.tune ? tune(options, diagnostics) : compile(options, diagnostics);
   bool leftOut = messages.flush();
   if (code == exitCodeOf(ErrorKind::Internal))

@@ -45,7 +45,6 @@ static Status checkResumed(const Options &options) {
     for (auto [given, flag] : {std::pair(!options.dims.empty(), "--dim"),
                                {!options.shapes.empty() || !options.absent.empty(), "--shape"},
                                {!options.entry.empty(), "--entry"},
-                               {!options.externalDataDir.empty(), "--allow-external-data"},
                                {options.inputFormat != "auto", "--input-format"},
                                {!options.states.empty(), "--state"}})
       if (given)

@@ -124,8 +124,10 @@ private:
          "The output of a run is the input of the next, and both leave the signature, repeatable; see --help dims",
          "input");
     text("--entry", options.entry, "NAME", "Entry point, where the model has several", "input");
-    text("--allow-external-data", options.externalDataDir, "DIR",
-         "Folder that external data may be read from; default: the model's own", "input");
+    list("--allow-external-data", options.externalDataDirs, "DIR",
+         "Folder that data beside the model may be read from, repeatable; default: the model's own, which a DMIR text "
+         "has besides",
+         "input");
   }
 
   void addPlacement() {

@@ -36,6 +36,8 @@ set_tests_properties(cli.states PROPERTIES TIMEOUT 300)
 find_program(DMXC_SYSTEM_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH) # the one with numpy
 dmxc_frontend_test(cli.placement "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/placement_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+dmxc_frontend_test(cli.data-files "onnx;mlir"
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/data_files_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 dmxc_frontend_test(cli.misuse "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/misuse_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 dmxc_frontend_test(cli.progress "onnx;mlir"
@@ -79,7 +81,7 @@ dmxc_frontend_test(cli.control-flow onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/control_flow.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.phase-texts onnx
   Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/phase_texts.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/zoo)
-set_tests_properties(cli.phase-texts cli.placement cli.misuse cli.progress cli.dynamic-shapes cli.dynamic-operators cli.quantized cli.rounded-weights cli.short-products cli.short-attention cli.packed-rows cli.recurrences cli.model-words cli.blocked-pixels cli.strategies cli.contracts cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+set_tests_properties(cli.phase-texts cli.data-files cli.placement cli.misuse cli.progress cli.dynamic-shapes cli.dynamic-operators cli.quantized cli.rounded-weights cli.short-products cli.short-attention cli.packed-rows cli.recurrences cli.model-words cli.blocked-pixels cli.strategies cli.contracts cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 dmxc_frontend_test(cli.names onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/names_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 set_tests_properties(cli.names PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)

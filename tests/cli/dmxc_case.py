@@ -12,6 +12,7 @@ import zipfile
 BIN = pathlib.Path(sys.argv[1]).resolve()
 REPO = pathlib.Path(sys.argv[2]).resolve()
 DIGITS = REPO / "tools/digits/digits.onnx"
+ITS_DATA = ("--allow-external-data", str(DIGITS.parent))  # for its texts, which lie elsewhere
 DATA = pathlib.Path("/usr/share/libonnx-testdata/data/node")
 
 SMALL = """func.func @main(%x: tensor<4x8xf32> {dmir.name = "x"}) -> (tensor<4x8xf32> {dmir.name = "y"}) {
@@ -45,13 +46,13 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def onnx_with_external_weights():
-    """y = x + w, w (4 floats) in weights.bin."""
+def onnx_with_external_weights(count=4):
+    """y = x + w, w (`count` floats) in weights.bin."""
     def tensor_info(name):
-        shape = field(1, field(1, 4))
+        shape = field(1, field(1, count))
         return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
     location = field(13, field(1, "location") + field(2, "weights.bin"))
-    weights = field(1, 4) + field(2, 1) + field(8, "w") + location + field(14, 1)
+    weights = field(1, count) + field(2, 1) + field(8, "w") + location + field(14, 1)
     node = field(1, "x") + field(1, "w") + field(2, "y") + field(3, "sum") + field(4, "Add")
     graph = field(1, node) + field(2, "g") + field(5, weights) + field(11, tensor_info("x")) + field(12, tensor_info("y"))
     return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from dmxc_case import BIN, REPO, DIGITS, SMALL, Base, answers_of
+from dmxc_case import BIN, REPO, DIGITS, ITS_DATA, SMALL, Base, answers_of
 from sampling import sampled
 
 
@@ -56,7 +56,7 @@ class Corsair(Base):
         for phase in sorted((self.dir / "phases").glob("*.mlir")):
             stage = re.fullmatch(r"\d+[a-z]-(\w+)", phase.stem)
             name = f"schedule.{stage[1]}" if stage else phase.stem.split("-")[-1]
-            self.run_tool(phase, "--from", name, "-t", "corsair", "-o", "again.bundle")
+            self.run_tool(phase, "--from", name, *ITS_DATA, "-t", "corsair", "-o", "again.bundle")
             differ = self.run_tool("d.bundle", "--diff", "again.bundle", tool="dmx-inspect", code=5)
             self.assertEqual(set(re.findall(r"^\S+ \S+", differ.stdout, re.M)), {"manifest model.sha256", "manifest model.source"})
         self.assertIn("corsair.matmul", (self.dir / "phases" / "4-schedule.mlir").read_text())
@@ -70,7 +70,7 @@ class Corsair(Base):
                                  (text.replace('"result0" : tensor<4x10xf32>', '"result0" : tensor<4x10xf16>'), "'result0' takes 80 bytes, and the buffer 'probabilities' has 160")):
             self.assertNotEqual(changed, text)
             (self.dir / "c.mlir").write_text(changed)
-            self.assertIn(message, self.run_tool("c.mlir", "--from", "schedule", "-t", "corsair", "-o", "c.bundle", code=1).stderr)
+            self.assertIn(message, self.run_tool("c.mlir", "--from", "schedule", *ITS_DATA, "-t", "corsair", "-o", "c.bundle", code=1).stderr)
 
     def test_values_of_a_schedule_have_names(self):
         """Of what they are; and a text with other names, or with numbers, means the same."""
@@ -84,7 +84,7 @@ class Corsair(Base):
         numbers = {name: f"%{i}" for i, name in enumerate(names)}
         (self.dir / "n.mlir").write_text(re.sub(r"%\w+", lambda name: numbers[name[0]], text))
         for changed, source in (("a", "s.mlir"), ("b", "n.mlir")):
-            self.run_tool(source, "--from", "schedule", "-t", "corsair", "-o", f"{changed}.bundle")
+            self.run_tool(source, "--from", "schedule", *ITS_DATA, "-t", "corsair", "-o", f"{changed}.bundle")
         differ = self.run_tool("a.bundle", "--diff", "b.bundle", tool="dmx-inspect", code=5)
         self.assertEqual(set(re.findall(r"^\S+ \S+", differ.stdout, re.M)), {"manifest model.sha256"})
 
@@ -196,7 +196,7 @@ class Corsair(Base):
             self.assertRegex(text, old)
             (self.dir / "c.mlir").write_text(re.sub(old, new, text, count=1))
             quads = 8 if folder == "s" else 4
-            refused = self.run_tool("c.mlir", "--from", f"schedule.{stage}", "-t", f"corsair:quads={quads}", "-o", "c.bundle", code=1).stderr
+            refused = self.run_tool("c.mlir", "--from", f"schedule.{stage}", *ITS_DATA, "-t", f"corsair:quads={quads}", "-o", "c.bundle", code=1).stderr
             self.assertRegex(refused, message)
             self.assertNotIn("internal", refused)
         numbers = random.Random(os.environ.get("DMXC_SAMPLE", "1"))
@@ -216,7 +216,7 @@ class Corsair(Base):
         text = (self.dir / "s.mlir").read_text()
         group = re.search(r' wait\(%\w+\)(?= .*\{\n.*corsair\.simd)', text)
         (self.dir / "s.mlir").write_text(text[:group.start()] + text[group.end():])
-        self.run_tool("s.mlir", "--from", "schedule", "-t", "corsair", "-o", "race.bundle")
+        self.run_tool("s.mlir", "--from", "schedule", *ITS_DATA, "-t", "corsair", "-o", "race.bundle")
         result = self.run_tool("race.bundle", "--random-inputs", "1", tool="dmx-run", code=1)
         self.assertRegex(result.stderr, "race|poison")
 
@@ -225,7 +225,7 @@ class Corsair(Base):
         self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
         text = (self.dir / "s.mlir").read_text()
         (self.dir / "s.mlir").write_text(re.sub(r'(dlir\.memory "GM" .*) at \d+', r"\1 at 99999936", text, count=1))
-        result = self.run_tool("s.mlir", "--from", "schedule", "-t", "corsair", "-o", "x.bundle", code=1)
+        result = self.run_tool("s.mlir", "--from", "schedule", *ITS_DATA, "-t", "corsair", "-o", "x.bundle", code=1)
         self.assertRegex(result.stderr, "over capacity: '.*' is \\d+ bytes at 99999936, GM holds 16777216")
 
     def test_the_host_computes_what_the_device_refuses(self):

@@ -10,7 +10,7 @@ import sys
 import unittest
 from random import Random
 
-from dmxc_case import BIN, DIGITS, REPO, Base
+from dmxc_case import BIN, DIGITS, ITS_DATA, REPO, Base
 
 sys.path.insert(0, str(REPO / "tests"))
 import sampling  # noqa: E402
@@ -125,11 +125,11 @@ class Schedules(Base):
         self.run_tool(DIGITS, "--emit", "partition", "-o", "p.mlir", "--schedule", "s.mlir", *BATCH)
         text = (self.dir / "p.mlir").read_text()
         self.assertIn("decided = {grain = 7 : i64}", text)
-        self.run_tool("p.mlir", "--from", "partition", "-o", "resumed.bundle")
+        self.run_tool("p.mlir", "--from", "partition", *ITS_DATA, "-o", "resumed.bundle")
         direct, resumed = self.entries(self.dir / "direct.bundle"), self.entries(self.dir / "resumed.bundle")
         self.assertEqual({**direct, "manifest.json": 0}, {**resumed, "manifest.json": 0})
         (self.dir / "q.mlir").write_text(text.replace("decided = {grain = 7 : i64}", "decided = {grain = 8 : i64}"))
-        self.assertIn("'grain' of its strategy is 7", self.run_tool("q.mlir", "--from", "partition", "-o", "x", code=1).stderr)
+        self.assertIn("'grain' of its strategy is 7", self.run_tool("q.mlir", "--from", "partition", *ITS_DATA, "-o", "x", code=1).stderr)
 
     def test_a_whole_network(self):
         """Every winograd convolution of a ResNet computed directly, in two scripts, with the outputs that came with the model."""

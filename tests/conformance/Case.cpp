@@ -147,7 +147,7 @@ std::optional<Verdict> compileCase(const Case &testCase, const std::string &set,
   driver::Options options;
   options.model = job.model;
   options.output = job.bundle;
-  options.externalDataDir = testCase.folder;
+  options.externalDataDirs = {testCase.folder};
   options.quiet = true;
   // One level unless others are asked for: thousands of cases are compiled.
   options.targets = {{"cpu", check.levels.empty() ? std::vector<std::string>{"x86-64-v3"} : check.levels}};

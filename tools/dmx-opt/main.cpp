@@ -1,10 +1,19 @@
 //===- main.cpp - dmx-opt, mlir-opt with our dialects and passes ----------===//
+#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Driver/Registry.h"
+#include "dmxc/Support/DataFile.h"
 
 #include "mlir/Dialect/Transform/IR/TransformDialect.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+
+/// What the dialect of each context is told, by a function that can hold nothing.
+static std::vector<std::string> &dataFolders() {
+  static std::vector<std::string> folders;
+  return folders;
+}
 
 using Targets = std::vector<std::unique_ptr<dmxc::TargetBackend>>;
 
@@ -14,11 +23,13 @@ namespace {
 struct Flags {
   std::map<std::string, std::vector<std::string>> levels;
   std::vector<std::pair<std::string, std::string>> states;
+  std::vector<std::string> dataFolders;
 };
 
 } // namespace
 
-/// `--target=NAME:LEVEL+..` gives a target its levels, `--state=INPUT=OUTPUT` is what dmir-bind-states reads.
+/// `--target=NAME:LEVEL+..` gives a target its levels, `--state=INPUT=OUTPUT` is what dmir-bind-states reads,
+/// `--allow-external-data=DIR` names a folder that constants' files may lie in besides the text's own.
 static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
   Flags flags;
   dmxc::Status wrong = dmxc::Status::ok();
@@ -28,6 +39,10 @@ static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
         flags.levels[choice->name] = choice->levels;
       else
         wrong = choice.takeError();
+      return true;
+    }
+    if (argument.consume_front("--allow-external-data=")) {
+      flags.dataFolders.push_back(argument.str());
       return true;
     }
     if (!argument.consume_front("--state="))
@@ -40,6 +55,9 @@ static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
   });
   if (!wrong)
     return wrong.takeError();
+  for (size_t i = 1; i < arguments.size(); ++i) // the text is what is no flag, and no flag's value
+    if (*arguments[i] != '-' && llvm::StringRef(arguments[i - 1]) != "-o")
+      flags.dataFolders.push_back(dmxc::folderOf(arguments[i]));
   return flags;
 }
 
@@ -74,6 +92,10 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   dmxc::driver::registerDialects(registry);
   registry.insert<mlir::transform::TransformDialect>();
+  registry.addExtension(+[](mlir::MLIRContext *, dmxc::dmir::DMIRDialect *dialect) {
+    dialect->getRegisteredInterface<dmxc::dmir::DataFiles>()->admitBelow(dataFolders());
+  });
+  dataFolders() = flags->dataFolders;
   dmxc::PhaseContext context;
   context.checkStrategies = true;
   context.states = flags->states;

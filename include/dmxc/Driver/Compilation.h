@@ -90,6 +90,7 @@ private:
   void addTarget(std::unique_ptr<TargetBackend> target);
   bool importModel(const Frontend &frontend);
   bool parsePhaseText();
+  bool resolveFiles();
   bool checkRequest();
   bool checkOutputs();
   bool checkNames();

@@ -61,7 +61,8 @@ struct Options {
   std::map<std::string, DimBounds> dims;
   std::map<std::string, std::vector<int64_t>> shapes;
   std::set<std::string> absent; ///< --shape NAME=none
-  std::string entry, externalDataDir;
+  std::string entry;
+  std::vector<std::string> externalDataDirs;
   std::vector<std::pair<std::string, std::string>> states; ///< --state INPUT=OUTPUT
 
   //--- placement

@@ -2,6 +2,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Support/MappedFile.h"
 
 #include "mlir/IR/AsmState.h"
@@ -126,7 +127,10 @@ Result<std::shared_ptr<const MappedFile>> mappedFile(const std::string &path) {
 }
 
 Result<Tensor> fileTensor(FileDataAttr attr, DType dtype, Shape shape) {
-  Result<std::shared_ptr<const MappedFile>> file = mappedFile(attr.getPath().str());
+  Result<std::string> path = DataFiles::of(attr.getContext()).find(attr.getPath().str());
+  if (!path)
+    return path.takeError();
+  Result<std::shared_ptr<const MappedFile>> file = mappedFile(*path);
   if (!file)
     return file.takeError();
   std::span<const std::byte> bytes = (*file)->bytes();

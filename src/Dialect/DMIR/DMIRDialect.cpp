@@ -2,6 +2,7 @@
 #include "Infer.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/Names.h"
 #include "dmxc/Dialect/DMIR/Where.h"
@@ -47,6 +48,7 @@ void DMIRDialect::initialize() {
 #include "dmxc/Dialect/DMIR/DMIROps.cpp.inc"
       >();
   addOperations<MaskOp>();
+  addInterfaces<DataFiles>();
   ConstantOp::attachInterface<NamesResults<ConstantOp, nameConstant>>(*getContext());
   RegionOp::attachInterface<NamesResults<RegionOp, nameRegion>>(*getContext());
 }

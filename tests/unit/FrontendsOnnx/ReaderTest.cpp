@@ -191,7 +191,7 @@ TEST(ExternalData, OtherFolderWhenAllowed) {
   TempDir dir, other;
   other.write("w.bin", std::string(1024, '\0'));
   ImportOptions options = optionsFor(dir.write("m.onnx", externalModel("w.bin").bytes()));
-  options.externalDataDir = other.path.string();
+  options.externalDataDirs = {other.path.string()};
   ImportRun run(options);
   EXPECT_TRUE(run.imported) << run.text();
 }

@@ -2,11 +2,15 @@
 #include "Cases.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/DataFiles.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <unistd.h>
 
 namespace dmxc::reference::test {
 
@@ -163,6 +167,30 @@ TEST(ReferenceErrors, AreExplained) {
                 {})
           .find("node 'w' (dmir.constant): "),
       std::string::npos);
+}
+
+/// Whoever parses a text with the library says which files it may name; without that, none.
+TEST(ReferenceErrors, FilesThatNobodyAdmitted) {
+  std::filesystem::path folder = std::filesystem::canonical(std::filesystem::temp_directory_path()) /
+                                 ("dmxc-interpreter-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  float numbers[] = {4, 2};
+  std::ofstream(folder / "w.bin", std::ios::binary).write(reinterpret_cast<const char *>(numbers), sizeof numbers);
+  auto value = [&](llvm::ArrayRef<std::string> admitted) {
+    mlir::MLIRContext context;
+    auto &files = dmir::DataFiles::of(&context);
+    files.admitBelow(admitted);
+    auto type = mlir::RankedTensorType::get({2}, mlir::Float32Type::get(&context));
+    return dmir::constantTensor(dmir::FileDataAttr::get(&context, (folder / "w.bin").string(), 0, 8, type));
+  };
+  Result<Tensor> refused = value({}), elsewhere = value({(folder / "..").string() + "/nothing"}), read = value({folder});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("lies in '" + folder.string() + "'"), std::string::npos)
+      << refused.error().message;
+  EXPECT_FALSE(elsewhere);
+  ASSERT_TRUE(read) << read.error().message;
+  expectTensor(*read, tensorOf("2xf32: 4 2"), 0);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ReferenceErrors, MissingBodyAndWrongOperandCount) {

@@ -36,7 +36,7 @@ struct ImportOptions {
   std::map<std::string, std::vector<int64_t>> shapes; ///< --shape INPUT=..
   std::set<std::string> absent;                       ///< --shape INPUT=none: an optional or a sequence that is empty
   std::string entry;                                  ///< --entry; "" = the only one
-  std::string externalDataDir;                        ///< --allow-external-data; "" = the model's own folder
+  std::vector<std::string> externalDataDirs;          ///< --allow-external-data; none: the model's own folder
   FoldFunction fold;                                  ///< may be empty: nothing is folded
   /// Operators that models of other formats may name, by the front end that has them.
   std::map<std::string, const frontend::OperatorSet *> operators;
