@@ -19,6 +19,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iostream>
 #include <unistd.h>
 
 namespace dmxc::driver {
@@ -139,7 +140,7 @@ private:
     if (compilation->hasSchedules() && !compilation->applySchedules())
       return false;
     if (options.explainDecisions)
-      std::fputs(visibleLines(compilation->explainDecisions()).c_str(), stdout);
+      std::cout << visibleLines(compilation->explainDecisions()) << std::flush;
     const Placement &placement = *compilation->placement();
     if (!options.placementReport.empty())
       if (Status s =

@@ -5,6 +5,7 @@
 
 #include "dmxc/Driver/Driver.h"
 #include "dmxc/Driver/Messages.h"
+#include "dmxc/Tools/CommandLine.h"
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -53,8 +54,7 @@ __attribute__((section(".preinit_array"), used)) static void (*const beforeLibra
                                                                                       char **) = installSignalHandlers;
 #endif
 
-int dmxcMain(int argc, char **argv) {
-  installSignalHandlers(argc, argv);
+static int runDmxc(int argc, char **argv) {
   Options options;
   if (std::optional<int> code = parseOptions({argv + 1, argv + argc}, options, std::cout, std::cerr))
     return *code;
@@ -83,6 +83,11 @@ int dmxcMain(int argc, char **argv) {
   else if (leftOut && !options.quiet)
     std::fputs("dmxc: --all-errors says each message by itself, with its notes\n", stderr);
   return code;
+}
+
+int dmxcMain(int argc, char **argv) {
+  installSignalHandlers(argc, argv);
+  return tools::endOutput("dmxc", runDmxc(argc, argv));
 }
 
 } // namespace dmxc::driver

@@ -8,13 +8,22 @@
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/raw_os_ostream.h"
+
+#include <iostream>
 
 namespace dmxc::driver {
 
+/// What is asked for goes where all of this program's output goes, which is looked after at its end.
+static llvm::raw_ostream &out() {
+  static llvm::raw_os_ostream stream(std::cout);
+  stream.SetUnbuffered();
+  return stream;
+}
+
 static int printTargets() {
   for (const TargetInfo &target : registeredTargets())
-    llvm::outs() << target.name << "\t" << target.summary << "\n";
+    out() << target.name << "\t" << target.summary << "\n";
   return 0;
 }
 
@@ -25,7 +34,7 @@ static int printTargetInfo(const std::string &name) {
     return exitCodeOf(target.error().kind);
   }
   std::string text = (*target)->describe();
-  llvm::outs() << text << (text.empty() || text.back() != '\n' ? "\n" : "");
+  out() << text << (text.empty() || text.back() != '\n' ? "\n" : "");
   return 0;
 }
 
@@ -34,12 +43,12 @@ static int printPhases() {
   for (const TargetInfo &target : registeredTargets())
     stages.push_back(target.stages ? target.stages() : llvm::ArrayRef<TargetStage>());
   for (const Stop &stop : stops(stages)) {
-    auto [in, out] =
+    auto [in, result] =
         stop.stage ? std::pair(stop.stage->in, stop.stage->out) : std::pair(stop.phase->in, stop.phase->out);
-    llvm::outs() << llvm::formatv("{0,-17} {1} -> {2}: {3}", stop.name, in, out, stop.summary());
+    out() << llvm::formatv("{0,-17} {1} -> {2}: {3}", stop.name, in, result, stop.summary());
     if (stop.stage)
-      llvm::outs() << " (target " << registeredTargets()[stop.target].name << ")";
-    llvm::outs() << "\n";
+      out() << " (target " << registeredTargets()[stop.target].name << ")";
+    out() << "\n";
   }
   return 0;
 }
@@ -48,7 +57,7 @@ static int printOps(const Options &options) {
   if (options.inputFormat != "auto") {
     const Frontend *frontend = findFrontend(options.inputFormat);
     if (frontend && frontend->printOps) {
-      frontend->printOps(llvm::outs(), options.opsAsJson);
+      frontend->printOps(out(), options.opsAsJson);
       return 0;
     }
   }
@@ -57,15 +66,15 @@ static int printOps(const Options &options) {
     llvm::errs() << "dmxc: error: " << table.error().message << "\n";
     return exitCodeOf(table.error().kind);
   }
-  llvm::outs() << (options.opsAsJson ? toJson(*table) : toMarkdown(*table));
+  out() << (options.opsAsJson ? toJson(*table) : toMarkdown(*table));
   return 0;
 }
 
 int answerQuery(const Options &options) {
   switch (options.query) {
   case Query::Version:
-    llvm::outs() << "dmxc " DMXC_VERSION " (bundle format " << bundle::formatMajor << "." << bundle::formatMinor
-                 << ", MLIR " LLVM_VERSION_STRING ")\n";
+    out() << "dmxc " DMXC_VERSION " (bundle format " << bundle::formatMajor << "." << bundle::formatMinor
+          << ", MLIR " LLVM_VERSION_STRING ")\n";
     return 0;
   case Query::Targets:
     return printTargets();

@@ -7,14 +7,14 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace dmxc::driver {
 
 TemporaryFile::TemporaryFile(std::string folder, const std::string &name)
-    : folder(std::move(folder)), file(this->folder + "/" + name), folderInterrupted(AT_FDCWD, this->folder),
-      fileInterrupted(AT_FDCWD, file) {}
+    : folder(std::move(folder)), file(this->folder + "/" + name), interrupted(AT_FDCWD, this->folder) {}
 
 Result<std::unique_ptr<TemporaryFile>> TemporaryFile::create(const std::string &name) {
   const char *given = std::getenv("TMPDIR");
@@ -26,8 +26,8 @@ Result<std::unique_ptr<TemporaryFile>> TemporaryFile::create(const std::string &
 }
 
 TemporaryFile::~TemporaryFile() {
-  unlink(file.c_str()); // nothing can be done where these fail
-  rmdir(folder.c_str());
+  std::error_code ignored; // nothing can be done then
+  std::filesystem::remove_all(folder, ignored);
 }
 
 /// The path of a regular file that stdin is, from its beginning; "" for a pipe, or where the path is no longer its.

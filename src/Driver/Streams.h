@@ -13,17 +13,20 @@
 
 namespace dmxc::driver {
 
-/// A path of this name in a new folder of its own; removed, with what is there then, at the end and by signals.
+/// A path of this name in a new folder of its own; the folder is removed, with all that is in it then, at the end and
+/// by signals.
 class TemporaryFile {
 public:
   static Result<std::unique_ptr<TemporaryFile>> create(const std::string &name);
   ~TemporaryFile();
   const std::string &path() const { return file; }
+  /// For what else there is to keep as long.
+  const std::string &folderPath() const { return folder; }
 
 private:
   TemporaryFile(std::string folder, const std::string &name);
   std::string folder, file;
-  TemporaryName folderInterrupted, fileInterrupted; // in this order: a signal removes the newest first
+  TemporaryName interrupted;
 };
 
 /// A file with all that stdin gives: the one that stands there already, or a temporary, which must live as long as the

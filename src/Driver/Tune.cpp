@@ -1,5 +1,6 @@
 //===- Tune.cpp - dmxc tune -----------------------------------------------===//
 #include "Tune.h"
+#include "Journal.h"
 #include "OptionValues.h"
 #include "Space.h"
 #include "Streams.h"
@@ -33,33 +34,6 @@ namespace {
 
 /// Outputs of candidates must come this near to the default's: what another order of sums may change.
 constexpr double kLeastSqnr = 50;
-
-/// What was measured before an interrupt: a file beside the database, a line a trial.
-class Journal {
-public:
-  explicit Journal(std::string path) : path(std::move(path)) {
-    std::ifstream in(this->path);
-    for (std::string line; std::getline(in, line);) {
-      json row = json::parse(line, nullptr, /*allow_exceptions=*/false);
-      if (row.is_array() && row.size() == 2 && row[0].is_string() && row[1].is_number_integer()) // else it was cut
-        rows[row[0].get<std::string>()] = row[1].get<int64_t>();
-    }
-  }
-  std::optional<int64_t> find(const std::string &key) const {
-    auto row = rows.find(key);
-    return row == rows.end() ? std::nullopt : std::optional(row->second);
-  }
-  void add(const std::string &key, int64_t clocks) {
-    std::ofstream(path, std::ios::app) << json{key, clocks}.dump() << "\n";
-    rows[key] = clocks;
-  }
-  void remove() const { unlink(path.c_str()); }
-  size_t size() const { return rows.size(); }
-
-private:
-  std::string path;
-  std::map<std::string, int64_t> rows;
-};
 
 Error noClock() {
   return usageError(
@@ -106,6 +80,8 @@ private:
   std::optional<double> trial(const std::string &name, const std::vector<std::string> &records,
                               const Schedule::Values &knobs);
   Options trialOptions() const;
+  /// Where what was measured is kept, for the end of a sentence.
+  std::string goesOn() const { return journal ? journal->advice() : ""; }
 
   const Options &options;
   Diagnostics &diagnostics;
@@ -113,9 +89,10 @@ private:
   TuningDatabase known;
   std::vector<std::string> winners; ///< records found in this run
   std::unique_ptr<TemporaryFile> bundle;
-  std::string folder; ///< the default's outputs and the report
+  std::string folder; ///< the bundle's, with the default's outputs and the report
   std::unique_ptr<Journal> journal;
-  std::string identity; ///< of model and options, in the journal's keys
+  std::optional<Error> broken; ///< what ends all trials: no candidate's fault
+  std::string identity;        ///< of model and options, in the journal's keys
   int64_t defaultClocks = 0;
 };
 
@@ -126,10 +103,7 @@ bool Tuner::tuneAll() {
     return list();
   if (!checkSizes() || !prepare())
     return false;
-  bool good = tune();
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
-  return good && finish();
+  return tune() && finish();
 }
 
 /// The model up to its regions.
@@ -214,12 +188,15 @@ bool Tuner::prepare() {
   if (!made)
     return fail(made.error());
   bundle = std::move(*made);
-  folder = bundle->path() + ".d";
-  std::error_code error;
-  if (!fs::create_directories(folder, error))
-    return fail(ioError("cannot make the folder '" + folder + "': " + error.message()));
-  if (!options.database.empty())
-    journal = std::make_unique<Journal>(options.database + ".trials");
+  folder = bundle->folderPath();
+  if (!options.database.empty()) {
+    auto opened = Journal::open(options.database + ".trials");
+    if (!opened)
+      return fail(opened.error());
+    journal = std::move(*opened);
+    if (Status room = journal->reserve(); !room)
+      return fail(room.error());
+  }
   auto model = MappedFile::open(options.model);
   if (!model)
     return fail(model.error());
@@ -273,8 +250,12 @@ Result<int64_t> Tuner::measure(const std::vector<std::string> &records, const Sc
     trial.knobs.emplace_back(name, text ? text.str() : valueText(value));
   }
   Diagnostics messages;
-  if (compile(trial, messages) != 0)
-    return modelError("it does not compile: " + (messages.all().empty() ? "" : messages.all().front().text));
+  if (compile(trial, messages) != 0) {
+    auto first = llvm::find_if(messages.all(), [](const Diagnostic &said) { return said.severity == Severity::Error; });
+    bool isSaid = first != messages.all().end();
+    return Error{isSaid ? first->kind : ErrorKind::Internal,
+                 "it does not compile: " + (isSaid ? first->text : "no reason was given")};
+  }
   for (const Diagnostic &message : messages.all())
     if (message.severity == Severity::Warning && message.id == "tuning-db")
       return modelError(message.text);
@@ -298,6 +279,8 @@ Result<int64_t> Tuner::measure(const std::vector<std::string> &records, const Sc
 
 std::optional<double> Tuner::trial(const std::string &name, const std::vector<std::string> &records,
                                    const Schedule::Values &knobs) {
+  if (broken)
+    return std::nullopt;
   std::string key = identity + " " + name;
   for (const std::string &record : winners)
     key += " " + record;
@@ -305,9 +288,16 @@ std::optional<double> Tuner::trial(const std::string &name, const std::vector<st
   if (journal)
     if (std::optional<int64_t> before = journal->find(key))
       return *before < 0 ? std::nullopt : std::optional<double>(static_cast<double>(*before));
-  Result<int64_t> clocks = measure(records, knobs, /*isDefault=*/false);
+  Status kept = journal ? journal->reserve() : Status::ok();
+  Result<int64_t> clocks = kept ? measure(records, knobs, /*isDefault=*/false) : kept.error();
+  // Files that cannot be written say nothing of the candidate.
+  if (!clocks && clocks.error().kind == ErrorKind::IO) {
+    broken = kept ? ioError(name + " could not be measured: " + clocks.error().message + goesOn()) : kept.error();
+    return std::nullopt;
+  }
   if (journal)
-    journal->add(key, clocks ? *clocks : -1);
+    if (Status added = journal->add(key, clocks ? *clocks : -1); !added)
+      broken = added.takeError();
   if (!options.quiet)
     std::cout << "  " << name << ": " << (clocks ? std::to_string(*clocks) + " clocks" : "dropped") << '\n'
               << std::flush;
@@ -346,6 +336,8 @@ bool Tuner::tune() {
 bool Tuner::tuneScripts(const Space<Schedule::Values> &space) {
   auto best = searchSpace(space.points, 0, space.promising, options.trials ? options.trials : kDefaultTrials,
                           [&](size_t i) { return trial(knobText(space.candidates[i]), {}, space.candidates[i]); });
+  if (broken)
+    return fail(*broken);
   if (!best)
     return fail(modelError("none of the candidates could be measured"), shownModel(options));
   std::cout << "best of " << space.candidates.size() << refusedText(space.refused) << " in " << best->trials
@@ -392,6 +384,8 @@ bool Tuner::tuneRegion(const TunedRegion &region, size_t trials) {
         records.push_back(recordOf(i).line());
         return trial("'" + region.node + "' " + region.space.candidates[i], records, {});
       });
+  if (broken)
+    return fail(*broken);
   if (!best)
     return fail(modelError("none of the candidates of node '" + region.node + "' could be measured"),
                 shownModel(options));
@@ -417,7 +411,7 @@ bool Tuner::writeDatabase() {
   for (const std::string &line : lines)
     text += line + "\n";
   if (Status written = writeFile(options.database, text, Durability::Disk); !written)
-    return fail(written.error());
+    return fail(ioError(written.error().message + goesOn()));
   journal->remove();
   return true;
 }

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace dmxc {
@@ -55,10 +56,30 @@ TemporaryName::TemporaryName(int folder, std::string name) : node(new Node{folde
 
 void TemporaryName::release() { node->active.store(false); }
 
+/// As removeTree, by system calls alone: opendir takes memory, whose lock the thread that was interrupted may hold.
+static void removeFromSignal(int folder, const char *name, int depth = 0) {
+  constexpr int deepest = 8, attempts = 100; // again where another thread makes files meanwhile
+  if (unlinkat(folder, name, 0) == 0 || errno == ENOENT)
+    return;
+  for (int attempt = 0; depth < deepest && attempt < attempts; ++attempt) {
+    if (unlinkat(folder, name, AT_REMOVEDIR) == 0 || (errno != ENOTEMPTY && errno != EEXIST))
+      return;
+    int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+      return;
+    alignas(dirent64) char entries[2048];
+    for (long size; (size = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0;)
+      for (long at = 0; at < size; at += reinterpret_cast<dirent64 *>(entries + at)->d_reclen)
+        if (std::string_view inner = reinterpret_cast<dirent64 *>(entries + at)->d_name; inner != "." && inner != "..")
+          removeFromSignal(fd, inner.data(), depth + 1);
+    ::close(fd);
+  }
+}
+
 void removeTemporariesFromSignal() {
   for (Node *node = newest.load(); node; node = node->next)
-    if (node->active.load() && unlinkat(node->folder, node->name.c_str(), 0) != 0)
-      unlinkat(node->folder, node->name.c_str(), AT_REMOVEDIR);
+    if (node->active.load())
+      removeFromSignal(node->folder, node->name.c_str());
 }
 
 static void onInterrupt(int signal) {

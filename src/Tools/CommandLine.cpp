@@ -139,28 +139,36 @@ static void installAtStart() { std::set_new_handler(endAtStart); }
 __attribute__((section(".preinit_array"), used)) static void (*const beforeLibraries)() = installAtStart;
 #endif
 
+/// Nothing is allocated to say that there is no memory.
+static void say(std::string_view tool, std::string_view what) {
+  for (std::string_view part : {tool, std::string_view(": error: "), what, std::string_view("\n")})
+    if (write(STDERR_FILENO, part.data(), part.size()) < 0)
+      return;
+}
+
+int endOutput(std::string_view tool, int code) {
+  bool isWhole = !std::cout.fail();
+  std::cout.clear(); // what is left is tried again, which says why
+  errno = 0;
+  isWhole = std::cout.flush() && isWhole;
+  if (isWhole || code)
+    return code;
+  if (errno != EPIPE) // whoever closes a pipe has read enough
+    say(tool, std::string("cannot write to stdout: ") + std::strerror(errno ? errno : EIO));
+  return exitCodeOf(ErrorKind::IO);
+}
+
 int runTool(std::string_view tool, const std::function<int()> &body) {
   if (std::get_new_handler() == endAtStart)
     std::set_new_handler(nullptr);
   installInterruptCleanup();
-  // Nothing is allocated to say that there is no memory.
-  auto say = [&](const char *what) {
-    for (std::string_view part : {tool, std::string_view(": error: "), std::string_view(what), std::string_view("\n")})
-      if (write(STDERR_FILENO, part.data(), part.size()) < 0)
-        return;
-  };
   try {
-    int code = body();
-    if (std::cout.flush() || code)
-      return code;
-    if (errno != EPIPE) // whoever closes a pipe has read enough
-      say((std::string("cannot write to stdout: ") + std::strerror(errno)).c_str());
-    return exitCodeOf(ErrorKind::IO);
+    return endOutput(tool, body());
   } catch (const std::bad_alloc &) {
-    say("out of memory; smaller inputs (--dim) or fewer threads need less of it");
+    say(tool, "out of memory; smaller inputs (--dim) or fewer threads need less of it");
     return exitCodeOf(ErrorKind::IO);
   } catch (const std::exception &error) {
-    say(error.what());
+    say(tool, error.what());
     return exitCodeOf(ErrorKind::Internal);
   }
 }

@@ -36,8 +36,8 @@ private:
   int fd;
 };
 
-/// A name inside an open folder that removeTemporariesFromSignal removes while this lives. Folders must be made
-/// before the names of what they hold. `folder` must stay open as long.
+/// A name inside an open folder that removeTemporariesFromSignal removes while this lives, with all that is in it where
+/// it is a folder. `folder` must stay open as long.
 class TemporaryName {
 public:
   TemporaryName(int folder, std::string name);

@@ -44,6 +44,10 @@ std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv);
 /// sentence, SIGINT, SIGTERM and SIGHUP remove what is half written.
 int runTool(std::string_view tool, const std::function<int()> &body);
 
+/// The end of what a tool printed to std::cout: `code`, or where that was 0 and the output could not be written, the
+/// exit code and the sentence for that. A pipe whose reader went away needs no sentence.
+int endOutput(std::string_view tool, int code);
+
 /// Prints "tool: error: message" on stderr, in colour where allowed, and
 /// returns the exit code.
 int reportError(std::string_view tool, const Error &error);
