@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Transform/LoopExtension/LoopExtension.h"
 #include "mlir/Dialect/Transform/TuneExtension/TuneExtension.h"
 #include "mlir/Dialect/Vector/TransformOps/VectorTransformOps.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -22,6 +23,20 @@
 using namespace mlir;
 
 namespace dmxc::driver {
+
+/// The passes that a script may name. Others write files, print graphs, take names away, or cannot work on regions.
+static void registerPasses() {
+  registerCanonicalizerPass();
+  registerCSEPass();
+  registerControlFlowSinkPass();
+  registerInlinerPass();
+  registerLoopInvariantCodeMotionPass();
+  registerPrintIRPassPass();
+  registerPrintOpStatsPass();
+  registerSCCPPass();
+  registerSymbolDCEPass();
+  registerTopologicalSortPass();
+}
 
 /// Our ops and upstream's, and the passes that a script may name.
 static void registerTransforms(MLIRContext &context) {
@@ -39,11 +54,10 @@ static void registerTransforms(MLIRContext &context) {
   context.appendDialectRegistry(registry);
   context.getOrLoadDialect<mlir::transform::TransformDialect>();
   static std::once_flag once;
-  std::call_once(once, registerTransformsPasses);
+  std::call_once(once, registerPasses);
 }
 
-/// "s.mlir:3:7"; "" for what is of no file.
-static std::string placeText(Location place, bool column = true) {
+std::string placeText(Location place, bool column) {
   auto line = dyn_cast<FileLineColLoc>(place);
   if (!line)
     return "";
@@ -89,10 +103,20 @@ bool Schedule::load(const std::vector<std::string> &paths,
   for (const std::string &path : paths) {
     Script &script = scripts.emplace_back();
     script.path = path;
-    if (!read(script) || !findEntry(script))
+    if (!read(script) || !findEntry(script) || !guard(script))
       return false;
   }
   return true;
+}
+
+/// Inner ops before outer ones: a sequence asks its ops for their effects before MLIR has verified them.
+static bool isSound(ModuleOp script) {
+  WalkResult inner = script.walk([](Operation *op) {
+    bool isOuter = isa<ModuleOp, mlir::transform::NamedSequenceOp>(op);
+    return isOuter || succeeded(verify(op, /*verifyRecursively=*/false)) ? WalkResult::advance()
+                                                                         : WalkResult::interrupt();
+  });
+  return !inner.wasInterrupted() && succeeded(verify(script));
 }
 
 bool Schedule::read(Script &script) {
@@ -111,7 +135,10 @@ bool Schedule::read(Script &script) {
   std::vector<mlir::Diagnostic> messages;
   {
     Held held(context);
-    script.module = parseSourceString<ModuleOp>(script.text, ParserConfig(&context), script.path);
+    script.module =
+        parseSourceString<ModuleOp>(script.text, ParserConfig(&context, /*verifyAfterParse=*/false), script.path);
+    if (script.module && !isSound(*script.module))
+      script.module = nullptr;
     messages = held.take();
   }
   for (mlir::Diagnostic &message : messages)
@@ -244,7 +271,8 @@ bool Schedule::apply(ModuleOp module) {
 bool Schedule::run(ModuleOp module) {
   enumerates = false;
   values.clear();
-  return apply(module) && checkKnobs();
+  Entries before = entriesOf(module);
+  return apply(module) && checkKnobs() && checkModel(module, before);
 }
 
 bool Schedule::runUpTo(ModuleOp module, const Values &given, std::optional<Parameter> &next,
@@ -270,25 +298,6 @@ Schedule::Values Schedule::reasonsOf(transform::DecideOp by) const {
       reasons.push_back(value);
   }
   return reasons;
-}
-
-/// What is set and no script reads would be ignored.
-bool Schedule::checkKnobs() {
-  std::vector<std::string> names;
-  std::string list;
-  for (const auto &[name, parameter] : seen) {
-    names.push_back(name);
-    list += (list.empty() ? "'" : ", '") + name + "'";
-  }
-  for (const auto &[name, value] : set)
-    if (!seen.contains(name)) {
-      diagnostics.report(modelError("--set " + name + "=" + value + ": the scripts have no parameter '" + name +
-                                    "'; they have " + (list.empty() ? "none" : list) +
-                                    transform::nearName(name, names)),
-                         "schedule-set", scripts.back().path);
-      return false;
-    }
-  return true;
 }
 
 void forgetDerived(Operation *op) {

@@ -49,6 +49,7 @@ public:
   Status decide(mlir::Operation *op, mlir::DictionaryAttr decided, transform::DecideOp by) override;
   /// The same of a region where `who` is no script.
   Status decide(dmir::RegionOp region, mlir::DictionaryAttr decided, const std::string &who);
+  bool hasDecision(mlir::Operation *op, llvm::StringRef name) const override;
   Result<mlir::Attribute> parameter(transform::ParamOp op, const Domain &domain, mlir::Attribute preferred) override;
 
 private:
@@ -60,8 +61,13 @@ private:
 
   bool read(Script &script);
   bool findEntry(Script &script);
+  bool guard(Script &script);
   bool apply(mlir::ModuleOp module);
   bool checkKnobs();
+  /// Names and types of what can be called of a model.
+  using Entries = std::vector<std::pair<std::string, mlir::Type>>;
+  static Entries entriesOf(mlir::ModuleOp module);
+  bool checkModel(mlir::ModuleOp module, const Entries &before);
   Values reasonsOf(transform::DecideOp by) const;
   void rewrite(mlir::Diagnostic &diagnostic);
   std::string handleAt(mlir::Location place) const;
@@ -78,6 +84,9 @@ private:
   std::optional<Refusal> refused;                                            ///< the last one of an enumeration
   std::map<std::pair<mlir::Operation *, std::string>, std::string> deciders; ///< {region, "scope.name"}
 };
+
+/// "s.mlir:3:7", or without the column; "" for what is of no file.
+std::string placeText(mlir::Location place, bool column = true);
 
 /// Takes off an op of a region what a target wrote to it when it chose the region's strategy: attributes of dialects of
 /// its own.

@@ -25,6 +25,8 @@ public:
   /// Adds `decided` to what is decided of a region, or of a product in one, and derives the region's strategy; `by` is
   /// what the script says. An error is a sentence without an end; nothing is changed then.
   virtual Status decide(mlir::Operation *op, mlir::DictionaryAttr decided, DecideOp by) = 0;
+  /// Whether a region, or a product in one, has a decision of this name.
+  virtual bool hasDecision(mlir::Operation *op, llvm::StringRef name) const = 0;
   /// The value of a parameter that has these values; one of them. `preferred` is its default, one of them too, or null
   /// where there is none.
   virtual Result<mlir::Attribute> parameter(ParamOp op, const Domain &domain, mlir::Attribute preferred) = 0;
@@ -40,6 +42,9 @@ public:
 
 /// Makes the transform dialect, with these ops, known to a registry.
 void registerTransformExtension(mlir::DialectRegistry &registry);
+
+/// Puts a guard before each op of a script that needs one.
+void addGuards(mlir::Operation *script);
 
 /// Whether an op multiplies matrices, or is a convolution.
 bool isProduct(mlir::Operation *op);

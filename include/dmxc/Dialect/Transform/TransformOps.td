@@ -94,4 +94,18 @@ def DMX_DimOp : DmxOp<"dim"> {
   let results = (outs TransformParamTypeInterface:$extent);
 }
 
+def DMX_GuardOp : Op<Transform_Dialect, "dmx.guard",
+    [DeclareOpInterfaceMethods<TransformOpInterface>, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let cppNamespace = "::dmxc::transform";
+  let summary = "what dmxc puts before ops of MLIR's that say nothing of what they cannot do";
+  let description = [{
+    Before `transform.annotate`, with its name and value: a silenceable failure where ops would drop the value or be invalid with
+    it, where the attribute is one of dmxc's own, and where it is a decision, which `transform.dmx.decide` makes. Before
+    `transform.alternatives`: one where the handle has the model itself, which cannot be exchanged.
+  }];
+  let arguments = (ins TransformHandleTypeInterface:$target, Optional<TransformParamTypeInterface>:$param,
+                       OptionalAttr<StrAttr>:$name);
+  let assemblyFormat = "$target ($name^)? (`=` $param^)? attr-dict `:` type($target) (`,` type($param)^)?";
+}
+
 #endif
