@@ -183,7 +183,8 @@ TEST(ReferenceErrors, FilesThatNobodyAdmitted) {
     auto type = mlir::RankedTensorType::get({2}, mlir::Float32Type::get(&context));
     return dmir::constantTensor(dmir::FileDataAttr::get(&context, (folder / "w.bin").string(), 0, 8, type));
   };
-  Result<Tensor> refused = value({}), elsewhere = value({(folder / "..").string() + "/nothing"}), read = value({folder});
+  Result<Tensor> refused = value({}), elsewhere = value({(folder / "..").string() + "/nothing"}),
+                 read = value({folder});
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("lies in '" + folder.string() + "'"), std::string::npos)
       << refused.error().message;
