@@ -2,6 +2,8 @@
 
 #include "DType.h"
 
+#include "schemas/Size.h"
+
 #include <iterator>
 
 namespace {
@@ -38,20 +40,18 @@ const char *dmx_dtype_name(dmx_dtype dtype) { return dtype > 0 && dtype < kCount
 uint32_t dmx_dtype_bits(dmx_dtype dtype) { return dtype > 0 && dtype < kCount ? kTypes[dtype].bits : 0; }
 
 int64_t dmx_tensor_bytes(dmx_dtype dtype, uint32_t rank, const int64_t *dims) {
-  int64_t bits = dmx_dtype_bits(dtype), count = 1;
-  if (!bits || (rank && !dims))
+  dmx::Size bits = dmx_dtype_bits(dtype);
+  if (bits == 0 || (rank && !dims))
     return -1;
   // A zero dim makes the tensor empty whatever the others are.
-  bool empty = false, overflow = false;
+  bool empty = false;
   for (uint32_t i = 0; i < rank; ++i) {
     if (dims[i] < 0)
       return -1;
     empty |= dims[i] == 0;
-    overflow |= !empty && __builtin_mul_overflow(count, dims[i], &count);
+    bits *= dims[i];
   }
   if (empty)
     return 0;
-  if (overflow || count > INT64_MAX / 8 || __builtin_mul_overflow(count, bits, &count))
-    return -1;
-  return count / 8 + (count % 8 != 0);
+  return bits.isKnown() ? static_cast<int64_t>((bits.value() + 7) / 8) : -1;
 }

@@ -3,10 +3,12 @@
 #include "Layout.h"
 #include "DType.h"
 
+#include "schemas/Size.h"
+
 namespace dmxrt {
 namespace {
 
-/// No machine has more memory; keeps sums of sizes far from overflow.
+/// No machine has more memory.
 constexpr int64_t kMaxBytes = int64_t(1) << 47;
 /// Copies are split into parts of at least this many bytes.
 constexpr int64_t kCopyGrain = 256 << 10;
@@ -94,7 +96,7 @@ bool LayoutBuilder::addBuffer(size_t index) {
 
 bool LayoutBuilder::checkRoom(size_t index, uint64_t room, std::string_view where, uint64_t alignment) {
   const Layout::Place &place = layout.places[index];
-  if (place.offset > room || place.size > room - place.offset)
+  if (!dmx::liesWithin(place.offset, place.size, room))
     return reject(
         badBundle("bytes ", place.offset, "..", place.offset + place.size, " leave ", where, " of ", room, " bytes"));
   if (place.offset % alignment)
@@ -123,8 +125,7 @@ bool LayoutBuilder::addCopy(const Task &task, Layout::TaskNumbers &numbers) {
       !bytes(task.dstOffset, "dst_offset", numbers.dstOffset) || !bytes(task.size, "size", size))
     return false;
   uint64_t source = layout.places[task.buffers[0]].size, destination = layout.places[task.buffers[1]].size;
-  if (numbers.srcOffset > source || size > source - numbers.srcOffset || numbers.dstOffset > destination ||
-      size > destination - numbers.dstOffset)
+  if (!dmx::liesWithin(numbers.srcOffset, size, source) || !dmx::liesWithin(numbers.dstOffset, size, destination))
     return reject(badBundle("a copy of ", size, " bytes from offset ", numbers.srcOffset, " of ", source, " to offset ",
                             numbers.dstOffset, " of ", destination, " leaves its buffers"));
   numbers.work = static_cast<int64_t>(size);

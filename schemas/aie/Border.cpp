@@ -17,7 +17,7 @@ template <typename Visit> void eachNumber(const Argument &argument, Visit visit)
   if (places.empty())
     return visit(size_t(0), uint64_t(0));
   std::vector<size_t> index(places.size());
-  for (size_t host = 0; host < argument.hostElements();) {
+  for (size_t host = 0, count = argument.hostElements(); host < count;) {
     uint64_t base = 0;
     for (size_t dim = 0; dim + 1 < places.size(); ++dim)
       base += places[dim][index[dim]];

@@ -10,6 +10,8 @@
 #include "Control.h"
 #include "CoreProgram.h"
 
+#include "schemas/Size.h"
+
 #include <cstddef>
 
 namespace dmx::aie {
@@ -46,12 +48,15 @@ struct Argument {
   Element element = Element::F32;
   std::vector<Axis> axes;       ///< the outermost first
   uint32_t rows = 0, pitch = 0; ///< of the form
+  /// Each Size::kTooLarge where it does not fit 63 bits, which checkForm refuses.
   uint64_t hostElements() const;
-  uint64_t hostBytes() const { return packed ? ddrBytes() : hostBytesOf(element) * hostElements(); }
-  uint64_t ddrBytes() const { return static_cast<uint64_t>(bytesOf(element)) * rows * pitch; }
+  uint64_t hostBytes() const { return packed ? ddrBytes() : (Size(hostBytesOf(element)) * hostElements()).value(); }
+  uint64_t ddrBytes() const { return (Size(bytesOf(element)) * rows * pitch).value(); }
   bool operator==(const Argument &) const = default;
 };
 inline constexpr size_t kMostAxes = 8;
+/// Arguments of a kernel: the addresses of BDs have no more than 12 bits above those of an argument's bytes.
+inline constexpr size_t kMostArguments = 4095;
 /// Elements of a form for each of the host's and kSpareElements: more than blocks of most tensors have, and no form
 /// fills the host's memory.
 inline constexpr int64_t kMostPadding = 1024, kSpareElements = 1024;

@@ -60,6 +60,23 @@ std::string checkSync(const Machine &machine, const ControlOp &op) {
   return {};
 }
 
+/// The address of an argument that is put into a shim's BD.
+std::string checkPatch(const Machine &machine, const KernelCode &kernel, const ControlOp &op) {
+  Tile tile = tileOf(static_cast<uint32_t>(op.address));
+  std::optional<Register> at;
+  if (machine.has(tile) && machine.kindOf(tile.row) == TileKind::Shim)
+    at = registerAt(TileKind::Shim, offsetIn(static_cast<uint32_t>(op.address)));
+  if (!at || at->kind != RegisterKind::Bd || at->word != 1)
+    return "patches " + hex(op.address) + ", which is no address of a shim's BD";
+  if (op.argument >= kernel.arguments.size())
+    return "patches in argument " + std::to_string(op.argument) + " of " + std::to_string(kernel.arguments.size());
+  // Only the lower bits of an offset would reach the BD.
+  if (uint64_t bytes = kernel.arguments[op.argument].ddrBytes(); op.offset >= bytes)
+    return "patches in byte " + std::to_string(op.offset) + " of argument " + std::to_string(op.argument) +
+           ", which has " + std::to_string(bytes);
+  return {};
+}
+
 std::string checkOp(const Machine &machine, const KernelCode &kernel, const ControlOp &op) {
   using Kind = ControlOp::Kind;
   switch (op.kind) {
@@ -70,17 +87,8 @@ std::string checkOp(const Machine &machine, const KernelCode &kernel, const Cont
     return checkWrites(machine, op.address, op.data.size());
   case Kind::Sync:
     return checkSync(machine, op);
-  case Kind::Patch: {
-    Tile tile = tileOf(static_cast<uint32_t>(op.address));
-    std::optional<Register> at;
-    if (machine.has(tile) && machine.kindOf(tile.row) == TileKind::Shim)
-      at = registerAt(TileKind::Shim, offsetIn(static_cast<uint32_t>(op.address)));
-    if (!at || at->kind != RegisterKind::Bd || at->word != 1)
-      return "patches " + hex(op.address) + ", which is no address of a shim's BD";
-    return op.argument < kernel.arguments.size() ? std::string()
-                                                 : "patches in argument " + std::to_string(op.argument) + " of " +
-                                                       std::to_string(kernel.arguments.size());
-  }
+  case Kind::Patch:
+    return checkPatch(machine, kernel, op);
   case Kind::Preempt:
   case Kind::Load:
     break;
@@ -108,6 +116,9 @@ std::string checkKernel(const Machine &machine, const Image &image, const Kernel
   if (kernel.overlay >= image.overlays.size())
     return where + "it needs overlay " + std::to_string(kernel.overlay) + " of " +
            std::to_string(image.overlays.size());
+  if (kernel.arguments.size() > kMostArguments)
+    return where + "it has " + std::to_string(kernel.arguments.size()) + " arguments, the most are " +
+           std::to_string(kMostArguments);
   for (const Argument &argument : kernel.arguments) {
     if (std::string wrong = checkForm(argument); !wrong.empty())
       return where + "argument '" + argument.name + "' " + wrong;
@@ -121,10 +132,10 @@ std::string checkKernel(const Machine &machine, const Image &image, const Kernel
 } // namespace
 
 uint64_t Argument::hostElements() const {
-  uint64_t count = 1;
+  Size count = 1;
   for (const Axis &axis : axes)
     count *= axis.extent;
-  return count;
+  return count.value();
 }
 
 std::vector<Axis> rowsOf(uint32_t rows, uint32_t columns, uint32_t pitch) {
@@ -132,25 +143,23 @@ std::vector<Axis> rowsOf(uint32_t rows, uint32_t columns, uint32_t pitch) {
 }
 
 std::string checkForm(const Argument &argument) {
-  uint64_t elements = uint64_t(argument.rows) * argument.pitch, count = 1, last = 0;
+  Size elements = Size(argument.rows) * argument.pitch, count = 1, last = 0;
   if (argument.axes.size() > kMostAxes)
     return "has " + std::to_string(argument.axes.size()) + " dims";
-  if (elements == 0 || elements > kMostDdr / 4)
+  if (elements == 0 || !elements.fits(kMostDdr / 4))
     return "has a form of " + std::to_string(argument.rows) + " rows of " + std::to_string(argument.pitch);
   for (const Axis &axis : argument.axes) {
     bool good = axis.extent && axis.extent < kMostExtent && axis.first < kMostExtent && axis.split;
-    count *= good ? axis.extent : kMostDdr;
-    if (!good || count > kMostDdr)
+    count *= axis.extent;
+    if (!good || !count.fits(kMostDdr))
       return "has a dim of " + std::to_string(axis.extent) + " from " + std::to_string(axis.first) + ", split by " +
              std::to_string(axis.split);
     uint64_t end = uint64_t(axis.extent) - 1 + axis.first; // of all its numbers none lies behind that
-    for (uint64_t part : {end / axis.split * axis.stride, std::min<uint64_t>(end, axis.split - 1) * axis.phase})
-      last += std::min(part, kMostDdr);
+    last += Size(end / axis.split) * axis.stride + Size(std::min<uint64_t>(end, axis.split - 1)) * axis.phase;
   }
-  if (!argument.packed && last >= elements)
+  if (!argument.packed && !liesWithin(last, 1, elements))
     return "does not fit its form";
-  return elements > uint64_t(kMostPadding) * (count + uint64_t(kSpareElements)) ? "has a form that is mostly padding"
-                                                                                : "";
+  return elements.fits(kMostPadding * (count + kSpareElements)) ? "" : "has a form that is mostly padding";
 }
 
 std::string verify(const Image &image) {

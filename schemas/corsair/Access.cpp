@@ -50,7 +50,8 @@ private:
 };
 
 Interval Walker::evaluate(const Operand &operand) const {
-  Interval sum = Interval::of(operand.base);
+  Interval sum;
+  sum.add(Interval::of(operand.base));
   for (const Term &term : operand.terms) {
     if (term.source == kTermQuad)
       sum.add(Interval::of(launch.quad), term.scale);
@@ -163,7 +164,6 @@ std::optional<Unit> access::slotUnit(const Instruction &in) {
 }
 
 std::optional<ByteRange> access::Span::range() const {
-  constexpr Wide kFar = Wide(1) << 60;
   if (!known || begin < -kFar || end > kFar)
     return std::nullopt;
   return ByteRange{static_cast<int64_t>(begin), static_cast<int64_t>(end)};

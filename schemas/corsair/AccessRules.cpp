@@ -92,7 +92,7 @@ private:
   Span moveDestination(Wide n0) const;
   Span linear(bool destination, const Wide (&begin)[4], const Wide (&end)[4], int64_t elements) const;
   // MATMUL, CONV
-  Span chunkSpan(const Interval &address, int64_t step, int64_t chunk, int64_t bytes) const;
+  Span chunkSpan(const Interval &address, int64_t step, int64_t chunk, Wide bytes) const;
   void activations();
   void weights();
   void results();
@@ -238,7 +238,7 @@ void Rules::move() {
 // --- MATMUL and CONV ----------------------------------------------------------
 
 /// Tiles of the K chunks that exist, `chunk` bytes apart, over all steps.
-Span Rules::chunkSpan(const Interval &address, int64_t step, int64_t chunk, int64_t bytes) const {
+Span Rules::chunkSpan(const Interval &address, int64_t step, int64_t chunk, Wide bytes) const {
   Interval steps = site.value("steps"), k0 = site.value("k0");
   if (!steps.known || !k0.known)
     return Span(Interval::unknown(), 1);
@@ -271,7 +271,7 @@ void Rules::activations() {
   Interval row = site.value("row"), rows = site.value("rows"), address = site.value("ib");
   if (!tile || !row.known || !rows.known)
     return addSlices(Memory::IB, false, Span(Interval::unknown(), 1), 0);
-  int64_t bytes = static_cast<int64_t>(kTileRuns + (row.high + rows.high) * tile->runBytes() - row.low);
+  Wide bytes = kTileRuns + (row.high + rows.high) * tile->runBytes() - row.low;
   addSlices(Memory::IB, false, chunkSpan(address, key(K::IbStep), key(K::IbChunk), bytes).shift(row.low), 0);
 }
 

@@ -12,6 +12,9 @@ namespace dmx::corsair::access {
 
 using Wide = __int128;
 
+/// Farther from 0 no place is known: products with steps of 64 bits, and sums of them, fit.
+constexpr Wide kFar = Wide(1) << 60;
+
 /// The values that an expression takes, both ends included.
 struct Interval {
   Wide low = 0, high = 0;
@@ -20,8 +23,12 @@ struct Interval {
   static Interval of(Wide value) { return {value, value, true}; }
   void add(const Interval &other, Wide scale = 1) {
     known &= other.known;
+    if (!known)
+      return;
     low += scale * (scale < 0 ? other.high : other.low);
     high += scale * (scale < 0 ? other.low : other.high);
+    if (low < -kFar || high > kFar)
+      *this = unknown();
   }
 };
 

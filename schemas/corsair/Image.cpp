@@ -17,11 +17,6 @@ static_assert(std::size(kHostTypeInfos) == kHostTypes);
 constexpr std::string_view kRoleNames[] = {"input", "output", "state", "const", "scalar"};
 static_assert(std::size(kRoleNames) == kRoles);
 
-/// A sum or product that left 63 bits.
-constexpr int64_t kTooBig = -1;
-int64_t add(int64_t a, int64_t b) { return a < 0 || b < 0 || __builtin_add_overflow(a, b, &a) ? kTooBig : a; }
-int64_t mul(int64_t a, int64_t b) { return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &a) ? kTooBig : a; }
-
 } // namespace
 
 std::string_view nameOf(HostType type) { return kHostTypeInfos[static_cast<int>(type)].name; }
@@ -43,39 +38,43 @@ std::optional<Role> roleFromName(std::string_view name) {
   return std::nullopt;
 }
 
-int64_t Argument::hostBytes() const {
-  int64_t bytes = bytesOf(type);
-  for (int64_t extent : shape)
-    if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes))
-      return -1;
-  return bytes;
+uint64_t Argument::hostBytes() const {
+  // Steps from element to element are products of the extents as well, of whichever come last.
+  Size bytes = bytesOf(type);
+  bool isEmpty = false;
+  for (int64_t extent : shape) {
+    isEmpty |= extent == 0;
+    bytes *= extent ? extent : 1;
+  }
+  return isEmpty && bytes.isKnown() ? 0 : bytes.value();
 }
 
-int64_t spanOf(const Argument &argument, const Piece &piece) {
+uint64_t spanOf(const Argument &argument, const Piece &piece) {
   if (std::find(piece.extent.begin(), piece.extent.end(), 0) != piece.extent.end())
     return 0;
   if (argument.role == Role::Const)
-    return piece.extent[0];
+    return Size(piece.extent[0]).value();
   std::optional<TileShape> tile = tileOf(argument.form);
   if (!tile) {
-    int64_t span = elementBytes(argument.form);
+    Size span = elementBytes(argument.form);
     for (size_t i = 0; i < piece.extent.size(); ++i)
-      span = add(span, mul(piece.extent[i] - 1, piece.strides[i]));
-    return span;
+      span += Size(piece.extent[i] - 1) * piece.strides[i];
+    return span.value();
   }
   bool columns = static_cast<int>(argument.form) & 1;
   size_t rank = piece.extent.size();
-  int64_t runs = piece.extent[rank - 1], length = piece.extent[rank - 2];
+  Size runs = piece.extent[rank - 1];
+  int64_t length = piece.extent[rank - 2];
   if (!columns) {
     length = piece.extent[rank - 1];
     runs = 1;
     for (size_t i = 0; i + 1 < rank; ++i)
-      runs = mul(runs, piece.extent[i]);
+      runs *= piece.extent[i];
   }
-  if (runs < 0)
-    return kTooBig;
-  int64_t span = add(mul((runs - 1) / kTileRuns, piece.strides[0]), mul((length - 1) / tile->depth, piece.strides[1]));
-  return add(span, tile->bytes());
+  if (!runs.isKnown())
+    return Size::kTooLarge;
+  Size bands = (runs.value() - 1) / kTileRuns, tiles = (length - 1) / tile->depth;
+  return (bands * piece.strides[0] + tiles * piece.strides[1] + tile->bytes()).value();
 }
 
 uint32_t Image::addStream(Code code) {

@@ -10,6 +10,8 @@
 #include "Isa.h"
 #include "Machine.h"
 
+#include "schemas/Size.h"
+
 #include <array>
 #include <cstdint>
 #include <map>
@@ -77,12 +79,12 @@ struct Argument {
   std::vector<Piece> pieces;
   uint32_t reg = 0; ///< Scalar
   bool operator==(const Argument &) const = default;
-  /// Bytes of the host's buffer; -1 when they do not fit 63 bits.
-  int64_t hostBytes() const;
+  /// Bytes of the host's buffer; Size::kTooLarge when they do not fit 63 bits, or would not if no extent were 0.
+  uint64_t hostBytes() const;
 };
 
-/// Bytes a piece spans from its address on; -1 when they do not fit 63 bits.
-int64_t spanOf(const Argument &argument, const Piece &piece);
+/// Bytes a piece spans from its address on; Size::kTooLarge when they do not fit 63 bits.
+uint64_t spanOf(const Argument &argument, const Piece &piece);
 
 /// One quad's part of a program: a stream per queue and the initial registers
 /// (base addresses, trip counts: what lets quads share code).

@@ -144,7 +144,7 @@ void MapBuilder::addArguments() {
       map.ranges.push_back({piece.memory,
                             kKinds[static_cast<int>(argument.role)],
                             {piece.unit},
-                            {begin, begin + std::max<int64_t>(spanOf(argument, piece), 0)},
+                            {begin, begin + static_cast<int64_t>(spanOf(argument, piece))},
                             argument.name,
                             static_cast<int>(i),
                             0,

@@ -9,10 +9,8 @@ namespace {
 
 std::string str(int64_t value) { return std::to_string(value); }
 
-/// A sum or product that left 63 bits.
-constexpr int64_t kTooBig = -1;
-int64_t add(int64_t a, int64_t b) { return a < 0 || b < 0 || __builtin_add_overflow(a, b, &a) ? kTooBig : a; }
-int64_t mul(int64_t a, int64_t b) { return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &a) ? kTooBig : a; }
+/// Bytes of an argument on the host: sums of two places in it are far from overflow.
+constexpr uint64_t kMostBytes = uint64_t(1) << 60;
 
 bool isInteger(HostType type) { return type < HostType::F16; }
 bool isFloat(HostType type) { return type >= HostType::F16; }
@@ -98,9 +96,8 @@ MaybeError Checker::checkPiece(const Argument &argument, const Piece &piece, con
   }
   if (piece.address % (tiled ? 64 : elementBytes(argument.form)))
     return "address " + std::to_string(piece.address) + " is misaligned";
-  int64_t span = spanOf(argument, piece);
   uint64_t limit = kernel.footprint.bytes[static_cast<int>(piece.memory)];
-  if (span < 0 || piece.address > limit || static_cast<uint64_t>(span) > limit - piece.address)
+  if (!liesWithin(piece.address, spanOf(argument, piece), limit))
     return "capacity: ends beyond the kernel's footprint in " + std::string(nameOf(piece.memory)) + ", " +
            std::to_string(limit) + " bytes";
   return std::nullopt;
@@ -109,18 +106,18 @@ MaybeError Checker::checkPiece(const Argument &argument, const Piece &piece, con
 /// The pieces of an output are disjoint boxes that fill the tensor.
 MaybeError Checker::checkCover(const Argument &argument, const std::vector<int64_t> &shape) const {
   auto volume = [](const std::vector<int64_t> &extents) {
-    int64_t product = 1;
+    Size product = 1;
     for (int64_t extent : extents)
-      product = mul(product, extent);
+      product *= extent;
     return product;
   };
-  int64_t covered = 0;
+  Size covered;
   for (size_t i = 0; i < argument.pieces.size(); ++i) {
     const Piece &a = argument.pieces[i];
-    covered = add(covered, volume(a.extent));
+    covered += volume(a.extent);
     for (size_t k = 0; k < i; ++k) {
       const Piece &b = argument.pieces[k];
-      bool overlap = volume(a.extent) > 0 && volume(b.extent) > 0;
+      bool overlap = volume(a.extent) != 0 && volume(b.extent) != 0;
       for (size_t d = 0; d < shape.size(); ++d)
         overlap &= a.begin[d] < b.begin[d] + b.extent[d] && b.begin[d] < a.begin[d] + a.extent[d];
       if (overlap)
@@ -128,16 +125,17 @@ MaybeError Checker::checkCover(const Argument &argument, const std::vector<int64
     }
   }
   if (covered != volume(shape))
-    return "its pieces cover " + str(covered) + " of " + str(volume(shape)) + " elements";
+    return "its pieces cover " + covered.text() + " of " + volume(shape).text() + " elements";
   return std::nullopt;
 }
 
 MaybeError Checker::checkArgument(const Argument &argument) const {
-  if (argument.hostBytes() < 0)
-    return std::string("its size does not fit 63 bits");
+  uint64_t bytes = argument.hostBytes();
+  if (bytes > kMostBytes)
+    return std::string("its size does not fit 60 bits");
   if (argument.role == Role::Scalar) {
-    if (!isInteger(argument.type) || argument.hostBytes() != bytesOf(argument.type) || argument.reg >= kRegisters ||
-        !argument.pieces.empty())
+    if (!isInteger(argument.type) || bytes != static_cast<uint64_t>(bytesOf(argument.type)) ||
+        argument.reg >= kRegisters || !argument.pieces.empty())
       return std::string("a scalar is one integer that goes to a register, without pieces");
     return std::nullopt;
   }
@@ -145,7 +143,7 @@ MaybeError Checker::checkArgument(const Argument &argument) const {
   if (argument.role == Role::Const) {
     if (argument.form == ElemKind::Raw || !argument.perm.empty())
       return std::string("a constant needs a kind and no perm");
-    shape = {argument.hostBytes()};
+    shape = {static_cast<int64_t>(bytes)};
   } else if (!converts(argument.type, argument.form)) {
     return "host type " + std::string(nameOf(argument.type)) + " does not go into form " +
            std::string(nameOf(argument.form));

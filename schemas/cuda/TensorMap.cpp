@@ -1,6 +1,8 @@
 //===- TensorMap.cpp - what a tensor map says ---------------------------------===//
 #include "TensorMap.h"
 
+#include "schemas/Size.h"
+
 namespace dmx::cuda {
 namespace {
 
@@ -48,17 +50,17 @@ bool findMapType(std::string_view name, MapType &out) {
 }
 
 uint64_t TensorMap::boxBytes() const {
-  uint64_t bytes = bytesOf(type);
+  Size bytes = bytesOf(type);
   for (uint32_t i = 0; i < rank; ++i)
     bytes *= boxSize(i);
-  return bytes;
+  return bytes.value();
 }
 
 uint64_t TensorMap::span() const {
-  uint64_t bytes = sizes[0] * bytesOf(type);
+  Size bytes = Size(sizes[0]) * bytesOf(type);
   for (uint32_t i = 1; i < rank; ++i)
-    bytes += (sizes[i] - 1) * strides[i];
-  return bytes;
+    bytes += Size(sizes[i] - 1) * strides[i];
+  return bytes.value();
 }
 
 std::string problemOfForm(const TensorMap &map) {
@@ -97,6 +99,8 @@ std::string problemOf(const TensorMap &map) {
     problem = problemOfSize(i, static_cast<int64_t>(map.sizes[i]));
   for (uint32_t i = 1; i < map.rank && problem.empty(); ++i)
     problem = problemOfStride(i, static_cast<int64_t>(map.strides[i]));
+  if (problem.empty() && map.span() == Size::kTooLarge)
+    problem = "its elements reach over more than 2^63 bytes";
   if (problem.empty() && map.base % kUnit)
     problem = "it begins at an address that is no multiple of 16";
   return problem;

@@ -39,7 +39,7 @@ struct TensorMap {
   uint32_t boxSize(uint32_t axis) const { return (box[axis] + steps[axis] - 1) / steps[axis]; }
   /// Bytes of a box in shared memory.
   uint64_t boxBytes() const;
-  /// Bytes from the base to the end of the last element.
+  /// Bytes from the base to the end of the last element; Size::kTooLarge where they do not fit 63 bits.
   uint64_t span() const;
 };
 

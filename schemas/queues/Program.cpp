@@ -1,7 +1,10 @@
 //===- Program.cpp - programs of queues, as bytes -------------------------===//
 #include "Program.h"
 
+#include "schemas/Size.h"
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 
@@ -34,6 +37,8 @@ static_assert(std::has_unique_object_representations_v<Line>, "code is the same 
 static_assert(std::size(kForms) == static_cast<size_t>(Word::Count));
 
 constexpr int64_t kLargest = int64_t(1) << 31;
+/// Of an address, all loops and items counted.
+constexpr int64_t kFarthest = int64_t(1) << 62;
 
 bool isSmall(int64_t number) { return number >= -kLargest && number <= kLargest; }
 
@@ -41,7 +46,7 @@ bool isSmall(int64_t number) { return number >= -kLargest && number <= kLargest;
 class Scope {
 public:
   explicit Scope(const Machine &machine) : machine(machine) {}
-  size_t loops = 0;
+  bool isWhole() const { return loops == 0; }
 
   bool accepts(const Line &line) {
     if (line.word < Word::Kernel || line.word >= Word::Count || line.name[sizeof line.name - 1])
@@ -51,7 +56,7 @@ public:
       if (line.n[i] < 0 || line.n[i] >= limit(form.numbers[i]))
         return false;
     for (const Place &place : line.place)
-      if (!isSmall(place.base) || !std::ranges::all_of(place.steps, isSmall))
+      if (!isSmall(place.base) || !std::ranges::all_of(place.steps, isSmall) || !isNear(place))
         return false;
     // The host's tensor begins where a walk over it does.
     if (line.word == Word::Argument && std::ranges::any_of(line.walk.source, [](int64_t step) { return step < 0; }))
@@ -61,8 +66,10 @@ public:
 
 private:
   const Machine &machine;
-  int64_t buffers = 0, tokens = 0, channels = 0;
+  int64_t buffers = 0, tokens = 0, channels = 0, queues = 0;
   bool inQueue = false;
+  size_t loops = 0;
+  int64_t trips[kLoops] = {}; ///< of those that are open
 
   int64_t limit(char kind) const {
     switch (kind) {
@@ -82,36 +89,53 @@ private:
   }
 
   static bool accepts(const Walk &walk) {
-    int64_t all = walk.bytes;
-    bool good = walk.bytes > 0 && isSmall(walk.bytes);
+    Size all = walk.bytes;
+    bool good = walk.bytes > 0;
     for (size_t i = 0; i < kDims; ++i) {
       good &= walk.counts[i] > 0 && isSmall(walk.source[i]) && isSmall(walk.target[i]);
-      good = good && !__builtin_mul_overflow(all, walk.counts[i], &all) && isSmall(all);
+      all *= walk.counts[i];
     }
-    return good;
+    return good && all.fits(kLargest);
+  }
+
+  /// Whether no count of the loops around takes a place out of the numbers.
+  bool isNear(const Place &place) const {
+    Size far = std::abs(place.base);
+    for (size_t i = 0; i < loops; ++i)
+      far += Size(trips[i] - 1) * std::abs(place.steps[i]);
+    return far.fits(kFarthest);
   }
 
   /// Whether it may stand behind those before it.
   bool stands(const Line &line) {
     if (line.word == Word::Kernel || line.word == Word::Queue) {
       if (line.word == Word::Kernel)
-        buffers = tokens = channels = 0;
+        buffers = tokens = channels = queues = 0;
       inQueue = line.word == Word::Queue;
-      return loops == 0;
+      queues += inQueue;
+      return loops == 0 && queues <= kMostQueues;
     }
     buffers += line.word == Word::Buffer;
     tokens += line.word == Word::Token;
     channels += line.word == Word::Channel;
     if (inQueue != (line.word > Word::Queue) || (line.word == Word::End && !loops) ||
-        (line.word == Word::Loop && !line.n[0]))
+        (line.word == Word::Loop && (!line.n[0] || loops == kLoops)))
       return false;
-    loops += line.word == Word::Loop;
+    if (line.word == Word::Loop)
+      trips[loops++] = line.n[0];
     loops -= line.word == Word::End;
-    return loops <= kLoops;
+    return true;
   }
 };
 
 } // namespace
+
+uint64_t Walk::hostBytes() const {
+  Size last = bytes;
+  for (size_t i = 0; i < kDims; ++i)
+    last += Size(counts[i] - 1) * source[i];
+  return last.value();
+}
 
 std::string_view wordOf(Word word) { return kForms[static_cast<size_t>(word)].word; }
 
@@ -130,7 +154,7 @@ std::vector<Program> read(std::span<const std::byte> code, const Machine &machin
     }
     kernels.back().push_back(line);
   }
-  if (!kernels.empty() && !scope.loops && code.size() % sizeof(Line) == 0)
+  if (!kernels.empty() && scope.isWhole() && code.size() % sizeof(Line) == 0)
     return kernels;
   error = "it ends too early";
   return {};

@@ -50,6 +50,8 @@ enum class Word : int64_t {
 std::string_view wordOf(Word word);
 
 inline constexpr size_t kLoops = 6, kDims = 3;
+/// Queues of a kernel, at most: each is a thread to who runs them.
+inline constexpr int64_t kMostQueues = 1024;
 
 /// base, and what each count of the loops around adds, the outermost first.
 struct Place {
@@ -60,6 +62,8 @@ struct Place {
 struct Walk {
   int64_t bytes = 0, counts[kDims] = {1, 1, 1}, source[kDims] = {}, target[kDims] = {};
   int64_t items() const { return counts[0] * counts[1] * counts[2]; }
+  /// Bytes of the host's tensor that an argument's walk, whose steps there are not negative, reaches.
+  uint64_t hostBytes() const;
 };
 
 /// An instruction; a code object is their bytes.

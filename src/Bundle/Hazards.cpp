@@ -1,6 +1,8 @@
 //===- Hazards.cpp - unordered tasks that touch the same bytes ------------===//
 #include "dmxc/Bundle/Validate.h"
 
+#include "schemas/Size.h"
+
 #include <algorithm>
 #include <tuple>
 
@@ -11,7 +13,7 @@ namespace {
 /// One task's access to a byte range of one memory (arena, input or output).
 struct Access {
   int64_t space; ///< arenas first, then one space a buffer
-  int64_t begin, end;
+  uint64_t begin, end;
   size_t task;
   bool write;
 };
@@ -75,7 +77,7 @@ private:
   int64_t bytes(const BufferDesc &buffer) const {
     return value(buffer.kind >= BufferKind::Const ? buffer.size : denseBytes(buffer.dtype, buffer.shape));
   }
-  void add(size_t task, int64_t id, int64_t offset, int64_t size, bool write) {
+  void add(size_t task, int64_t id, dmx::Size offset, dmx::Size size, bool write) {
     const BufferDesc *buffer = &graph.buffers[id];
     if (buffer->kind == BufferKind::Alias) {
       offset += value(buffer->offset);
@@ -87,8 +89,9 @@ private:
       offset += value(buffer->offset);
       space = buffer->arena;
     }
-    if (size > 0 && buffer->kind != BufferKind::Const)
-      accesses.push_back({space, offset, offset + size, task, write});
+    dmx::Size end = offset + size; // what is too large is refused for that
+    if (size != 0 && end.isKnown() && buffer->kind != BufferKind::Const)
+      accesses.push_back({space, offset.value(), end.value(), task, write});
   }
 
   const GraphDesc &graph;

@@ -2,6 +2,7 @@
 #include "dmxc/Bundle/Validate.h"
 
 #include "schemas/BundleFormat.h"
+#include "schemas/Size.h"
 
 #include <algorithm>
 #include <map>
@@ -193,7 +194,7 @@ void GraphChecker::checkRange(const Expr &offset, const Expr &size, const Expr &
     auto at = offset.evaluate(dims), count = size.evaluate(dims), total = whole.evaluate(dims);
     if (!at || !count || !total)
       continue; // reported by known()
-    if (*at < 0 || *count < 0 || *at > *total || *count > *total - *at) {
+    if (!dmx::liesWithin(*at, *count, *total)) {
       report(where, "bytes " + std::to_string(*at) + "+" + std::to_string(*count) + " leave " + inside + " of " +
                         std::to_string(*total) + " bytes");
       return;

@@ -2,6 +2,7 @@
 #include "dmxc/Bundle/Weights.h"
 
 #include "Json.h"
+#include "schemas/Size.h"
 
 #include <algorithm>
 #include <cstring>
@@ -175,13 +176,10 @@ namespace {
 
 /// Bytes of a dense tensor, or nothing when the product overflows.
 std::optional<uint64_t> checkedBytes(unsigned bits, const Shape &shape) {
-  uint64_t count = 1;
+  dmx::Size all = bits;
   for (int64_t dim : shape)
-    if (dim < 0 || __builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count))
-      return std::nullopt;
-  if (__builtin_mul_overflow(count, uint64_t(bits), &count))
-    return std::nullopt;
-  return count / 8;
+    all *= dim;
+  return all.isKnown() ? std::optional(all.value() / 8) : std::nullopt;
 }
 
 WeightInfo readTensor(const std::string &name, const Reader &r, uint64_t dataSize) {

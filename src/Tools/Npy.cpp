@@ -8,6 +8,8 @@
 #include "dmxc/Support/OutputFile.h"
 #include "dmxc/Tools/TensorFile.h"
 
+#include "schemas/Size.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -194,11 +196,10 @@ Result<Tensor> pack(const std::string &path, DType type, const Header &header, c
 
 /// Bytes of the elements as they lie in the file; nothing on overflow.
 std::optional<uint64_t> storedBytes(const Header &header) {
-  uint64_t bytes = static_cast<uint64_t>(header.width);
+  dmx::Size bytes = header.width;
   for (int64_t dim : header.shape)
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes))
-      return std::nullopt;
-  return bytes;
+    bytes *= dim;
+  return bytes.isKnown() ? std::optional(bytes.value()) : std::nullopt;
 }
 
 Result<Tensor> decode(const std::string &path, const Header &header, std::optional<DType> expected,

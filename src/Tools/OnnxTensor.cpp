@@ -3,6 +3,8 @@
 #include "dmxc/Support/OutputFile.h"
 #include "dmxc/Tools/TensorFile.h"
 
+#include "schemas/Size.h"
+
 #include <array>
 #include <cstring>
 #include <onnx/onnx-data_pb.h>
@@ -85,10 +87,12 @@ Result<NamedTensor> decode(const std::string &path, onnx::TensorProto &proto) {
   if (proto.data_location() == onnx::TensorProto::EXTERNAL)
     return bad(path, "its data lies in another file; embed it");
   Shape shape(proto.dims().begin(), proto.dims().end());
-  uint64_t count = 1;
+  dmx::Size all = 1;
   for (int64_t dim : shape)
-    if (dim < 0 || __builtin_mul_overflow(count, uint64_t(dim), &count) || count > uint64_t(1) << 40)
-      return bad(path, "its shape " + shapeString(shape) + " is impossible");
+    all *= dim;
+  if (!all.fits(uint64_t(1) << 40))
+    return bad(path, "its shape " + shapeString(shape) + " is impossible");
+  uint64_t count = all.value();
   std::string where = std::string(dtypeName(*type)) + " " + shapeString(shape);
   if (proto.has_raw_data()) {
     if (proto.raw_data().size() != dtypeBytes(*type, count))

@@ -18,13 +18,14 @@ LIBRARIES = {"mlir": "mlir", "llvm": "llvm", "lld": "lld", "google": "protobuf",
 # room -> (folders that make it, rooms it may include, libraries it may use)
 ROOMS = {
     "Format": (["schemas/BundleFormat.h"], [], []),  # the bundle's names, for both its readers
+    "Size": (["schemas/Size.h"], [], []),  # sizes that cannot wrap, for whoever reads what others wrote
     "BlockFp": (["schemas/blockfp"], [], []),  # block floating point, the same bits everywhere
-    "Queues": (["schemas/queues"], [], ["json"]),  # programs of queues, for machines without an instruction set
-    "runtime": (["runtime", "include/dmx"], ["Format"], ["sodium"]),
-    "runtime/devices/common": (["runtime/devices/common"], ["runtime", "Queues", "BlockFp"], []),
+    "Queues": (["schemas/queues"], ["Size"], ["json"]),  # programs of queues, for machines without an instruction set
+    "runtime": (["runtime", "include/dmx"], ["Format", "Size"], ["sodium"]),
+    "runtime/devices/common": (["runtime/devices/common"], ["runtime", "Queues", "BlockFp", "Size"], []),
     "Support": (["src/Support", "include/dmxc/Support"], [], ["json"]),
-    "Bundle": (["src/Bundle", "include/dmxc/Bundle"], ["Format", "Support"], ["json"]),
-    "Tools": (["src/Tools", "include/dmxc/Tools"], ["Format", "Support", "Bundle", "runtime"], ["json", "CLI11", "onnx", "sodium"]),
+    "Bundle": (["src/Bundle", "include/dmxc/Bundle"], ["Format", "Size", "Support"], ["json"]),
+    "Tools": (["src/Tools", "include/dmxc/Tools"], ["Format", "Size", "Support", "Bundle", "runtime"], ["json", "CLI11", "onnx", "sodium"]),
     "Dialect": (["src/Dialect", "include/dmxc/Dialect"], ["Support"], ["mlir", "llvm"]),
     "Reference": (["src/Reference", "include/dmxc/Reference"], ["Dialect", "Support", "BlockFp"], ["mlir", "llvm"]),
     "Target": (["src/Target", "include/dmxc/Target"], ["Dialect", "Support"], ["mlir", "llvm"]),
@@ -39,8 +40,8 @@ FRONTEND_MAY = (["frontends/common", "Dialect", "Support"], ["mlir", "llvm", "js
 FRONTEND_LIBRARIES = {"onnx": ["protobuf", "onnx"]}  # of one format
 # A target X may include schemas/X too, what its two halves share.
 TARGET_MAY = (["targets/common", "Dialect", "Target", "Support"], ["mlir", "llvm", "lld", "json"])
-DEVICE_MAY = (["runtime/devices/common", "runtime", "Format", "Queues", "BlockFp"], [])
-SCHEMA_MAY = (["Queues", "BlockFp"], ["json"])
+DEVICE_MAY = (["runtime/devices/common", "runtime", "Format", "Queues", "BlockFp", "Size"], [])
+SCHEMA_MAY = (["Queues", "BlockFp", "Size"], ["json"])
 # Words of the processor that dmxc itself runs on.
 ONE_PROCESSOR = re.compile(r"x86|psabi|\b(?:sse|avx|f16c|bmi|fma3|amx|popcnt|lzcnt)[0-9]*|vnni|\b[xyz]mm\b|vpdpb|pmadd|\bzen\b|intel|"
                            r"\bamd\b|aarch64|\bneon\b|\bsve\b|nvptx|cuda", re.IGNORECASE)
@@ -239,6 +240,7 @@ def check(root):
 CORSAIR = '#include "schemas/corsair/Isa.h"'
 BLOCKFP = '#include "schemas/blockfp/BlockFormat.h"'
 QUEUES = '#include "schemas/queues/Program.h"'
+SIZE = '#include "schemas/Size.h"'
 
 
 def self_test(root):
@@ -255,7 +257,7 @@ def self_test(root):
            ("targets/cpu", '#include "targets/corsair/CorsairTarget.h"'), ("Phases", '#include "targets/common/roots/Plans.h"'),
            ("Bundle", '#include "../Driver/Work.h"'),
            ("targets/cpu", CORSAIR), ("Phases", CORSAIR), ("Dialect", CORSAIR), ("Support", CORSAIR), ("Reference", CORSAIR),
-           ("BlockFp", CORSAIR), ("Phases", QUEUES), ("targets/common", QUEUES), ("Queues", CORSAIR), ("targets/cpu", BLOCKFP), ("Dialect", BLOCKFP), ("Phases", BLOCKFP), ("BlockFp", '#include "dmx/dmx.h"'),
+           ("BlockFp", CORSAIR), ("Phases", QUEUES), ("targets/common", QUEUES), ("Queues", CORSAIR), ("targets/cpu", BLOCKFP), ("Dialect", BLOCKFP), ("Phases", BLOCKFP), ("Phases", SIZE), ("BlockFp", SIZE), ("BlockFp", '#include "dmx/dmx.h"'),
            ("schemas/corsair", '#include "dmxc/Support/Result.h"'), ("schemas/corsair", '#include "dmx/dmx.h"'),
            ("schemas/corsair", "#include <llvm/ADT/APInt.h>"), ("runtime", '#include "../../schemas/elsewhere/x.h"'),
            # A session, and what devices share, know none of them; no device knows another one or what that shares with the compiler.
@@ -277,6 +279,7 @@ def self_test(root):
             ("targets/common", '#include "dmxc/Dialect/DMIR/DMIR.h"'), ("Phases", "#include <vector>"),
             ("schemas/corsair", '#include "Isa.h"'), ("schemas/corsair", CORSAIR), ("Reference", BLOCKFP), ("schemas/corsair", BLOCKFP),
             ("runtime", '#include "runtime/devices/Device.h"'), ("runtime", '#include "../bundle/Graph.h"'),
+            ("runtime", SIZE), ("Bundle", SIZE), ("Queues", SIZE), ("schemas/corsair", SIZE), ("runtime/devices/corsair", SIZE),
             ("runtime/devices/common", QUEUES), ("runtime/devices/common", BLOCKFP), ("runtime/devices/cpu", BLOCKFP),
             ("runtime/devices/cpu", QUEUES), ("runtime/devices/cpu", '#include "runtime/devices/common/CpuCount.h"'),
             ("runtime/devices/corsair", CORSAIR), ("runtime/devices/corsair", '#include "runtime/bundle/Manifest.h"'),

@@ -144,6 +144,11 @@ TEST(CudaImage, LaunchTablesWithMaps) {
       {replaced(good, "\"swizzle\": 128", "\"swizzle\": 16"), "it swizzles 16 bytes"},
       {replaced(good, "\"swizzle\"", "\"steps\": [1, 9], \"swizzle\""), "it takes each 9th element along axis 1"},
       {replaced(good, "\"swizzle\"", "\"steps\": [2, 1], \"swizzle\""), "it leaves elements of the innermost axis out"},
+      // 2^31 * 2^33 is 0, and 2^32 * 2^39 as well
+      {replaced(replaced(good, "[32, \"n\"]", "[32, 2147483649]"), "[128]", "[8589934592]"),
+       "its elements reach over more than 2^63 bytes"},
+      {replaced(replaced(good, "[32, \"n\"]", "[32, 4294967296]"), "[128]", "[549755813888]"),
+       "its elements reach over more than 2^63 bytes"},
   };
   for (const Case &each : cases) {
     auto loaded = loadEntry(each.text);
@@ -176,6 +181,19 @@ TEST(CudaImage, MapsOfTasks) {
             std::string::npos);
   EXPECT_EQ(check(good, 10, 10, 1279),
             "kernel 'copy', map 0 of its launch: it reaches over bytes 0 to 1280 of buffer 0, which has 1279");
+  // The same where a run brings one of the two: one row less is below 2^63, and still more than there is.
+  const std::string wide = replaced(good, "[128]", "[8589934592]");
+  EXPECT_EQ(
+      check(wide, 2147483649, 2147483649, 1280),
+      "kernel 'copy', map 0 of its launch: it reaches over bytes 0 to more than 2^63 of buffer 0, which has 1280");
+  EXPECT_EQ(check(wide, 1073741824, 1073741824, 1280),
+            "kernel 'copy', map 0 of its launch: it reaches over bytes 0 to 9223372028264841344 of buffer 0, which has "
+            "1280");
+  EXPECT_NE(check(tiledText(R"("buffer": 1, "type": "u8", "sizes": [16], "strides": [], "box": [16], "swizzle": 0,)"
+                            R"( "offset": ["sub", "n", 48])"),
+                  32, 32, 48)
+                .find("it reaches over bytes -16 to "),
+            std::string::npos);
   EXPECT_NE(check(tiledText(R"("buffer": 1, "type": "u8", "sizes": [16, "n"], "strides": ["n"], "box": [16, 1],)"
                             R"( "swizzle": 0)"),
                   24, 24, 1000)

@@ -133,6 +133,37 @@ TEST(QueueMachine, DoesWhatItsProgramSays) {
   EXPECT_EQ(result.cost.macs, 16u);
 }
 
+// What the loops around add to a place is counted before it is done.
+TEST(QueueMachine, RefusesPlacesOutOfAllNumbers) {
+  const int64_t most = int64_t(1) << 31;
+  auto loops = [&](int64_t trips, int64_t step, int count) {
+    std::vector<Line> lines = {line(Word::Kernel, {}, "k"), line(Word::Queue)};
+    for (int i = 0; i < count; ++i)
+      lines.push_back(line(Word::Loop, {trips}));
+    lines.push_back(walk(at(line(Word::Copy, {0, 1}), {{0, 0}, {0, 0}})));
+    for (int i = 0; i < count; ++i)
+      lines.back().place[1].steps[i] = step;
+    for (int i = 0; i < count; ++i)
+      lines.push_back(line(Word::End));
+    std::string error;
+    read({reinterpret_cast<const std::byte *>(lines.data()), lines.size() * sizeof(Line)}, kMachine, error);
+    return error;
+  };
+  EXPECT_EQ(loops(most - 1, most, 1), "");
+  EXPECT_EQ(loops(most - 1, most, 2), "instruction 4 is not sound");
+  EXPECT_EQ(loops(most - 1, -most, 6), "instruction 8 is not sound");
+  EXPECT_EQ(loops(1, -most, 6), "");
+  EXPECT_EQ(loops(1, 0, 7), "instruction 8 is not sound");
+  std::vector<Line> queues(2 + kMostQueues, line(Word::Queue));
+  queues[0] = line(Word::Kernel, {}, "k");
+  std::string error;
+  auto *bytes = reinterpret_cast<const std::byte *>(queues.data());
+  read({bytes, (queues.size() - 1) * sizeof(Line)}, kMachine, error);
+  EXPECT_EQ(error, "");
+  read({bytes, queues.size() * sizeof(Line)}, kMachine, error);
+  EXPECT_EQ(error, "instruction 1025 is not sound");
+}
+
 TEST(QueueMachine, StopsAtWhatIsNotOrdered) {
   std::vector<Line> early = program();
   early.erase(early.begin() + (&find(early, Word::Wait, 1) - early.data()));

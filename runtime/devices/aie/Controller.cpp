@@ -84,8 +84,7 @@ bool Array::sync(const hw::ControlOp &at) {
 /// Puts an argument's address into a shim's BD, whose other fields stay.
 void Array::patch(const hw::ControlOp &at) {
   auto address = static_cast<uint32_t>(at.address);
-  uint64_t there =
-      static_cast<uint64_t>(argumentAddress(at.argument)) + (at.offset & ((uint64_t(1) << kArgumentShift) - 1));
+  uint64_t there = static_cast<uint64_t>(argumentAddress(at.argument)) + at.offset;
   write(address, static_cast<uint32_t>(there), UINT32_MAX & ~3u);
   write(address + 4, static_cast<uint32_t>(there >> 32), 0xffff);
 }

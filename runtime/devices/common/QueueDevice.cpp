@@ -21,14 +21,6 @@ std::vector<const Line *> argumentsOf(const queues::Program &kernel) {
   return arguments;
 }
 
-/// Bytes of the host's tensor that a walk reaches.
-uint64_t hostBytes(const queues::Walk &walk) {
-  int64_t last = walk.bytes;
-  for (size_t i = 0; i < queues::kDims; ++i)
-    last += (walk.counts[i] - 1) * walk.source[i];
-  return static_cast<uint64_t>(last);
-}
-
 /// That the task's buffers are those that its kernel was made for.
 Status checkBuffers(const DeviceTask &task) {
   const auto &kernel = *static_cast<const queues::Program *>(task.kernel);
@@ -37,9 +29,9 @@ Status checkBuffers(const DeviceTask &task) {
     return badBundle("kernel '", kernel[0].name, "' has ", arguments.size(), " arguments, its task has ",
                      task.bufferBytes.size(), " buffers");
   for (size_t i = 0; i < arguments.size(); ++i)
-    if (hostBytes(arguments[i]->walk) > task.bufferBytes[i])
+    if (arguments[i]->walk.hostBytes() > task.bufferBytes[i])
       return badBundle("kernel '", kernel[0].name, "': argument '", arguments[i]->name, "' has ",
-                       hostBytes(arguments[i]->walk), " bytes, its buffer ", task.bufferBytes[i]);
+                       arguments[i]->walk.hostBytes(), " bytes, its buffer ", task.bufferBytes[i]);
   return {};
 }
 
@@ -99,13 +91,13 @@ private:
     for (size_t i = 0; i < arguments.size() && run.fault.empty(); ++i)
       if (!arguments[i]->n[0]) {
         run.write(*arguments[i], static_cast<const std::byte *>(task.buffers[i]));
-        figures.hostIn += hostBytes(arguments[i]->walk);
+        figures.hostIn += arguments[i]->walk.hostBytes();
       }
     run.run();
     for (size_t i = 0; i < arguments.size() && run.fault.empty(); ++i)
       if (arguments[i]->n[0]) {
         run.read(*arguments[i], static_cast<std::byte *>(task.buffers[i]));
-        figures.hostOut += hostBytes(arguments[i]->walk);
+        figures.hostOut += arguments[i]->walk.hostBytes();
       }
     if (!run.fault.empty())
       return {kDeviceFault, 0, run.fault};

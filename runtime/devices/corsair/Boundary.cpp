@@ -143,7 +143,7 @@ int64_t dot(const std::vector<int64_t> &index, const std::vector<int64_t> &step)
 
 /// The runs of a piece in a block form: how many, how long, and where run r begins on the host.
 struct Runs {
-  int64_t count = 1, length = 0, elementStep = 0;
+  int64_t count = 0, length = 0, elementStep = 0;
   std::vector<int64_t> offsets;
 
   Runs(const isa::Argument &argument, const isa::Piece &piece) {
@@ -153,11 +153,13 @@ struct Runs {
     size_t along = columns ? rank - 2 : rank - 1;
     length = piece.extent[along];
     elementStep = host.step[along];
+    if (!length)
+      return; // however many runs of nothing there are
     std::vector<int64_t> outer = piece.extent;
     outer[along] = 1;
     eachIndex(outer, rank,
               [&](const std::vector<int64_t> &index) { offsets.push_back(host.offset + dot(index, host.step)); });
-    count = length ? static_cast<int64_t>(offsets.size()) : 0;
+    count = static_cast<int64_t>(offsets.size());
   }
 };
 
@@ -176,16 +178,16 @@ bool Boundary::check(const isa::Piece &piece, uint64_t address, uint64_t size, E
 /// Visits the contiguous runs of a plain piece on the card: visit(address, bytes).
 template <typename Visit>
 bool Boundary::plainRuns(const isa::Argument &argument, const isa::Piece &piece, Visit visit) {
+  if (std::ranges::find(piece.extent, 0) != piece.extent.end())
+    return true;
   size_t rank = piece.extent.size(), inner = rank;
   auto run = static_cast<int64_t>(isa::elementBytes(argument.form));
   while (inner > 0 && (piece.extent[inner - 1] == 1 || piece.strides[inner - 1] == run))
     run *= piece.extent[--inner];
   bool good = true;
-  if (run)
-    eachIndex(piece.extent, inner, [&](const std::vector<int64_t> &index) {
-      good =
-          good && visit(piece.address + static_cast<uint64_t>(dot(index, piece.strides)), static_cast<uint64_t>(run));
-    });
+  eachIndex(piece.extent, inner, [&](const std::vector<int64_t> &index) {
+    good = good && visit(piece.address + static_cast<uint64_t>(dot(index, piece.strides)), static_cast<uint64_t>(run));
+  });
   return good;
 }
 
@@ -278,9 +280,9 @@ void Boundary::write(const isa::Argument &argument, const std::byte *host) {
 uint64_t Boundary::saturated(const isa::Argument &argument, const std::byte *host) {
   if (argument.form != ElemKind::F16 || argument.type == HostType::F16)
     return 0;
-  const auto step = static_cast<int64_t>(isa::bytesOf(argument.type));
+  const auto step = static_cast<uint64_t>(isa::bytesOf(argument.type));
   uint64_t found = 0;
-  for (int64_t at = 0; at < argument.hostBytes(); at += step)
+  for (uint64_t at = 0; at < argument.hostBytes(); at += step)
     if (double value = hostFloat(host + at, argument.type); value > 0)
       found += isa::saturatesF16(value);
   return found;

@@ -58,7 +58,7 @@ Status CorsairImage::checkTask(const DeviceTask &task) const {
     return badBundle("kernel '", kernel.name, "' has ", kernel.arguments.size(), " arguments, its task has ",
                      task.bufferBytes.size(), " buffers");
   for (size_t i = 0; i < kernel.arguments.size(); ++i)
-    if (static_cast<uint64_t>(kernel.arguments[i].hostBytes()) > task.bufferBytes[i])
+    if (kernel.arguments[i].hostBytes() > task.bufferBytes[i])
       return badBundle("kernel '", kernel.name, "': argument '", kernel.arguments[i].name, "' has ",
                        kernel.arguments[i].hostBytes(), " bytes, its buffer ", task.bufferBytes[i]);
   if (kernel.dimRegisters.size() > task.dimCount)
@@ -174,7 +174,7 @@ std::optional<Fault> CorsairDevice::initialize(const DeviceTask &task, const Cor
   for (size_t i = 0; i < handle.kernel->arguments.size(); ++i)
     if (const isa::Argument &argument = handle.kernel->arguments[i]; argument.role == isa::Role::Const) {
       boundary.write(argument, static_cast<const std::byte *>(task.buffers[i]));
-      report.hostIn += static_cast<uint64_t>(argument.hostBytes());
+      report.hostIn += argument.hostBytes();
     }
   std::optional<Fault> fault;
   if (!handle.kernel->init.launches.empty())
@@ -199,7 +199,7 @@ std::optional<Fault> CorsairDevice::dispatch(const DeviceTask &task) {
         return fault;
     if (arguments[i].role == isa::Role::Input) {
       boundary.write(arguments[i], static_cast<const std::byte *>(task.buffers[i]));
-      report.hostIn += static_cast<uint64_t>(arguments[i].hostBytes());
+      report.hostIn += arguments[i].hostBytes();
       report.saturatedInputs += Boundary::saturated(arguments[i], static_cast<const std::byte *>(task.buffers[i]));
     }
   }
@@ -209,7 +209,7 @@ std::optional<Fault> CorsairDevice::dispatch(const DeviceTask &task) {
     if (arguments[i].role == isa::Role::Output) {
       if (auto fault = boundary.read(arguments[i], static_cast<std::byte *>(task.buffers[i])))
         return fault;
-      report.hostOut += static_cast<uint64_t>(arguments[i].hostBytes());
+      report.hostOut += arguments[i].hostBytes();
     }
   lastRun.push_back(std::move(report));
   return std::nullopt;

@@ -7,6 +7,8 @@
 
 #include "CudaImage.h"
 
+#include "schemas/Size.h"
+
 #include <algorithm>
 
 namespace dmxrt::cuda {
@@ -57,13 +59,19 @@ std::string CudaImage::problemOfPlan(const KernelLaunch &kernel, const MapLaunch
     return cat("it is of buffer ", map.buffer, ", and there are ", kernel.buffers);
   std::string problem = problemOfForm(map.form);
   int64_t value = 0;
+  TensorMap known = map.form; // whose other sizes are 1 and strides 0
+  std::fill(std::begin(known.sizes), std::end(known.sizes), 1u);
   for (uint32_t i = 0; i < map.form.rank && problem.empty(); ++i)
-    if (exprs.isConstant(map.sizes[i], value))
+    if (exprs.isConstant(map.sizes[i], value)) {
       problem = problemOfSize(i, value);
+      known.sizes[i] = static_cast<uint64_t>(value);
+    }
   for (uint32_t i = 1; i < map.form.rank && problem.empty(); ++i)
-    if (exprs.isConstant(map.strides[i - 1], value))
+    if (exprs.isConstant(map.strides[i - 1], value)) {
       problem = problemOfStride(i, value);
-  return problem;
+      known.strides[i] = static_cast<uint64_t>(value);
+    }
+  return problem.empty() ? problemOf(known) : problem;
 }
 
 Result<dmx::cuda::TensorMap> CudaImage::mapOf(const DeviceTask &task, size_t index) const {
@@ -95,8 +103,8 @@ Result<dmx::cuda::TensorMap> CudaImage::mapOf(const DeviceTask &task, size_t ind
     map.strides[i] = static_cast<uint64_t>(*stride);
   }
   uint64_t bytes = task.bufferBytes[plan.buffer];
-  if (*offset < 0 || static_cast<uint64_t>(*offset) > bytes || map.span() > bytes - static_cast<uint64_t>(*offset))
-    return wrong("it reaches over bytes ", *offset, " to ", *offset + static_cast<int64_t>(map.span()), " of buffer ",
+  if (!dmx::liesWithin(*offset, map.span(), bytes))
+    return wrong("it reaches over bytes ", *offset, " to ", (dmx::Size(*offset) + map.span()).text(), " of buffer ",
                  plan.buffer, ", which has ", bytes);
   map.base = static_cast<uint64_t>(*offset);
   if (std::string problem = problemOf(map); !problem.empty())

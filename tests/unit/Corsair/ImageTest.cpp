@@ -135,6 +135,13 @@ TEST(CorsairImage, KernelsAreVerified) {
       {"pieces 0 and 1 of an output overlap", [](Kernel &k) { k.arguments[4].pieces[1].begin[0] = 0; }},
       {"a scalar is one integer", [](Kernel &k) { k.arguments[3].shape = {2}; }},
       {"its size does not fit", [](Kernel &k) { k.arguments[0].shape = {INT64_MAX, 2}; }},
+      {"its size does not fit", [](Kernel &k) { k.arguments[0].shape = {int64_t(1) << 31, (int64_t(1) << 31) + 1}; }},
+      {"its size does not fit", [](Kernel &k) { k.arguments[0].shape = {0, INT64_MAX, 4}; }},
+      {"its size does not fit", [](Kernel &k) { k.arguments[0].shape = {-1, -1}; }},
+      // 8 * 2^61 bytes from the first row to the last one
+      {"capacity: ends beyond", [](Kernel &k) { k.arguments[0].pieces[0].strides[0] = int64_t(1) << 61; }},
+      {"capacity: ends beyond", [](Kernel &k) { k.arguments[4].pieces[0].strides[1] = INT64_MAX - 1; }},
+      {"capacity: ends beyond", [](Kernel &k) { k.arguments[0].pieces[0].address = 0 - uint64_t(4160); }},
       {"a dim goes to register 16", [](Kernel &k) { k.dimRegisters = {16}; }},
       {"main launches quad 0", [](Kernel &k) { k.main.launches[1].quad = 0; }},
       {"main launches stream 7", [](Kernel &k) { k.main.launches[0].streams[0] = 7; }},

@@ -26,7 +26,7 @@ std::string deviceBundle(const std::string &assembly) {
       std::string type(isa::nameOf(argument.type));
       if (argument.role == isa::Role::Const) {
         std::string bytes;
-        for (int64_t i = 0; i < argument.hostBytes(); ++i)
+        for (uint64_t i = 0; i < argument.hostBytes(); ++i)
           bytes += static_cast<char>(i < 64 ? 0 : i * 37 % 11);
         buffers.push_back(builder.constant(bytes, type, argument.shape));
       } else if (argument.role == isa::Role::State) {
