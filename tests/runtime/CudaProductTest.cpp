@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CudaLaunch.h"
+#include "CudaTensor.h"
 
 #include <cmath>
 #include <cstring>
@@ -17,41 +17,6 @@ using namespace dmxrt::cuda;
 
 namespace {
 
-std::string number(uint64_t value) { return std::to_string(value); }
-
-std::string replaced(std::string text, const std::string &from, const std::string &to) {
-  size_t at = text.find(from);
-  EXPECT_NE(at, text.npos) << from;
-  return at == text.npos ? text : text.replace(at, from.size(), to);
-}
-
-/// An mbarrier at `bar`, one arrival; %p0: whether it is thread 0.
-const std::string kBegin = R"(
-	.shared .align 8 .b8 bar[8];
-	setp.eq.s32 %p0, %r0, 0;
-	@!%p0 bra $made;
-	mbarrier.init.shared.b64 [bar], 1;
-	fence.mbarrier_init.release.cluster;
-$made:
-	bar.sync 0;
-)";
-/// Waits for its phase 0.
-const std::string kWait = R"(
-$wait:
-	mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
-	@!%p1 bra $wait;
-)";
-
-std::string expect(uint64_t bytes) {
-  return "\tmov.b32 %r3, " + number(bytes) + ";\n\t@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], %r3;\n";
-}
-std::string load(int map, uint64_t at, const std::string &coordinates) {
-  size_t axes = 1 + static_cast<size_t>(std::count(coordinates.begin(), coordinates.end(), ','));
-  return "\tmov.b64 %d10, map" + number(static_cast<uint64_t>(map)) +
-         ";\n\tcvta.param.u64 %d11, %d10;\n\t@%p0 cp.async.bulk.tensor." + number(axes) +
-         "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [room+" + number(at) + "], [%d11, {" +
-         coordinates + "}], [bar];\n";
-}
 /// Copies words of shared memory to where the kernel writes.
 std::string dump(uint32_t words) {
   std::string text;
@@ -60,13 +25,6 @@ std::string dump(uint32_t words) {
             "[%d12+" +
             number(4 * i) + "];\n\tst.global.b32 [%d30+" + number(4 * i) + "], %r9;\n";
   return text;
-}
-
-std::vector<uint32_t> counting(size_t words) {
-  std::vector<uint32_t> out(words);
-  for (size_t i = 0; i < words; ++i)
-    out[i] = static_cast<uint32_t>(1000 + i);
-  return out;
 }
 
 // Rows of as many bytes as are swizzled: 16 bytes of a row change places by the row's number.
@@ -258,11 +216,6 @@ struct Product {
   }
 };
 
-std::string descriptorText(const std::string &to, uint64_t bits, uint32_t at) {
-  return "\tmov.b64 " + to + ", room;\n\tadd.s64 " + to + ", " + to + ", " + number(at) + ";\n\tshr.u64 " + to + ", " +
-         to + ", 4;\n\tor.b64 " + to + ", " + to + ", " + number(bits) + ";\n";
-}
-
 std::string Product::kernel() const {
   std::string text = kBegin, copies, list;
   uint32_t bytesA = aInRegisters ? 0 : loads(0, aIsMnMajor, 64, 0, copies);
@@ -432,6 +385,26 @@ TEST(CudaProduct, PlantedFaults) {
       std::string got = runProduct(product, each.text, seed, false).fault;
       EXPECT_NE(got.find(each.words), std::string::npos) << "wanted '" << each.words << "' and got '" << got << "'";
     }
+}
+
+// Each 16 bytes that it reads have to be laid out as it says, not the first ones of a line alone.
+TEST(CudaProduct, LayoutsOfEachRow) {
+  Product product;
+  product.columns = 16;
+  const std::string good = product.kernel();
+  ASSERT_EQ(runProduct(product, good, 1).fault, "");
+  // Over the second 16 bytes of a line a plain copy, which swizzles nothing.
+  std::string other = replaced(good, kWait, kWait + R"(
+	bar.sync 0;
+	@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;
+	mov.b32 %r5, 16;
+	@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [room+16400], [%d1], %r5, [bar];
+$again:
+	mbarrier.try_wait.parity.shared.b64 %p1, [bar], 1;
+	@!%p1 bra $again;
+)");
+  std::string got = runProduct(product, other, 1, false).fault;
+  EXPECT_EQ(got.substr(0, 12), "desc-layout:") << got;
 }
 
 /// Threads write a tile, and one stores it.

@@ -19,6 +19,16 @@ uint32_t rowsOf(const TensorMap &map) {
 }
 uint64_t rowBytes(const TensorMap &map) { return uint64_t(map.boxSize(0)) * bytesOf(map.type); }
 
+/// Calls each(address, bytes), which gives a problem, for where a box of so many bytes lies in shared memory: a swizzle
+/// changes places within as many bytes as its span is, and what is left at the end may have places behind the box's.
+template <typename Each> std::string forPlaces(const BulkCopy &copy, uint64_t bytes, Each each) {
+  uint64_t whole = copy.map.swizzle ? bytes / copy.map.swizzle * copy.map.swizzle : bytes;
+  std::string problem = whole ? each(copy.shared, whole) : std::string();
+  for (uint64_t i = whole; i < bytes && problem.empty(); i += kChunk)
+    problem = each(swizzled(copy.shared + i, copy.map.swizzle), uint64_t(kChunk));
+  return problem;
+}
+
 } // namespace
 
 void BulkEngine::reset(SharedMemory &to, Barriers &waits, Memory &global, const Actors &who) {
@@ -45,17 +55,22 @@ std::string BulkEngine::start(BulkCopy copy, const Knowledge &who, uint64_t rand
   const char *verb = copy.stores ? "store" : "load";
   if (copy.shared % align)
     return cat("tma-align: the box in shared memory begins at byte ", copy.shared, ", no multiple of ", align);
-  if (!shared->holds(copy.shared, bytes))
-    return cat("bounds: the box of a bulk ", verb, " is bytes ", copy.shared, " to ", copy.shared + bytes,
-               " of shared memory, and not all of them are there");
-  std::string problem;
+  std::string problem = forPlaces(copy, bytes, [&](uint64_t at, uint64_t count) {
+    return shared->holds(at, count) ? std::string()
+                                    : cat("bounds: the box of a bulk ", verb, " is bytes ", at, " to ", at + count,
+                                          " of shared memory, and not all of them are there");
+  });
+  if (!problem.empty())
+    return problem;
   if (copy.stores) {
     copy.tick = ++issued[copy.warp];
     copy.group = kOpen;
     Groups &own = groups[copy.thread];
     ++own.open;
     own.line = copy.line;
-    problem = shared->readAsync(copy.shared, bytes, actors.ofStores(copy.warp), copy.tick, who);
+    problem = forPlaces(copy, bytes, [&](uint64_t at, uint64_t count) {
+      return shared->readAsync(at, count, actors.ofStores(copy.warp), copy.tick, who);
+    });
     copy.room.resize(bytes);
   } else {
     const Mbarrier *barrier = barriers->findFor(copy.barrier, who, problem);
@@ -63,7 +78,7 @@ std::string BulkEngine::start(BulkCopy copy, const Knowledge &who, uint64_t rand
       problem = cat("mbar-init: nothing tells the async proxy of ", barriers->describe(*barrier),
                     ": fence.mbarrier_init or fence.proxy.async is missing");
     if (problem.empty())
-      problem = shared->fly(copy.shared, bytes, who);
+      problem = forPlaces(copy, bytes, [&](uint64_t at, uint64_t count) { return shared->fly(at, count, who); });
   }
   if (!problem.empty())
     return problem;

@@ -89,7 +89,7 @@ void ProductUnit::reset(Block &of) {
 void ProductUnit::mark(Warp &w, const ProductForm &form, bool flies) const {
   for (const std::vector<uint32_t> *list : {&form.d, &form.a})
     for (uint32_t slot : *list)
-      w.flying[slot] = static_cast<uint8_t>(flies ? w.flying[slot] + 1 : w.flying[slot] - 1);
+      w.flying[slot] = flies ? w.flying[slot] + 1 : w.flying[slot] - 1;
 }
 
 /// Whether a wgmma that is not done has these very registers as its accumulator, or none has any of them.
@@ -135,14 +135,18 @@ template <typename Each> static bool forChunks(const ProductForm &form, bool isA
 }
 
 /// Calls each(address, bytes) for the same, as few as they are: a swizzle moves the chunks of a line among themselves,
-/// and pairs of them with each other.
+/// and pairs of them with each other, where all lines begin at multiples of theirs.
 template <typename Each>
 [[gnu::always_inline]] static inline bool forRuns(const ProductForm &form, const MatrixDescriptor &matrix, bool isA,
                                                   uint32_t warp, Each each) {
   bool isMnMajor = isA ? form.aIsMnMajor : form.bIsMnMajor;
   uint32_t chunks = matrix.span / kChunk;
-  bool hasPairs = !isMnMajor && chunks && matrix.begin % (2 * kChunk) == 0,
-       hasLines = isMnMajor && !isA && chunks && form.columns / 8 % chunks == 0 && matrix.begin % matrix.span == 0;
+  auto areMultiples = [](uint64_t of, std::initializer_list<uint64_t> all) {
+    return std::ranges::all_of(all, [&](uint64_t each) { return each % of == 0; });
+  };
+  bool hasPairs = !isMnMajor && chunks && areMultiples(2 * kChunk, {matrix.begin, matrix.stride}),
+       hasLines = isMnMajor && !isA && chunks && form.columns / 8 % chunks == 0 &&
+                  areMultiples(matrix.span, {matrix.begin, matrix.stride, matrix.leading});
   uint32_t together = hasPairs ? 2 : hasLines ? chunks : 1;
   return forChunks(form, isA, warp, [&](uint32_t line, uint32_t chunk) __attribute__((always_inline)) {
     if (chunk & (together - 1))
@@ -161,7 +165,7 @@ bool ProductUnit::checkMatrix(Warp &w, const ProductForm &form, uint64_t bits, b
   uint32_t actor = block->actors.ofProducts(w.number), tick = queues[w.number].open + 1;
   return forRuns(form, matrix, isA, w.number, [&](uint64_t at, uint64_t bytes) __attribute__((always_inline)) {
     if (shared.holds(at, bytes) && shared.readSettled(at, bytes, actor, tick, knows))
-      return !shared.isLaidOtherwise(at, matrix.span) ||
+      return !shared.isLaidOtherwise(at, bytes, matrix.span) ||
              w.fail(0, cat("desc-layout: its descriptor says a swizzle of ", matrix.span,
                            " bytes, and the bulk load that wrote byte ", at, " of shared memory had another"));
     if (!shared.holds(at, bytes))

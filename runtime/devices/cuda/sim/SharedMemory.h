@@ -47,8 +47,11 @@ public:
   /// 16 bytes of it have come, laid out with a swizzle of `span` bytes.
   void land(uint64_t address, uint32_t actor, uint32_t tick, uint32_t span);
   /// Whether what a bulk load left there, if one did, was laid out with another swizzle.
-  bool isLaidOtherwise(uint64_t address, uint32_t span) const {
-    return checks && spans[address / kRow] && spans[address / kRow] != span + 1;
+  bool isLaidOtherwise(uint64_t address, uint64_t count, uint32_t span) const {
+    for (uint64_t row = address / kRow; checks && row < (address + count) / kRow; ++row)
+      if (spans[row] && spans[row] != span + 1)
+        return true;
+    return false;
   }
   /// An mbarrier's 8 bytes, which no other instruction may touch while it is one.
   void setBarrier(uint64_t address, bool isBarrier);

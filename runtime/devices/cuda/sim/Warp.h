@@ -51,7 +51,7 @@ struct Warp {
   uint32_t *stamps = nullptr;
   uint32_t fences = 1;
   /// How many wgmma that are not done yet have a register, by register; null where none is there at all.
-  uint8_t *flying = nullptr;
+  uint32_t *flying = nullptr;
   bool anyFlying = false;
 
   bool fail(uint32_t lane, std::string what) {

@@ -58,7 +58,7 @@ void WarpRun::fillConstants() {
 void WarpRun::start(uint32_t blockNumber, uint32_t warpNumber) {
   std::fill(written.begin(), written.begin() + program.registers, 0u);
   std::fill(stamps.begin(), stamps.end(), 0u);
-  std::fill(flying.begin(), flying.end(), uint8_t(0));
+  std::fill(flying.begin(), flying.end(), 0u);
   std::fill(predicateWritten.begin(), predicateWritten.end(), 0u);
   uint32_t first = warpNumber * kLanes, left = launch.threads - first;
   fill(program.specialSlot(Program::Ctaid), blockNumber);

@@ -61,7 +61,7 @@ private:
   uint64_t &idle;
   std::unique_ptr<Warp::Slot[]> slots;
   std::vector<uint32_t> written, predicates, predicateWritten, stamps;
-  std::vector<uint8_t> flying;
+  std::vector<uint32_t> flying;
   std::vector<std::byte> local;
   std::vector<Group> groups;
   uint32_t current = 0, at = 0; // lanes that go on, and where
