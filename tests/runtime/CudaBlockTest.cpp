@@ -287,6 +287,40 @@ TEST(CudaBlock, MoreSharedMemoryThanThereIs) {
                           "a block has 232448");
 }
 
+// A short text that asks for much: variables of the module, registers and local memory of a block's warps.
+TEST(CudaBlock, MoreMemoryThanTheSimulatorHolds) {
+  auto load = [](const std::string &variables, const std::string &body, int threads) -> std::string {
+    const std::string text = R"(// {"launch_table": 2, "level": "sm_90a", "kernels": [{"name": "k", "nodes": [],
+//   "dims": [], "block": )" +
+                             std::to_string(threads) +
+                             R"(, "grid": 1, "item": "block", "contract": [10, 1, 1, 0, 0, 0, 1, 0, 0, 0, 4]}]}
+.version 8.0
+.target sm_90a
+.address_size 64
+)" + variables + R"(
+.visible .entry k(.param .u64 to, .param .u64 s, .param .u64 b, .param .u64 r, .param .u64 status)
+.reqntid )" + std::to_string(threads) +
+                             "\n{\n" + body + "\tret;\n}\n";
+    auto loaded = dmxrt::cudaSimDevice().inspect({reinterpret_cast<const std::byte *>(text.data()), text.size()});
+    return loaded ? "" : loaded.error().message;
+  };
+  const std::string half = ".global .align 8 .b64 a[4194304];\n";
+  EXPECT_EQ(load(half, "", 32), "");
+  EXPECT_NE(load(half + ".global .align 8 .b64 b[4194304];\n.global .b8 c[1];\n", "", 32)
+                .find("there are variables of more than 67108864 bytes"),
+            std::string::npos);
+  EXPECT_NE(load(".global .b64 a[1073741824];\n", "", 32).find("wanted"), std::string::npos);
+  // 500,000 registers of 256 bytes each, in one warp and in the 32 of a block whose threads wait for each other.
+  const std::string many = "\t.reg .b32 %r<500000>;\n";
+  EXPECT_EQ(load("", many, 1024), "");
+  EXPECT_NE(load("", many + "\tbar.sync 0;\n", 1024).find("of registers and local memory in 32 warps"),
+            std::string::npos);
+  const std::string local = "\t.local .align 8 .b8 own[1048576];\n";
+  EXPECT_EQ(load("", local, 1024), "");
+  EXPECT_NE(load("", local + many + "\tbar.sync 0;\n", 1024).find("and this simulator holds 1073741824"),
+            std::string::npos);
+}
+
 TEST(CudaBlock, RefusesWhatItDoesNotKnow) {
   for (const char *body : {"bar.red.popc.u32 %r1, 0, %p1;", "mbarrier.arrive_drop.shared.b64 _, [room];",
                            "mbarrier.arrive.noComplete.shared.b64 %d1, [room], 1;", "fence.proxy.tensormap;",

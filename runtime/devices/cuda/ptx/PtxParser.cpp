@@ -87,7 +87,11 @@ bool PtxParser::variable(std::vector<PtxVariable> &out, bool isExtern) {
   } else if (isExtern) {
     return refuse("variable '", made.name, "' has a size, and one that is extern has none");
   }
-  made.bytes = count * element.bytes();
+  dmx::Size bytes = dmx::Size(count) * element.bytes();
+  declared += bytes;
+  if (!declared.fits(kMostBytes))
+    return refuse("there are variables of more than ", kMostBytes, " bytes");
+  made.bytes = bytes.value();
   if (!isExtern && takeSign('=') && !values(made, element))
     return false;
   out.push_back(std::move(made));

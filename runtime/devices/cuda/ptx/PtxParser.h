@@ -3,11 +3,12 @@
 
 #include "Ptx.h"
 #include "PtxLexer.h"
+#include "schemas/Size.h"
 
 namespace dmxrt::cuda {
 
 /// Limits that keep damaged texts from growing: no kernel comes near them.
-inline constexpr uint64_t kMostRegisters = 1 << 20, kMostBytes = 1u << 30;
+inline constexpr uint64_t kMostRegisters = 1 << 20, kMostBytes = 1 << 26; ///< bytes: of all variables
 
 /// PtxParser.cpp has what stands around kernels, PtxBody.cpp what stands in them.
 class PtxParser {
@@ -96,6 +97,7 @@ private:
   PtxToken token;
   std::string problem;
   PtxKernel *kernel = nullptr;
+  dmx::Size declared; // bytes of variables
   struct Scope {
     std::map<std::string_view, uint32_t> registers, labels;          // numbers; indices of the instructions behind
     std::map<std::string_view, std::vector<std::string_view>> lists; // of labels, for brx.idx

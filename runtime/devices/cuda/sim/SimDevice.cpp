@@ -2,6 +2,7 @@
 
 #include "SimDevice.h"
 #include "SharedMemory.h"
+#include "schemas/Size.h"
 
 #include <algorithm>
 
@@ -32,6 +33,23 @@ struct SimCode {
   std::vector<const Program *> programs; ///< by KernelLaunch::index
 };
 
+/// Of the warps that are simulated at a time, for their registers and local memory.
+constexpr uint64_t kMostWarpBytes = uint64_t(1) << 30;
+
+/// What of a kernel is more than a block, or this simulator, has; "" where nothing.
+std::string problemOfRoom(const Program &program, const KernelLaunch &kernel) {
+  dmx::Size shared = dmx::Size(program.sharedBegin - kSharedBegin) + kernel.shared;
+  if (!shared.fits(kMostShared))
+    return cat("smem-budget: kernel '", kernel.name, "' has ", shared.text(),
+               " bytes of shared memory, and a block has ", kMostShared);
+  uint32_t warps = program.talks ? (kernel.block + kLanes - 1) / kLanes : 1;
+  dmx::Size bytes = (dmx::Size(program.slots()) * sizeof(Warp::Slot) + dmx::Size(program.localBytes) * kLanes) * warps;
+  if (!bytes.fits(kMostWarpBytes))
+    return cat("kernel '", kernel.name, "' has ", bytes.text(), " bytes of registers and local memory in ", warps,
+               " warps, and this simulator holds ", kMostWarpBytes);
+  return {};
+}
+
 Result<const SimCode *> programsOf(const CudaImage &image) {
   std::lock_guard<std::mutex> lock(image.made().mutex);
   auto &known = image.made().simulated;
@@ -44,9 +62,8 @@ Result<const SimCode *> programsOf(const CudaImage &image) {
     for (const auto &kernel : image.launches()) {
       const Program *program = &*std::find_if(code->module->kernels.begin(), code->module->kernels.end(),
                                               [&](const Program &each) { return each.name == kernel->name; });
-      if (uint64_t bytes = program->sharedBegin - kSharedBegin + kernel->shared; bytes > kMostShared)
-        return badBundle("the kernels cannot be used: smem-budget: kernel '", kernel->name, "' has ", bytes,
-                         " bytes of shared memory, and a block has ", kMostShared);
+      if (std::string problem = problemOfRoom(*program, *kernel); !problem.empty())
+        return badBundle("the kernels cannot be used: ", problem);
       code->programs.push_back(program);
     }
     known = std::move(code);
@@ -74,7 +91,9 @@ Status SimDevice::check(std::span<const std::byte> bytes, int32_t &contracts) {
 static constexpr uint64_t kAlign = 64;
 
 /// Bytes from a thread's scratch to the next one's.
-static uint64_t shareOf(const DeviceTask &task) { return (task.scratch + kAlign - 1) / kAlign * kAlign; }
+static uint64_t shareOf(const DeviceTask &task) {
+  return (task.scratch + kAlign - 1) / kAlign * kAlign; // a layout has fewer than 2^48 bytes
+}
 
 static const KernelLaunch &kernelOf(const DeviceTask &task) { return *static_cast<const KernelLaunch *>(task.kernel); }
 
@@ -85,12 +104,15 @@ Status SimDevice::prepareTask(const DeviceTask &task) {
   auto blocks = kernel.image->blocksOf(task);
   if (!blocks)
     return blocks.takeError();
-  uint64_t threads = uint64_t(*blocks) * kernel.block, share = shareOf(task), needed = threads * share;
-  if (task.scratch && (needed / share != threads || needed > uint64_t(1) << 40))
+  dmx::Size threads = dmx::Size(*blocks) * kernel.block, needed = threads * shareOf(task);
+  if (!threads.fits(UINT32_MAX - 1))
+    return fail(DMX_STATUS_UNSUPPORTED, "kernel '", kernel.name, "' has ", threads.text(),
+                " threads, more than the simulator of GPUs tells apart");
+  if (!needed.fits(uint64_t(1) << 40))
     return fail(DMX_STATUS_OUT_OF_MEMORY, "kernel '", kernel.name, "' has ", task.scratch,
-                " bytes of scratch for each of ", threads, " threads");
-  if (needed + kAlign > scratch.size())
-    scratch.resize(needed + kAlign);
+                " bytes of scratch for each of ", threads.text(), " threads");
+  if (needed.value() + kAlign > scratch.size())
+    scratch.resize(needed.value() + kAlign);
   return {};
 }
 
