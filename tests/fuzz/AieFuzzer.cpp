@@ -1,12 +1,14 @@
 //===- AieFuzzer.cpp - hostile images and control streams of the array ----===//
 //
-// The first byte of an input says what the rest is: an image, or the words of a control stream, a CDO or a core program
-// that stand in a sound image, whose lengths and checksums are made right around them. What is accepted is run.
+// The first byte of an input says what the rest is: an image, or the words of a control stream, a CDO, a core program
+// or the forms of arguments that stand in a sound image, whose lengths and checksums are made right around them. What
+// is accepted is run.
 //
 // The sound image is corpus/aie/image, of a product of 64 x 64 x 64 on one core: a byte 0, then the .aiebin of
 //   dmxc product.onnx -t aie:cols=1+rows=1
 //
 //===----------------------------------------------------------------------===//
+#include "Arithmetic.h"
 #include "Engine.h"
 
 #include "runtime/devices/Device.h"
@@ -19,11 +21,12 @@
 #include <random>
 
 namespace hw = dmx::aie;
+using dmxfuzz::Arithmetic;
 using dmxfuzz::promise;
 
 namespace {
 
-enum Kind : uint8_t { Image, Control, Cdo, Program, KindCount };
+enum Kind : uint8_t { Image, Control, Cdo, Program, Forms, KindCount };
 constexpr uint64_t kMostBytes = 64 << 20; ///< of a run's matrices; more is not run
 using Words = std::vector<uint32_t>;
 
@@ -52,11 +55,53 @@ Words wordsOf(std::string_view bytes) {
 
 //===--- inputs -----------------------------------------------------------------------===//
 
+/// Arguments but for their names: rows, pitch, element, role, number of axes, five words each; then the offsets of
+/// patches, two words each.
+Words formsOf(const hw::KernelCode &kernel) {
+  Words words;
+  for (const hw::Argument &argument : kernel.arguments) {
+    words.insert(words.end(),
+                 {argument.rows, argument.pitch, static_cast<uint32_t>(argument.element),
+                  uint32_t(argument.packed) * 2 + argument.output, static_cast<uint32_t>(argument.axes.size())});
+    for (const hw::Axis &axis : argument.axes)
+      words.insert(words.end(), {axis.extent, axis.first, axis.split, axis.stride, axis.phase});
+  }
+  for (const hw::ControlOp &op : kernel.control)
+    if (op.kind == hw::ControlOp::Kind::Patch)
+      words.insert(words.end(), {static_cast<uint32_t>(op.offset), static_cast<uint32_t>(op.offset >> 32)});
+  return words;
+}
+
+/// The same the other way; what is missing is 0.
+void putForms(const Words &words, hw::KernelCode &kernel) {
+  size_t at = 0;
+  auto word = [&] { return at < words.size() ? words[at++] : 0; };
+  for (hw::Argument &argument : kernel.arguments) {
+    argument.rows = word();
+    argument.pitch = word();
+    argument.element = static_cast<hw::Element>(word() % 4);
+    uint32_t role = word() % 3;
+    argument.output = role == 1;
+    argument.packed = role == 2;
+    argument.axes.resize(word() % (hw::kMostAxes + 1));
+    for (hw::Axis &axis : argument.axes)
+      for (uint32_t *field : {&axis.extent, &axis.first, &axis.split, &axis.stride, &axis.phase})
+        *field = word();
+  }
+  for (hw::ControlOp &op : kernel.control)
+    if (op.kind == hw::ControlOp::Kind::Patch) {
+      uint64_t low = word();
+      op.offset = uint64_t(word()) << 32 | low;
+    }
+}
+
 /// The sound image with other words; nullopt where they are refused, which takes a sentence.
 std::optional<hw::Image> with(Kind kind, Words words) {
   hw::Image image = sound();
   std::string error;
-  if (kind == Control) {
+  if (kind == Forms) {
+    putForms(words, image.kernels[0]);
+  } else if (kind == Control) {
     if (words.size() > 3)
       words[3] = static_cast<uint32_t>(4 * words.size());
     hw::ControlHeader header;
@@ -99,18 +144,18 @@ void run(std::span<const std::byte> bytes) {
   if (!image || image->kernels.empty())
     return;
   const hw::KernelCode &kernel = image->kernels[0];
-  uint64_t total = 0;
-  std::vector<Words> matrices;
+  dmx::Size total;
+  std::vector<std::vector<std::byte>> matrices; // of as many bytes as are asked for, and no more
   for (const hw::Argument &argument : kernel.arguments)
-    total += argument.hostBytes() + argument.ddrBytes();
-  if (total > kMostBytes)
+    total += dmx::Size(argument.hostBytes()) + argument.ddrBytes();
+  if (!total.fits(kMostBytes))
     return;
   std::vector<void *> buffers;
   std::vector<uint64_t> sizes;
   for (const hw::Argument &argument : kernel.arguments) {
-    matrices.emplace_back((argument.hostBytes() + 3) / 4, 0x3f800000);
+    matrices.emplace_back(argument.hostBytes(), std::byte(0x3f));
     buffers.push_back(matrices.back().data());
-    sizes.push_back(4 * matrices.back().size());
+    sizes.push_back(matrices.back().size());
   }
   DeviceTask task;
   task.kernel = (*code)->findKernel(kernel.name);
@@ -180,10 +225,58 @@ void change(Words &words, size_t first, size_t step, Random &random) {
   word = wordNear(word, random);
 }
 
+/// Forms of the sound image's first arguments with other numbers: those of one argument, or of a patch.
+Words changedForms(const Words &words, Arithmetic &arithmetic) {
+  hw::KernelCode kernel = sound().kernels[0];
+  putForms(words, kernel);
+  hw::Argument &argument = arithmetic.pick(kernel.arguments);
+  uint64_t elements = uint64_t(argument.rows) * argument.pitch;
+  auto narrow = [](uint64_t number) { return static_cast<uint32_t>(number); };
+  hw::Axis none;
+  hw::Axis &axis = argument.axes.empty() ? none : arithmetic.pick(argument.axes);
+  switch (arithmetic.below(8)) {
+  case 0: // axes that have few numbers together, modulo 2^64
+    argument.axes.resize(std::max<size_t>(argument.axes.size(), 3));
+    for (size_t i = 0; uint64_t factor : arithmetic.wrapping(argument.axes.size(), 31))
+      argument.axes[i++] = {narrow(factor), 0, 1, narrow(arithmetic.oneIn(2) ? 0 : arithmetic.below(4)), 0};
+    break;
+  case 1:
+    axis.stride = narrow(arithmetic.stride(1));
+    break;
+  case 2:
+    axis.phase = narrow(arithmetic.stride(1));
+    axis.split = narrow(arithmetic.oneIn(2) ? arithmetic.below(9) : arithmetic.edge());
+    break;
+  case 3: // to the form's end
+    axis.first = narrow(arithmetic.nearEnd(elements / std::max(axis.stride, 1u), axis.extent));
+    break;
+  case 4:
+    axis.extent = narrow(arithmetic.edge());
+    break;
+  case 5:
+    (arithmetic.oneIn(2) ? argument.rows : argument.pitch) = narrow(arithmetic.edge());
+    break;
+  case 6:
+    for (hw::ControlOp &op : kernel.control)
+      if (op.kind == hw::ControlOp::Kind::Patch && arithmetic.oneIn(3))
+        op.offset = arithmetic.oneIn(3) ? arithmetic.edge() : arithmetic.nearEnd(argument.ddrBytes());
+    break;
+  default:
+    argument.element = static_cast<hw::Element>(arithmetic.below(4));
+    argument.packed = arithmetic.oneIn(3);
+    argument.output = !argument.packed && arithmetic.oneIn(3);
+  }
+  return formsOf(kernel);
+}
+
 /// Whole ops where the words are some, so that most of what is made is read.
 Words changed(Kind kind, Words words, Random &random) {
   std::string error;
   hw::ControlHeader header;
+  if (kind == Forms) {
+    Arithmetic arithmetic(random());
+    return changedForms(words, arithmetic);
+  }
   if (kind == Control && random() % 2) {
     if (auto ops = hw::decodeControl(words, header, error)) {
       shuffle(*ops, random);
@@ -222,7 +315,8 @@ std::vector<std::string> dmxfuzz::builtInSeeds() {
                    {static_cast<uint32_t>(at.op) | uint32_t(at.index) << 8, static_cast<uint32_t>(at.value)});
   hw::ControlHeader header = hw::headerOf(*hw::machineOf(image.machine));
   return {bytesOf(Image, bytes.data(), bytes.size()), bytesOf(Control, hw::encode(header, image.kernels[0].control)),
-          bytesOf(Cdo, hw::encodeCdo(image.overlays[0].initial)), bytesOf(Program, program)};
+          bytesOf(Cdo, hw::encodeCdo(image.overlays[0].initial)), bytesOf(Program, program),
+          bytesOf(Forms, formsOf(image.kernels[0]))};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -242,11 +336,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed) {
   Random random(seed);
-  if (size == 0 || random() % 32 == 0)
+  std::string text;
+  if (size < 5 || random() % 64 == 0) { // coverage has a corpus of images alone to start from
+    static const std::vector<std::string> own = dmxfuzz::builtInSeeds();
+    text = own[random() % own.size()];
+  } else if (random() % 32 == 0) {
     return LLVMFuzzerMutate(data, size, capacity);
-  auto kind = static_cast<Kind>(data[0] % KindCount);
-  std::string text =
-      bytesOf(kind, changed(kind, wordsOf({reinterpret_cast<const char *>(data) + 1, size - 1}), random));
+  } else {
+    auto kind = static_cast<Kind>(data[0] % KindCount);
+    text = bytesOf(kind, changed(kind, wordsOf({reinterpret_cast<const char *>(data) + 1, size - 1}), random));
+  }
   text.resize(std::min(text.size(), capacity));
   std::memcpy(data, text.data(), text.size());
   return text.size();
