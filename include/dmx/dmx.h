@@ -334,8 +334,8 @@ typedef struct dmx_executor {
  *   corsair.hazards=0|1             check every access (default 1)
  *   corsair.skew_seed=N             not 0: quads start at random, reproducible times
  *   corsair.report=FILE             JSON of clocks, bytes, energy, bounds; FILE.txt as text
- *   corsair.strict_range=0|1        a run in which f16 could not hold a value is an error (default 0: dmx_session_info's
- *                                   `remarks` says so)
+ *   corsair.strict_range=0|1        a run in which f16 could not hold a value is an error (default 0:
+ *                                   dmx_session_info's `remarks` says so)
  *   corsair.trace=FILE              the last run as a Chrome trace
  * aie, a simulated array of AI Engines:
  *   aie.report=FILE                 JSON of clocks, and what each core, channel and stream did; FILE.txt as text
@@ -349,8 +349,8 @@ typedef struct dmx_executor {
  *   cuda.driver=FILE                the driver's library (default libcuda.so.1)
  *   cuda.sim_seed=N                 not 0: blocks and warps in another order
  *   cuda.sim_checks=0|1             look for races and unwritten bytes (default 1)
- *   cuda.sim_steps=N                most instructions of a launch from one warp's end to the next one's, behind which it
- *                                   is endless (default 2^26) */
+ *   cuda.sim_steps=N                most instructions of a launch from one warp's end to the next one's, behind which
+ *                                   it is endless (default 2^26) */
 typedef struct dmx_session_options {
   size_t struct_size;
   uint32_t threads;                  /* threads of a run, the caller's included; 0: as many CPUs as the affinity mask

@@ -169,7 +169,8 @@ public:
 
   /// What it is, for people, where that is not the host: "NVIDIA H100 PCIe"; "" where there is nothing to say.
   virtual const char *machine() const { return ""; }
-  /// What the numbers of the last run suffered, for people: "node 'a' saturated 12 values"; "" where there is nothing to say.
+  /// What the numbers of the last run suffered, for people: "node 'a' saturated 12 values"; "" where there is nothing
+  /// to say.
   virtual const char *remarks() const { return ""; }
   virtual uint32_t threads() const = 0;
   virtual uint64_t scratchBytes() const = 0;

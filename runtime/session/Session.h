@@ -84,9 +84,9 @@ private:
 
   const Signature &signature;
   const Graph &graph;
-  Machinery machinery;                          // units by Graph::targets
-  std::unique_ptr<Frame> frame;                 // of `graph`; freed before the devices
-  std::vector<Frame *> frames;                  // all, by their tasks' numbers
+  Machinery machinery;                                       // units by Graph::targets
+  std::unique_ptr<Frame> frame;                              // of `graph`; freed before the devices
+  std::vector<Frame *> frames;                               // all, by their tasks' numbers
   std::string targetText, isaText, machineText, remarksText; // for `info`
   const char *betterIsa = "";
   bool outputsValid = false; // the last run was good, and its shapes are those of the inputs bound now
