@@ -4,10 +4,10 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/DMIR/Model.h"
+#include "dmxc/Dialect/DMIR/Text.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
 
 using namespace mlir;
 
@@ -67,7 +67,7 @@ private:
     });
     context.loadDialect<dmir::DMIRDialect, func::FuncDialect>();
     dmir::DataFiles::of(&context).admitBeside(options.path, options.externalDataDirs);
-    model.module = parseSourceFile<ModuleOp>(options.path, ParserConfig(&context));
+    model.module = dmir::parseTextFile(options.path, context);
     return static_cast<bool>(model.module);
   }
 

@@ -1,6 +1,7 @@
 //===- JsonReader.h - JSON that may be hostile ------------------*- C++ -*-===//
 #pragma once
 
+#include "dmxc/Support/JsonDepth.h"
 #include "dmxc/Support/Result.h"
 
 #include <nlohmann/json.hpp>
@@ -16,9 +17,6 @@
 namespace dmxc::torchfe {
 
 using Json = nlohmann::json;
-
-/// Whether brackets are nested so little that no parser or destructor gets into trouble.
-bool jsonDepthIsBounded(std::string_view text);
 
 /// Thrown by a Cursor and caught in readJson.
 struct JsonFailure {

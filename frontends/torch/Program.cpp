@@ -255,7 +255,8 @@ bool collectLabels(const Json &spec, const std::string &prefix, int depth, std::
   std::vector<std::string> keys;
   const Json &children = spec["children_spec"];
   if (spec.contains("context") && spec["context"].is_string()) {
-    Json context = Json::parse(spec["context"].get<std::string>(), nullptr, /*allow_exceptions=*/false);
+    const std::string &text = spec["context"].get_ref<const std::string &>();
+    Json context = jsonDepthIsBounded(text) ? Json::parse(text, nullptr, /*allow_exceptions=*/false) : Json();
     if (context.is_array() && context.size() == children.size())
       for (const Json &key : context)
         keys.push_back(key.is_string() ? key.get<std::string>() : key.dump());

@@ -6,9 +6,8 @@
 #include "ProgramImporter.h"
 #include "TextDialect.h"
 #include "TextTypes.h"
+#include "dmxc/Dialect/DMIR/Text.h"
 #include "frontends/common/OperatorSet.h"
-
-#include "mlir/Parser/Parser.h"
 
 #include <algorithm>
 
@@ -110,7 +109,7 @@ bool TextImport::parse() {
         {isError ? Severity::Error : Severity::Warning, "mlir-text", file, "", message.str(), ErrorKind::Model, {}});
     return success();
   });
-  text = parseSourceFile<ModuleOp>(options.path, ParserConfig(&context));
+  text = dmir::parseTextFile(options.path, context);
   return static_cast<bool>(text);
 }
 

@@ -354,8 +354,12 @@ namespace {
 /// Nesting beyond any description's would only exhaust the stack.
 bool isDeep(std::string_view json) {
   int depth = 0;
-  for (char c : json) {
-    depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+  bool quoted = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    char c = json[i];
+    i += quoted && c == '\\';
+    quoted ^= c == '"';
+    depth += quoted ? 0 : (c == '{' || c == '[') - (c == '}' || c == ']');
     if (depth > 32)
       return true;
   }

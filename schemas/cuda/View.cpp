@@ -66,7 +66,8 @@ std::string textOf(std::string_view code, const std::string &name) {
 
 std::optional<std::vector<Kernel>> kernelsOf(Bytes code, std::string_view only, std::string &error) {
   auto [comment, rest] = splitComment({reinterpret_cast<const char *>(code.data()), code.size()});
-  Json table = Json::parse(comment, nullptr, false);
+  // What nests deeper is none of a launch table's, and would be copied and printed by recursion.
+  Json table = Json::parse(comment, [](int depth, auto, const auto &) { return depth <= 32; }, false);
   if (!table.is_object() || !table.contains("kernels") || !table["kernels"].is_array()) {
     error = "it does not begin with a launch table";
     return std::nullopt;

@@ -1,6 +1,8 @@
 //===- Json.cpp - checked JSON reading and stable writing -----------------===//
 #include "Json.h"
 
+#include "dmxc/Support/JsonDepth.h"
+
 namespace dmxc::bundle::json {
 
 namespace {
@@ -86,10 +88,12 @@ Value toValue(const std::vector<Expr> &exprs) {
 }
 
 Value parse(std::string_view text, const std::string &document, Reader::Sink &sink) {
-  Value value = Value::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) {
+  bool shallow = jsonDepthIsBounded(text);
+  Value value = shallow ? Value::parse(text, nullptr, /*allow_exceptions=*/false) : Value();
+  if (!shallow || value.is_discarded()) {
     sink.failed = true;
-    sink.message = document + ": not valid JSON";
+    sink.message =
+        document + (shallow ? ": not valid JSON" : ": nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
   }
   return value;
 }

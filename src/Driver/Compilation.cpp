@@ -11,13 +11,13 @@
 #include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/DMIR/Model.h"
+#include "dmxc/Dialect/DMIR/Text.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Reference/Interpreter.h"
 #include "dmxc/Support/MappedFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/ThreadPool.h"
@@ -258,7 +258,7 @@ bool Compilation::parsePhaseText() {
   inputs = {options.model};
   sourceFormat = "mlir";
   dmir::DataFiles::of(mlirContext.get()).admitBeside(options.model, options.externalDataDirs);
-  theModule = parseSourceFile<ModuleOp>(options.model, ParserConfig(mlirContext.get()));
+  theModule = dmir::parseTextFile(options.model, *mlirContext);
   if (!theModule || !resolveFiles())
     return false;
   bool scheduled = !theModule->getOps<dlir::ProgramOp>().empty();
@@ -297,7 +297,10 @@ bool Compilation::checkNames() {
     if (text.getValue().contains('\0'))
       bad.insert(text);
   });
-  theModule->walk([&](Operation *op) { walker.walk(op->getAttrDictionary()); });
+  theModule->walk([&](Operation *op) {
+    walker.walk(op->getAttrDictionary());
+    walker.walk(LocationAttr(op->getLoc())); // nodes are named there
+  });
   for (StringAttr text : bad) {
     std::string shown;
     llvm::raw_string_ostream(shown).write_escaped(text.getValue());

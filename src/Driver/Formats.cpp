@@ -10,8 +10,7 @@ using Json = nlohmann::ordered_json;
 
 namespace dmxc::driver {
 
-/// Module, since partition: array of dictionaries of texts, for people: node, op, operands, result.
-static constexpr llvm::StringLiteral kFormatsAttr = "dmir.formats";
+/// Of a row of dmir::kFormatsAttr.
 static constexpr std::array<llvm::StringLiteral, 4> keys = {"node", "op", "operands", "result"};
 
 /// In the order of `keys`.
@@ -62,11 +61,11 @@ void keepFormats(ModuleOp module, ArrayRef<NodeFormats> all) {
       row.set(key, b.getStringAttr(text));
     rows.push_back(row.getDictionary(module.getContext()));
   }
-  module->setAttr(kFormatsAttr, b.getArrayAttr(rows));
+  module->setAttr(dmir::kFormatsAttr, b.getArrayAttr(rows));
 }
 
 std::string keptFormats(ModuleOp module) {
-  auto kept = module->getAttrOfType<ArrayAttr>(kFormatsAttr);
+  auto kept = module->getAttrOfType<ArrayAttr>(dmir::kFormatsAttr);
   if (!kept)
     return "";
   Json all = Json::array();

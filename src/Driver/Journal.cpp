@@ -1,6 +1,7 @@
 //===- Journal.cpp - what a tuner measured so far -------------------------===//
 #include "Journal.h"
 
+#include "dmxc/Support/JsonDepth.h"
 #include "dmxc/Support/MappedFile.h"
 
 #include <nlohmann/json.hpp>
@@ -49,8 +50,8 @@ Status Journal::read() {
   size = 0;
   std::string_view text(reinterpret_cast<const char *>((*content)->bytes().data()), (*content)->bytes().size());
   for (size_t end; (end = text.find('\n', static_cast<size_t>(size))) != std::string_view::npos;) {
-    json row = json::parse(text.substr(static_cast<size_t>(size), end - static_cast<size_t>(size)), nullptr,
-                           /*allow_exceptions=*/false);
+    std::string_view line = text.substr(static_cast<size_t>(size), end - static_cast<size_t>(size));
+    json row = jsonDepthIsBounded(line) ? json::parse(line, nullptr, /*allow_exceptions=*/false) : json();
     if (row.is_array() && row.size() == 2 && row[0].is_string() && row[1].is_number_integer())
       rows[row[0].get<std::string>()] = row[1].get<int64_t>();
     size = static_cast<int64_t>(end) + 1;

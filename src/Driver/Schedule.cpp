@@ -2,6 +2,7 @@
 #include "Schedule.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Text.h"
 #include "dmxc/Phases/Decisions.h"
 #include "dmxc/Support/MappedFile.h"
 
@@ -15,7 +16,6 @@
 #include "mlir/Dialect/Transform/TuneExtension/TuneExtension.h"
 #include "mlir/Dialect/Vector/TransformOps/VectorTransformOps.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
 
 #include <mutex>
@@ -127,16 +127,10 @@ bool Schedule::read(Script &script) {
   }
   auto bytes = (*file)->bytes();
   script.text.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  if (script.text.find('\0') != std::string::npos) {
-    diagnostics.report(modelError("a script is text, this file has bytes of 0; give MLIR's text form"),
-                       "schedule-script", script.path);
-    return false;
-  }
   std::vector<mlir::Diagnostic> messages;
   {
     Held held(context);
-    script.module =
-        parseSourceString<ModuleOp>(script.text, ParserConfig(&context, /*verifyAfterParse=*/false), script.path);
+    script.module = dmir::parseText(script.text, script.path, context, /*verifies=*/false);
     if (script.module && !isSound(*script.module))
       script.module = nullptr;
     messages = held.take();

@@ -2,6 +2,7 @@
 #include "TuningDatabase.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Support/JsonDepth.h"
 #include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/Sha256.h"
 
@@ -99,6 +100,8 @@ static void warn(const std::string &place, const std::string &text, Diagnostics 
 
 /// Fills a record; what is wrong with the line, or "".
 static std::string parseRecord(const std::string &line, TuningRecord &record) {
+  if (!jsonDepthIsBounded(line))
+    return "its brackets are nested deeper than " + std::to_string(kMaxJsonDepth) + " levels";
   json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded())
     return "this is no JSON: a line that was cut, or not UTF-8, or a number beyond all bounds";

@@ -6,6 +6,9 @@
 
 using namespace dmxc;
 
+/// What importers make stays far below it (kMaxDimText of frontends/common), products of it included.
+static constexpr size_t kMaxDimText = 4000;
+
 bool dmxc::isIdentifier(std::string_view name) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   if (name.empty() || !letter(name.front()))
@@ -26,8 +29,16 @@ public:
     return at == text.size() ? dim : std::nullopt;
   }
 
+  bool isTooComplex = false; ///< why there is none
+
 private:
   static constexpr int kMaxDepth = 64;
+
+  /// Products of sums have as many terms as the sums' numbers of terms multiplied: twelve sums of five have 1820.
+  std::optional<Dim> bounded(Dim dim) {
+    isTooComplex |= !dim.isStatic() && dim.str().size() > kMaxDimText;
+    return isTooComplex ? std::nullopt : std::optional<Dim>(dim);
+  }
 
   void skipSpace() {
     while (at < text.size() && text[at] == ' ')
@@ -63,7 +74,7 @@ std::optional<Dim> Parser::parseSum(int depth) {
     std::optional<Dim> next = parseProduct(depth);
     if (!next)
       return std::nullopt;
-    total = minus ? *total - *next : *total + *next;
+    total = bounded(minus ? *total - *next : *total + *next);
   }
   return total;
 }
@@ -74,7 +85,7 @@ std::optional<Dim> Parser::parseProduct(int depth) {
     std::optional<Dim> next = parseFactor(depth);
     if (!next)
       return std::nullopt;
-    *result *= *next;
+    result = bounded(*result * *next);
   }
   return result;
 }
@@ -128,14 +139,23 @@ std::optional<Dim> Parser::parseNamed(int depth) {
     return std::nullopt;
   for (Dim::Call call : {Dim::Call::FloorDiv, Dim::Call::Min, Dim::Call::Max, Dim::Call::Broadcast})
     if (name == dimCallName(call))
-      return simplifiedCall(call, *a, *b);
+      return bounded(simplifiedCall(call, *a, *b));
   return std::nullopt;
 }
 
 } // namespace
 
 Result<Dim> Dim::parse(std::string_view text) {
-  if (std::optional<Dim> dim = Parser(text).parse())
+  constexpr size_t shown = 100;
+  std::string start = "'" + std::string(text.substr(0, shown)) + (text.size() > shown ? "..." : "") + "'";
+  if (text.size() > kMaxDimText)
+    return modelError(start + " has " + std::to_string(text.size()) + " characters, more than the " +
+                      std::to_string(kMaxDimText) + " of an expression over dims");
+  Parser parser(text);
+  if (std::optional<Dim> dim = parser.parse())
     return *dim;
-  return modelError("'" + std::string(text) + "' is no expression over dims");
+  if (parser.isTooComplex)
+    return modelError(start + " has more than " + std::to_string(kMaxDimText) +
+                      " characters when it is multiplied out; give a part of it a name of its own");
+  return modelError(start + " is no expression over dims");
 }

@@ -45,7 +45,7 @@ Error unsound(const CodeObject &object, const std::string &why) {
   return modelError("'" + object.bundle + "': entry '" + object.target->entry + "': " + why);
 }
 
-Json parsed(const std::string &text) { return Json::parse(text, nullptr, false); }
+Json parsed(const std::string &text) { return jsonDepthIsBounded(text) ? Json::parse(text, nullptr, false) : Json(); }
 
 CodeObject objectOf(const Bundle &bundle, const TargetDesc &target) {
   CodeObject object{&target, findCodeViewer(target.target), {}, bundle.path()};

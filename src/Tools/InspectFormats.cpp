@@ -11,7 +11,7 @@ Result<Json> debugRows(const Bundle &bundle, const char *entry, const char *key)
   for (const BundleEntry &one : bundle.entries())
     if (one.name == entry) {
       std::string text(reinterpret_cast<const char *>(one.bytes.data()), one.bytes.size());
-      Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+      Json root = jsonDepthIsBounded(text) ? Json::parse(text, nullptr, /*allow_exceptions=*/false) : Json();
       if (!root.is_object() || !root.contains(key) || !root[key].is_array())
         return modelError("'" + bundle.path() + "': " + entry + " is no table of " + key + "; compile the model again");
       return root[key];

@@ -253,8 +253,10 @@ Result<std::string> reportSections(const Bundle &bundle, const std::vector<std::
     if (!mapped)
       return mapped.takeError();
     std::span<const std::byte> bytes = (*mapped)->bytes();
-    const char *text = reinterpret_cast<const char *>(bytes.data());
-    Json json = Json::parse(text, text + bytes.size(), nullptr, false);
+    std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    if (!jsonDepthIsBounded(text))
+      return unreadable(file, "its brackets are nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
+    Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded())
       return unreadable(file, "it is not JSON");
     bool isTrace = partOf(json, "traceEvents").is_array();

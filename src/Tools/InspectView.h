@@ -7,6 +7,7 @@
 #pragma once
 
 #include "dmxc/Bundle/Reader.h"
+#include "dmxc/Support/JsonDepth.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 # Each names the front ends that its models need. One ctest a class of dmxc_*_test.py.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-foreach(part messages bundles corsair schedule scripts)
+foreach(part messages bundles corsair schedule scripts texts)
   set(file ${CMAKE_CURRENT_SOURCE_DIR}/dmxc_${part}_test.py)
   file(STRINGS ${file} classes REGEX "^class [A-Za-z]+\\(Base\\)")
   foreach(class ${classes})

@@ -166,4 +166,18 @@ TEST(Dim, RandomExpressionsHaveTheValueOfPlainArithmetic) {
   }
 }
 
+TEST(Dim, TextsThatMultiplyOutAreBounded) {
+  std::string factor = "(n + m + k + l + 1)", product = factor;
+  for (int i = 1; i < 12; ++i)
+    product += "*" + factor;
+  auto whole = Dim::parse(product);
+  ASSERT_FALSE(whole);
+  EXPECT_NE(whole.error().message.find("when it is multiplied out"), std::string::npos) << whole.error().message;
+  EXPECT_LT(whole.error().message.size(), 300u);
+  EXPECT_TRUE(Dim::parse(factor + "*" + factor + "*" + factor));
+  EXPECT_FALSE(Dim::parse("floordiv(" + product + ", 7)"));
+  EXPECT_FALSE(Dim::parse(std::string(5000, 'n')));
+  EXPECT_TRUE(Dim::parse(std::string(300, 'n')));
+}
+
 } // namespace

@@ -16,6 +16,13 @@ inline constexpr llvm::StringLiteral kPlacementAttr = "dmir.placement";
 inline constexpr llvm::StringLiteral kMaskFromAttr = "dmir.mask_from", kMaskUnknownAttr = "dmir.mask_unknown";
 /// Module, since partition: array of dictionaries, for people: what each masked attention leaves out.
 inline constexpr llvm::StringLiteral kMasksAttr = "dmir.masks";
+/// Module: array of dictionaries of texts, for people: in which formats nodes are computed.
+inline constexpr llvm::StringLiteral kFormatsAttr = "dmir.formats";
+/// Function: array of {size, lower_bound} in bytes, or in units of `unit` bytes (#dmir.dims of one): the arenas that
+/// placements name.
+inline constexpr llvm::StringLiteral kArenasAttr = "dmir.arenas";
+/// Whether an attribute is one of them.
+bool isArena(mlir::Attribute attr);
 /// Module: "off" where kernels are to look at what masks leave out, too.
 inline constexpr llvm::StringLiteral kSparsityAttr = "dmir.sparsity";
 

@@ -1,10 +1,9 @@
-//===- JsonReader.cpp - JSON that may be hostile --------------------------===//
-#include "JsonReader.h"
+//===- JsonDepth.cpp - JSON that may be hostile ---------------------------===//
+#include "dmxc/Support/JsonDepth.h"
 
-namespace dmxc::torchfe {
+#include <cstddef>
 
-bool jsonDepthIsBounded(std::string_view text) {
-  constexpr int kMaxDepth = 200;
+bool dmxc::jsonDepthIsBounded(std::string_view text) {
   int depth = 0;
   bool inString = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -15,7 +14,7 @@ bool jsonDepthIsBounded(std::string_view text) {
     } else if (c == '"') {
       inString = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth)
+      if (++depth > kMaxJsonDepth)
         return false;
     } else if (c == ']' || c == '}') {
       --depth;
@@ -23,5 +22,3 @@ bool jsonDepthIsBounded(std::string_view text) {
   }
   return true;
 }
-
-} // namespace dmxc::torchfe
