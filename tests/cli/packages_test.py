@@ -163,6 +163,19 @@ class Wheel(Folder):
                 self.assertIn(text, self.refused(module.dmxc))
 
 
+class OldSystem(Folder):
+    def test_a_library_for_newer_systems(self):
+        """libdmxrt that asks for a version of the C library that no system has yet."""
+        data = (LIB / "libdmxrt.so").read_bytes()
+        versions = sorted(set(re.findall(rb"\0(GLIBC_2\.\d+)\0", data)))
+        self.assertTrue(versions)
+        library = self.folder / "libdmxrt.so.0"
+        library.write_bytes(data.replace(b"\0" + versions[-1] + b"\0", b"\0" + versions[-1].replace(b"_2", b"_9") + b"\0"))
+        done = subprocess.run([sys.executable, "-c", "import dmxrt; dmxrt.load_library()"], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": str(SOURCE / "tools/python"), "DMXRT_LIBRARY": str(library)})
+        self.assertIn(f"needs {versions[-1].decode().replace('_2', '_9')}, which this system's libraries are too old for; use a container", done.stderr)
+
+
 class Debs(Folder):
     def stage(self, *names):
         for name in names:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import os
+import re
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Union
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ def load_library(library: Optional[Path] = None) -> ctypes.CDLL:
         except OSError as error:
             tried.append(name)
             reason = str(error)
+            if newer := re.search(r"version `((?:GLIBC|GLIBCXX|CXXABI)_[\d.]+)' not found", reason):
+                raise Error(f"'{name}', {who if given else 'found by its name'}, needs {newer[1]}, which this system's libraries are too old for; "
+                            "use a container with Debian 12 or newer, or build dmxc from its sources here") from None
             continue
         return _checked(loaded, name, who if given else "found by its name")
     where = who if given else "where libraries are installed (LD_LIBRARY_PATH, ldconfig)"
