@@ -50,8 +50,12 @@ class Version(Folder):
         self.assertTrue((LIB / f"libdmxrt.so.{version}").exists())
         page = subprocess.run([BIN / "dmx-run", "--help=man"], capture_output=True, text=True, check=True).stdout
         self.assertIn(f'"dmxc {version}"', page.splitlines()[0])
+
+    def test_the_python_module_too(self):
+        if subprocess.run([sys.executable, "-c", "import setuptools"], capture_output=True).returncode:
+            self.skipTest("setuptools is not installed (python3-setuptools)")
         said = subprocess.run([sys.executable, "setup.py", "--version"], cwd=SOURCE / "tools/python", capture_output=True, text=True).stdout
-        self.assertEqual(said.split()[-1:], [version])
+        self.assertEqual(said.split()[-1:], [common.version()])
 
     def test_no_other_file_has_one_of_its_own(self):
         self.assertIn("project(dmxc VERSION ${DMXC_VERSION}", (SOURCE / "CMakeLists.txt").read_text())
