@@ -1,7 +1,7 @@
 # dmxc_install_help(TARGET PROGRAM COMPONENT): installs the man page and the completion for shells of a program, which it writes itself
 # as soon as TARGET is linked (src/Tools/Help.cpp): they are there wherever the program is.
 function(dmxc_install_help target program component)
-  if(CMAKE_CROSSCOMPILING)
+  if(CMAKE_CROSSCOMPILING OR DMXC_SANITIZE) # which nobody installs
     return()
   endif()
   set(folder ${CMAKE_BINARY_DIR}/help)
