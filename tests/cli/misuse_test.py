@@ -114,6 +114,7 @@ class Misuse(Base):
             advice = re.search(r"; fix (--dim \w+=)N ", err)[1]
             self.assertFalse((self.dir / "o").exists())
             self.run_tool(*command, *f"{advice}7".split())
+            (self.dir / "o").unlink()
 
     def test_a_model_without_outputs(self):
         err = self.run_tool(self.write(chain(["Relu"]), outputs=()), "-o", "o", code=1).stderr
