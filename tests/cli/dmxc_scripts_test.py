@@ -3,12 +3,12 @@
 import sys
 import unittest
 
-from dmxc_case import Base
-from dmxc_schedule_test import ANY, match, script
+from dmxc_case import DIGITS, Base
+from dmxc_schedule_test import ANY, BATCH, CONV2, match, script
 
 PARAM = "!transform.any_param"
 SOFTMAX = match('kind = "op", op = "dmir.softmax"', "s")
-REGION = match('node = "body/softmax"')
+REGION = match('node = "body/softmax"')  # of the region, which is called after its first node, body/exp
 
 
 def annotate(handle, name, value=None, type="i64"):
@@ -29,11 +29,10 @@ class Guards(Base):
 
     def test_annotations_that_are_refused(self):
         for line, (handle, name, value, *rest), message in (
-                (REGION, ("r", "device", '"corsair"'), "'device' of node 'body/softmax' ('dmir.region') is not for annotations: transform.dmx.decide"),
-                (REGION, ("r", "strategy", '"nonsense"'), "'strategy' of node 'body/softmax' ('dmir.region') is not for annotations"),
-                (REGION, ("r", "strategy", None), "'strategy' of node 'body/softmax'"),
+                (REGION, ("r", "device", '"corsair"'), "'device' of node 'body/exp' ('dmir.region') is not for annotations: transform.dmx.decide"),
+                (REGION, ("r", "strategy", '"nonsense"'), "'strategy' of node 'body/exp' ('dmir.region') is not for annotations"),
+                (REGION, ("r", "strategy", None), "'strategy' of node 'body/exp'"),
                 (REGION, ("r", "placement", "{}", None), "'placement' of node"),
-                (REGION, ("r", "grain", "7"), "'grain' of node 'body/softmax' ('dmir.region') is a decision, which annotations do not make; write transform.dmx.decide"),
                 (REGION, ("r", "dmir.formats", '[1, "a", unit]', None), "'dmir.formats' is an attribute of the compiler's own"),
                 (SOFTMAX, ("m", "dmir.sparsity", "5"), "'dmir.sparsity' is an attribute of the compiler's own"),
                 (SOFTMAX, ("m", "sym_name", '"x"'), "'sym_name' of 'builtin.module' is not for annotations"),
@@ -46,6 +45,11 @@ class Guards(Base):
                 self.assertIn(message, err)
                 self.assertIn("[schedule-refused]", err)
                 self.assertRegex(err, r"s\.mlir:[45]:5: ")
+
+    def test_a_decision_is_no_annotation(self):
+        (self.dir / "s.mlir").write_text(script(CONV2, *annotate("r", "grain", "7")))
+        err = self.run_tool(DIGITS, *BATCH, "-t", "cpu", "--schedule", "s.mlir", "--emit", "partition", "-o", "-", code=1).stderr
+        self.assertIn("'grain' of node '/conv2/Conv' ('dmir.region') is a decision, which annotations do not make; write transform.dmx.decide", err)
 
     def test_annotations_that_are_taken(self):
         self.assertIn('mark = "mine"', self.said(REGION, *annotate("r", "mark", '"mine"'), code=0))
