@@ -145,7 +145,7 @@ TensorReader::TensorReader(std::shared_ptr<const MappedFile> model, std::string 
                            std::vector<std::string> externalDirs)
     : model(std::move(model)), modelPath(std::move(modelPath)), externalDirs(std::move(externalDirs)) {
   if (this->externalDirs.empty())
-    this->externalDirs.push_back(folderOf(this->modelPath));
+    this->externalDirs.push_back(std::filesystem::path(this->modelPath).parent_path().string());
 }
 
 std::vector<std::string> TensorReader::files() const {
