@@ -27,7 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kBufferBytes = 4096;
-constexpr uint32_t kMostBlocks = 2, kMostBuffers = 16, kMostDims = 8, kMostResults = 64;
+constexpr uint32_t kMostBlocks = 2, kMostThreads = 256, kMostBuffers = 16, kMostDims = 8, kMostResults = 64;
 
 //===--- inputs -----------------------------------------------------------------------===//
 
@@ -117,7 +117,8 @@ void run(dmxrt::Device &device, const dmxrt::CodeImage &code, const dmxrt::cuda:
   using namespace dmxrt;
   const KernelContract *contract = code.contracts()->find(kernel.name);
   promise(contract, "a kernel that was loaded has a contract");
-  if (kernel.buffers > kMostBuffers || kernel.dims > kMostDims || kernel.results > kMostResults)
+  if (kernel.block > kMostThreads || kernel.buffers > kMostBuffers || kernel.dims > kMostDims ||
+      kernel.results > kMostResults)
     return;
   std::vector<std::vector<std::byte>> buffers(kernel.buffers, std::vector<std::byte>(kBufferBytes, std::byte(0x3f)));
   std::vector<void *> pointers;
@@ -162,9 +163,12 @@ std::unique_ptr<dmxrt::Device> makeDevice() {
 
 //===--- mutations --------------------------------------------------------------------===//
 
+/// One of a list; of one that is empty, or none, what cannot be changed is an exception.
+Json &pick(Json &list, Arithmetic &arithmetic) { return list.at(arithmetic.below(std::max<size_t>(list.size(), 1))); }
+
 /// Numbers of a map, or of what else the table has.
 void changeMap(Json &map, Arithmetic &arithmetic) {
-  Json &sizes = map["sizes"], &strides = map["strides"];
+  Json &sizes = map.at("sizes"), &strides = map.at("strides"); // what is put in moves the others
   switch (arithmetic.below(7)) {
   case 0: { // an axis whose elements reach once around
     size_t axis = 1 + arithmetic.below(std::max<size_t>(sizes.size(), 2) - 1);
@@ -174,10 +178,10 @@ void changeMap(Json &map, Arithmetic &arithmetic) {
     break;
   }
   case 1:
-    arithmetic.pick(strides) = static_cast<int64_t>(arithmetic.stride(16));
+    pick(strides, arithmetic) = static_cast<int64_t>(arithmetic.stride(16));
     break;
   case 2:
-    arithmetic.pick(sizes) = static_cast<int64_t>(arithmetic.edge());
+    pick(sizes, arithmetic) = static_cast<int64_t>(arithmetic.edge());
     break;
   case 3:
     map["offset"] = static_cast<int64_t>(arithmetic.nearEnd(kBufferBytes, 16 * arithmetic.below(64)));
@@ -186,10 +190,10 @@ void changeMap(Json &map, Arithmetic &arithmetic) {
     map["swizzle"] = 32 << arithmetic.below(3);
     break;
   case 5:
-    map["box"][0] = 4 << arithmetic.below(4);
+    map.at("box").at(0) = 4 << arithmetic.below(4);
     break;
   default:
-    arithmetic.pick(map["box"]) = 1 + arithmetic.below(arithmetic.oneIn(4) ? 300 : 32);
+    pick(map.at("box"), arithmetic) = 1 + arithmetic.below(arithmetic.oneIn(4) ? 300 : 32);
   }
 }
 
@@ -197,16 +201,16 @@ bool changeTable(std::string &table, Arithmetic &arithmetic) {
   Json json = Json::parse(table, nullptr, false);
   if (!json.is_object() || !json.contains("kernels") || !json["kernels"].is_array() || json["kernels"].empty())
     return false;
-  Json &kernel = arithmetic.pick(json["kernels"]);
+  Json &kernel = pick(json["kernels"], arithmetic);
   try { // an earlier mutation may have put something else there
     if (kernel.contains("maps") && !kernel["maps"].empty() && !arithmetic.oneIn(3)) {
-      changeMap(arithmetic.pick(kernel["maps"]), arithmetic);
+      changeMap(pick(kernel["maps"], arithmetic), arithmetic);
     } else if (arithmetic.oneIn(2)) {
       auto shared = static_cast<uint64_t>(kernel.value("shared", int64_t(0)));
       kernel["shared"] = arithmetic.oneIn(4) ? static_cast<int64_t>(arithmetic.edge())
                                              : static_cast<int64_t>(arithmetic.nearEnd(shared));
     } else {
-      arithmetic.pick(kernel["contract"]) = static_cast<int64_t>(arithmetic.edge());
+      pick(kernel["contract"], arithmetic) = static_cast<int64_t>(arithmetic.edge());
     }
   } catch (const Json::exception &) {
     return false;
@@ -215,10 +219,13 @@ bool changeTable(std::string &table, Arithmetic &arithmetic) {
   return true;
 }
 
-/// A matrix descriptor without its address: strides of all kinds, each swizzle.
-uint64_t descriptor(Arithmetic &arithmetic) {
-  uint64_t leading = arithmetic.stride(16) >> 4 & 0x3fff, stride = arithmetic.stride(16) >> 4 & 0x3fff;
-  return arithmetic.below(4) << 62 | stride << 32 | leading << 16;
+/// A matrix descriptor without its address: strides of all kinds, also to a last pattern at the end, each swizzle.
+uint64_t descriptor(uint64_t room, Arithmetic &arithmetic) {
+  auto step = [&] {
+    return (arithmetic.oneIn(2) ? arithmetic.stride(16) : arithmetic.nearEnd(room, 1024)) >> 4 & 0x3fff;
+  };
+  uint64_t leading = step(), stride = step();
+  return (arithmetic.oneIn(2) ? 1 : arithmetic.below(4)) << 62 | stride << 32 | leading << 16;
 }
 
 /// Another number in the text, by what the one there looks like.
@@ -236,9 +243,12 @@ void changeNumber(std::string &code, uint64_t room, Arithmetic &arithmetic) {
     }
   if (places.empty())
     return;
+  auto isDescriptor = [](const std::pair<size_t, size_t> &place) { return place.second >= 19; };
+  if (arithmetic.oneIn(4) && std::ranges::any_of(places, isDescriptor))
+    std::erase_if(places, [&](const auto &place) { return !isDescriptor(place); });
   auto [at, length] = arithmetic.pick(places);
   uint64_t now = length < 19 ? std::strtoull(code.substr(at, length).c_str(), nullptr, 10) : 0;
-  uint64_t made = length >= 19          ? descriptor(arithmetic)
+  uint64_t made = length >= 19          ? descriptor(room, arithmetic)
                   : arithmetic.oneIn(3) ? arithmetic.edge()
                   : arithmetic.oneIn(2) ? arithmetic.nearEnd(room, 16 * arithmetic.below(64))
                   : arithmetic.oneIn(2) ? now + 16 * arithmetic.below(9)
@@ -278,21 +288,34 @@ std::vector<std::string> dmxfuzz::builtInSeeds() {
   const std::string maps =
       R"("maps": [{"buffer": 0, "type": "bf16", "sizes": [64, 16], "strides": [128], "box": [64, 16], "swizzle": 128},)"
       R"( {"buffer": 1, "type": "u32", "sizes": [32, 16], "strides": [128], "box": [32, 16], "swizzle": 128}])";
-  // A product whose operands are both in shared memory, of which the second ends with it.
+  // A product of 16 columns whose operands are where shared memory ends with what was loaded.
   std::string product = dmxtest::kEveryFamily;
-  const std::string one = "{%r30, %r31, %r32, %r33}, %d15, %p3, 1, 1, 0;";
-  product.replace(product.find(one), one.size(), "%d15, %d15, %p3, 1, 1, 0, 0;");
+  auto replace = [&](const std::string &from, const std::string &to) {
+    size_t at = product.find(from);
+    promise(at != product.npos, "the body has what the seeds change in it");
+    product.replace(at, from.size(), to);
+  };
+  replace("m64n8k16", "m64n16k16");
+  replace("{%r20, %r21, %r22, %r23}", "{%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27}");
+  replace("\tmov.b32 %r23, 0;",
+          "\tmov.b32 %r23, 0;\n\tmov.b32 %r24, 0;\n\tmov.b32 %r25, 0;\n\tmov.b32 %r26, 0;\n"
+          "\tmov.b32 %r27, 0;\n\tshr.u64 %d17, %d14, 4;\n\tor.b64 %d17, %d17, 4611686018427387904;");
+  size_t store = product.find("\tstmatrix");
+  product.erase(store, product.find('\n', store) + 1 - store);
+  const std::string ofRegisters = product;
+  replace("{%r30, %r31, %r32, %r33}, %d15, %p3, 1, 1, 0;", "%d17, %d15, %p3, 1, 1, 0, 0;"); // 8 lines, 8 times
   return {entryOf(128, R"("shared": 16384, )" + maps, 2, dmxtest::kEveryFamily),
-          entryOf(128, R"("shared": 8192, )" + maps, 2, product),
-          boxes(4, 8, 0, 896),
+          entryOf(128, R"("shared": 4096, )" + maps, 2, ofRegisters),
+          entryOf(128, R"("shared": 4096, )" + maps, 2, product),
+          boxes(4, 3, 0, 896),
           boxes(4, 8, 128, 1024),
-          boxes(2, 4, 64, 2048),
-          entryOf(32, R"("shared": 512)", 0, R"(	mov.b64 %d5, room;
+          boxes(2, 5, 0, 384),
+          entryOf(32, R"("shared": 128)", 0, R"(	mov.b64 %d5, room;
 	add.s64 %d6, %d5, %d30;
 	sub.s64 %d6, %d6, %d0;
 	st.shared.b32 [%d6], %r0;
 	bar.sync 0;
-	ld.shared.b32 %r3, [room+508];
+	ld.shared.b32 %r3, [room+124];
 	st.global.b32 [%d30], %r3;)")};
 }
 

@@ -168,6 +168,25 @@ TEST(CorsairDevice, BuffersMustBeThoseOfTheKernel) {
           "the DMX ISA image is not usable: section MACH fails its checksum");
 }
 
+// A tensor that is empty along one axis has no runs, however long the others are.
+TEST(CorsairDevice, NothingAlongOneAxis) {
+  for (const char *shape : {"[1099511627776,0]", "[0,1099511627776]", "[4294967296,16777216,0]", "[0,0]"})
+    for (const char *form : {"bfp16r", "f16"}) {
+      std::string begin(shape), text(shape);
+      size_t rank = 1 + static_cast<size_t>(std::count(text.begin(), text.end(), ','));
+      begin = rank == 2 ? "[0,0]" : "[0,0,0]";
+      std::string strides = form[0] == 'b' ? "[4160,4160]"
+                            : rank == 2    ? "[2,2]"
+                                           : "[2,2,2]",
+                  piece = " shape=" + text + " form=" + form + "\n    .piece DDR unit=0 addr=0x0 begin=" + begin +
+                          " extent=" + text + " strides=" + strides + "\n";
+      CorsairProgram program(".stream s\n  HALT\n.kernel k\n  .footprint DDR=0x1000\n  .argument x input f32" + piece +
+                             "  .argument c state f32" + piece + "  .argument y output f32" + piece +
+                             "  .main\n    .launch quad=0 q0=s\n");
+      program.expectRun();
+    }
+}
+
 TEST(CorsairDevice, ReportsAndTracesAreWritten) {
   std::string report = testing::TempDir() + "/corsair-report.json", trace = testing::TempDir() + "/corsair-trace.json";
   OpenBundle open(cacheBundle());

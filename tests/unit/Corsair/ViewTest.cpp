@@ -1,6 +1,7 @@
 //===- ViewTest.cpp - maps, differences and descriptions of images --------===//
 
 #include "schemas/corsair/View.h"
+#include "schemas/corsair/Access.h"
 #include "schemas/corsair/Assembler.h"
 #include "schemas/corsair/ImageDiff.h"
 #include "schemas/corsair/MemoryMap.h"
@@ -133,6 +134,23 @@ TEST(CorsairMap, WhatIsNotKnownIsCounted) {
                             "OB 8 0..100 temporary 0-0", "IB 8,10 c0..100 temporary first 2-2"}));
   // What a register holds that a CPU function writes is not known; R4 is.
   EXPECT_EQ(map.unknown[static_cast<int>(Memory::GM)], 1u);
+}
+
+// Sixteen times 2^62 * 2^62 is 0 modulo 2^128, in which hulls are worked out.
+TEST(CorsairMap, PlacesOutOfAllNumbersAreNotKnown) {
+  std::string text = ".stream s\n  CONFIG_GM slot=0 unit=64\n  MOVE_GM2DDR slot=0 daddr=0x0 saddr=0x40", registers;
+  for (int i = 0; i < kRegisters; ++i) {
+    text += "+R" + std::to_string(i) + "*4611686018427387904";
+    registers += " R" + std::to_string(i) + "=4611686018427387904";
+  }
+  text += "\n  HALT\n.kernel k\n  .footprint DDR=0x100 GM=0x100\n  .main\n    .launch quad=0 q0=s" + registers + "\n";
+  std::string error;
+  std::optional<Image> image = assemble(text, builtinMachine(), error);
+  ASSERT_TRUE(image) << error;
+  std::vector<Access> accesses = accessesOf(*image, image->kernels[0], image->kernels[0].main.launches[0]);
+  ASSERT_EQ(accesses.size(), 2u);
+  EXPECT_FALSE(accesses[0].range) << accesses[0].range->begin;
+  EXPECT_EQ(accesses[1].range, (ByteRange{0, 64}));
 }
 
 /// A double-sided copy in a loop, handed over by tokens; then two quads that meet.
