@@ -83,7 +83,7 @@ class Compare(Base):
             self.run_tool(model, "-o", "m.bundle", "-Werror", code=1)
             self.run_tool("m.bundle", *self.inputs(not wrong, x), "--output-dir", "out", tool="dmx-run")
             np.testing.assert_array_equal(np.load(next((self.dir / "out").glob("*y.npy"))), 3 * x)
-            self.assertIn("choice", self.run_tool("m.bundle", *self.inputs(wrong, x), tool="dmx-run", code=2).stderr)
+            self.assertIn("choice", self.run_tool("m.bundle", *self.inputs(wrong, x), tool="dmx-run", code=1).stderr)
 
     def test_what_is_wrong_in_a_branch_is_said(self):
         """Neither branch can be; one is of an operator that is not known."""
