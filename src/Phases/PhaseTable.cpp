@@ -25,6 +25,7 @@ std::unique_ptr<Pass> createAssignLayoutsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCutConcatsPass(const PhaseContext &);
 std::unique_ptr<Pass> createFormRegionsPass(const PhaseContext &);
 std::unique_ptr<Pass> createChooseStrategiesPass(const PhaseContext &);
+std::unique_ptr<Pass> createCheckPlacementPass(const PhaseContext &);
 std::unique_ptr<Pass> createPlaceBuffersPass(const PhaseContext &);
 std::unique_ptr<Pass> createBuildProgramPass(const PhaseContext &);
 std::unique_ptr<Pass> createOrderTasksPass(const PhaseContext &);
@@ -54,8 +55,10 @@ static constexpr PassRow partition[] = {{createCheckSupportPass},
                                         {createFormRegionsPass},
                                         {createChooseStrategiesPass}};
 static constexpr PassRow memory[] = {{createChooseStrategiesPass, readsText}, {createPlaceBuffersPass}};
-static constexpr PassRow schedule[] = {
-    {createChooseStrategiesPass, readsText}, {createBuildProgramPass}, {createOrderTasksPass}};
+static constexpr PassRow schedule[] = {{createChooseStrategiesPass, readsText},
+                                       {createCheckPlacementPass, readsText},
+                                       {createBuildProgramPass},
+                                       {createOrderTasksPass}};
 static constexpr PassRow devices[] = {{createScheduleDevicesPass}};
 
 static const Phase table[] = {

@@ -21,6 +21,12 @@ CHAIN = """func.func @main(%x: tensor<4x64xf32> {dmir.name = "x"}) -> (tensor<4x
   return %4 : tensor<4x64xf32>
 }
 """
+PRODUCT = """func.func @main(%a: tensor<64x128xf32> {dmir.name = "a"}, %b: tensor<128x96xf32> {dmir.name = "b"}) -> (tensor<64x96xf32> {dmir.name = "y"}) {
+  %0 = dmir.relu %a : (tensor<64x128xf32>) -> tensor<64x128xf32> loc("relu")
+  %1 = dmir.matmul %0, %b : (tensor<64x128xf32>, tensor<128x96xf32>) -> tensor<64x96xf32> loc("product")
+  return %1 : tensor<64x96xf32>
+}
+"""
 OPEN = """func.func @main(%x: tensor<?x8xf32, #dmir.dims<"n">> {dmir.name = "x"}) -> (tensor<?x8xf32, #dmir.dims<"n">> {dmir.name = "y"}) {
   %0 = dmir.softmax %x {axis = 1 : i64} : (tensor<?x8xf32, #dmir.dims<"n">>) -> tensor<?x8xf32, #dmir.dims<"n">> loc("rows")
   return %0 : tensor<?x8xf32, #dmir.dims<"n">>
@@ -81,6 +87,15 @@ class Texts(Base):
         self.refused(doubled, "has more than 1048576 parts, by way of aliases", doors=self.MODEL)
         places = '#l0 = loc("a")\n' + "".join(f"#l{i} = loc(callsite(#l{i - 1} at #l0))\n" for i in range(1, 20000)) + "module {\n} loc(#l19999)\n"
         self.refused(places, "nested deeper than 256 levels, by way of aliases", doors=self.MODEL)
+
+    def test_lists_of_indices(self):
+        """Which MLIR's parser asks for their width."""
+        for list in ("array<index>", "array<index: 1>", "array // of\n  <\n index: 1, 2>"):
+            self.refused(f"module attributes {{\n t.a = {list}}} {{}}", r"text\.mlir:2:\d+: error: a list is of indices", doors=self.MODEL)
+
+    def test_names_that_are_there_twice(self):
+        two = SMALL.replace("(%x: tensor<4x8xf32>", '(%w: tensor<4x8xf32> {dmir.name = "x"}, %x: tensor<4x8xf32>')
+        self.refused(two, "two arguments have the 'dmir.name' \"x\"", doors=[["text.mlir"], ["text.mlir", "--from", "frontend"]])
 
     def test_bytecode(self):
         bytecode = [b"ML\xefR", b"ML\xefR\x0dMLIR22\x00" + bytes(400)] + [path.read_bytes() for path in sorted(REPRO.glob("bytecode-*.mlir"))]
@@ -163,6 +178,74 @@ class PhaseFacts(Base):
         for pattern, to, says in ((r'dmir\.name = "x"', "dmir.name = 1 : i64", "argument 0 has 'dmir.name' = 1"), (r'dmir\.name = "y"', "dmir.name = unit", "result 0 has 'dmir.name' = unit"),
                                   (r"lower_bound = \d+ : i64", "lower_bound = -1 : i64", "'dmir.arenas'"), (r"dmir\.arenas = \[.*?\]", "dmir.arenas = unit", "'dmir.arenas'")):
             self.wrong(text, "memory", (pattern, to), says)
+
+    def test_placements(self):
+        text = self.phase("memory")
+        self.assertEqual(text.count("{arena = 0"), 3, text)
+        spots = [int(n) for n in re.findall(r"arena = 0 : i64, offset = (\d+)", text)]
+        self.assertEqual(len(set(spots)), 2, text)
+        node = "error: the placement of result 0 "
+        for change, says in (((r"output = 0", "output = 16"), "is the output 16, but the function has 1"), ((r"arena = 0", "arena = 3"), "is in the arena 3, but the function has 1"),
+                             ((r"size = 1024 : i64\}\], strategy", "size = 1000 : i64}], strategy"), "has 'size' = 1000, but its type takes 1024"),
+                             ((r"offset = 0", "offset = 32"), "has 'offset' = 32; it must be a multiple of 64"),
+                             ((r"offset = 0", "offset = 9223372036854775807"), "has 'offset' = 9223372036854775807"),
+                             ((rf"offset = {max(spots)}", f"offset = {min(spots)}"), "is still needed"),
+                             ((r"\{placement = \[\{arena = 0 : i64", "{placement = [{arena = unit"), "{arena, offset, size} or {output, size}"),
+                             ((r"\{placement = \[", "{placement = [1, "), "one for each of the 1 results"),
+                             ((r"placement = \[\{arena = 0 : i64, offset = \d+ : i64, ", "placement = [{output = 0 : i64, "), "whose bytes are not the result's"),
+                             ((r"placement = \[.*?\], ", ""), "has no placement, which the phase memory gives it")):
+            self.wrong(text, "memory", change, says, "error: ", *([node] if says[0] not in "{o" and "no placement" not in says else []))
+
+    def test_units_of_placements(self):
+        text = self.phase("memory", OPEN.replace("return %0", '%1 = dmir.softmax %0 {axis = 0 : i64} : (tensor<?x8xf32, #dmir.dims<"n">>) -> tensor<?x8xf32, #dmir.dims<"n">>\n  return %1'))
+        self.wrong(text, "memory", (r'(placement = \[\{arena.*?)unit = #dmir.dims<"n">', r'\1unit = #dmir.dims<"m">'), "of unit 'm', but its type takes 32 of unit 'n'")
+        self.wrong(text, "memory", (r'(dmir\.arenas = \[\{.*?)unit = #dmir.dims<"n">', r'\1unit = #dmir.dims<"n * n">'), "has 'unit' = n, and its arena n*n")
+
+    def test_programs(self):
+        text = self.phase("schedule")
+        for change, says in (((r"(dlir\.buffer arena.*?)size = \d+", r"\1size = 4"), "the size of 4 bytes is less than dtype and shape need: 1024"),
+                             ((r"nodes = \[.first.\]", "grain = 0 : i64, nodes = []"), "'grain' is less than 1"),
+                             ((r"(dlir\.buffer output [^{]*\{)", r"\1index = 7 : i64, "), "a buffer is output 7, the entry point has 1"),
+                             ((r'dlir\.buffer input "x" : tensor<4x64xf32>', 'dlir.buffer input "x" : memref<4x64xf32>'), "'x' is of no type that a bundle has"),
+                             ((r"arenas = \[\{", "arenas = [{unit = 3 : i32, "), "an arena must be {size, lower_bound}"),
+                             ((r"work = 1 : i64\}", 'work = 1 : i64, dims = #dmir.dims<"n">}'), "'dims' must be #dmir.dims of work, grain"),
+                             ((r"(dlir\.dispatch @k\d_\w+)\(%x\)", r"\1(%x, %x)"), "which takes 1 buffers, not 2"),
+                             ((r'(dlir\.buffer arena "first" : tensor<4x64)xf32>', r"\1xi32>"), "whose result 0 is f32[4x64], and the buffer 'first' i32[4x64]"), ((r"(dlir\.dispatch @)\w+", r"\1nowhere"), "which is not in the text"),
+                             ((r'queue = "cpu"', 'queue = "npu"'), "not for its queue 'npu'"),
+                             ((r"(%first_done = .*\n)(.*\n)", r"\2\1"), "waits for a task that does not stand before it"),
+                             ((r"(%second_done = .*) after %first_done", r"\1"), "without waiting for an earlier task"),
+                             ((r"(dlir\.kernel .*)work = 1 : i64", r"\1work = 255 : i64"), "'work' of its strategy is 255"),
+                             ((r"(dlir\.kernel .*algorithm = )\"softmax-along\"", r'\1"softmax-across"'), "'algorithm' of its strategy is"),
+                             ((r"(queue = \"cpu\", scratch = \d+ : i64, )work = 1 : i64", r"\1work = 7 : i64"), "whose strategy has 'work' = 1, not the task's 7"),
+                             ((r"(dlir\.program @main attributes \{.*\])\} \{", r"\1, owned} {"), "the text has no entry point"),
+                             ((r'"first"\)', r'"fi\\00rst")'), "holds a byte 0")):
+            self.wrong(text, "schedule", change, says)
+
+    def test_devices(self):
+        if "corsair" not in self.run_tool("--print-targets").stdout:
+            self.skipTest("this build has no target corsair")
+        text = self.phase("schedule.array", PRODUCT, "-t", "corsair:quads=2")
+        for change, says in (((r'dlir\.device = "corsair"', 'dlir.device = "npu"'), "'dlir.device' is \"npu\", which is no target of this compile"),
+                             ((r'dlir\.device = "corsair"', "dlir.device = [1]"), "which is no target of this compile"),
+                             ((r"lldmir\.quads = \d+ : i64", "lldmir.quads = unit"), "'lldmir.quads'"), ((r"lldmir\.quads = \d+ : i64", "lldmir.quads = 1000 : i64"), "it must be an i64 from 1 to"),
+                             ((r"lldmir\.type = tensor<64x128xf32>", "lldmir.type = tensor<128x64xf32>"), "that is not its shape"),
+                             ((r"lldmir\.type = tensor<64x96xf32>", "lldmir.type = tensor<4x16x96xf32>"), "that is not the result's shape"),
+                             ((r"lldmir\.type = tensor<64x128xf32>", "lldmir.order = array<i64: 0, 4294967297>, lldmir.type = tensor<64x128xf32>"), "that is no order of its dims")):
+            self.wrong(text, "schedule.array", change, says, words=("-t", "corsair:quads=2"))
+        program = self.phase("schedule", PRODUCT, "-t", "corsair:quads=2")
+        self.wrong(program, "schedule", (r'(dlir\.argument \w+ "\w+" : tensor<)64x128xf32', r"\g<1>64x127xf32"), "bytes, and the buffer", words=("-t", "corsair:quads=2"))
+        self.wrong(program, "schedule", (r"(at|permanent|units) (\[|array)", r"\1 (") if re.search(r"(at|permanent|units) (\[|array)", program) else (r"begin \[0", "begin [unit"), "error: ", words=("-t", "corsair:quads=2"))
+
+    def test_files_that_went_wrong(self):
+        if not REPRO.is_dir():
+            self.skipTest(f"{REPRO} is not there")
+        if "corsair" not in self.run_tool("--print-targets").stdout:
+            self.skipTest("this build has no target corsair")
+        for name, target, phase, says in (("memory-placement-output-16", "corsair:quads=2", "memory", "is the output 16"), ("memory-formats-not-dictionaries", "corsair:quads=2", "memory", "'dmir.formats'"),
+                                          ("corsair-array-order-1000000", "corsair", "schedule.array", "'lldmir.order'")):
+            with self.subTest(name):
+                err = self.run_tool(REPRO / f"{name}.mlir", "-t", target, "--from", phase, "-o", self.dir / "o.bundle", code=1, cwd=REPRO).stderr
+                self.assertIn(says, err)
 
 
 if __name__ == "__main__":

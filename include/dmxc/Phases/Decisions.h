@@ -19,4 +19,14 @@ mlir::Attribute decidedValue(mlir::DictionaryAttr decided, const Decision &decis
 /// decision or no value for; the sentence names the node and what there is.
 Result<mlir::DictionaryAttr> completeStrategy(const TargetBackend &target, dmir::RegionOp region);
 
+struct PhaseContext;
+
+/// The same of a region that the context's target may compute, and where what the region's strategy has already, from
+/// text, is what the target derives; else a sentence of the key.
+Result<mlir::DictionaryAttr> checkedStrategy(const PhaseContext &context, dmir::RegionOp region);
+
+/// Keys of a strategy that describe the task or who chose what, not the kernel: kernels have none of them.
+inline constexpr llvm::StringLiteral taskKeys[] = {strategy::kDecided, strategy::kFlops, strategy::kBytes,
+                                                   strategy::kInPlace};
+
 } // namespace dmxc

@@ -2,6 +2,7 @@
 #include "dmxc/Dialect/DLIR/DLIR.h"
 
 #include "Names.h"
+#include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -35,9 +36,38 @@ void DLIRDialect::initialize() {
 Dim BufferOp::getOffsetDim() { return dmir::dimOfAttr(getUnitAttr(), 1) * static_cast<int64_t>(getOffset()); }
 Dim BufferOp::getSizeDim() { return dmir::dimOfAttr(getUnitAttr(), 1) * static_cast<int64_t>(getSize()); }
 
+/// C3: what a bundle can say of a buffer, and of a constant the values that fill it.
+static LogicalResult verifyContent(BufferOp buffer) {
+  auto tensor = dyn_cast<RankedTensorType>(buffer.getTensor());
+  std::optional<dmir::HostForm> host = dmir::hostFormOf(buffer.getTensor()); // none of open dims
+  if (!tensor || (!host && (tensor.hasStaticShape() || !dmir::dtypeOf(tensor.getElementType()))))
+    return buffer.emitOpError("C3: '") << buffer.getName()
+                                       << "' is of no type that a bundle has: " << buffer.getTensor();
+  auto unit = dyn_cast_or_null<dmir::DimsAttr>(buffer.getUnitAttr());
+  if (buffer.getUnitAttr() && (!unit || unit.getDims().size() != 1))
+    return buffer.emitOpError("C3: 'unit' of '") << buffer.getName() << "' must be #dmir.dims of one";
+  TypedAttr data = buffer.getDataAttr();
+  if ((buffer.getKind() == BufferKind::constant) != static_cast<bool>(data))
+    return buffer.emitOpError("C3: a constant, and nothing else, has 'data', unlike '") << buffer.getName() << "'";
+  if (!data)
+    return success();
+  if (data.getType() != tensor || !host)
+    return buffer.emitOpError("C3: the 'data' of '") << buffer.getName() << "' is no constant of the type " << tensor;
+  DictionaryAttr form = buffer.getFormAttr();
+  auto size = form ? form.getAs<IntegerAttr>("size") : IntegerAttr();
+  if (form && (!form.getAs<StringAttr>("form") || !size || size.getValue() != static_cast<int64_t>(buffer.getSize())))
+    return buffer.emitOpError("C3: the 'form' of '")
+           << buffer.getName() << "' must be {form = TEXT, size = " << buffer.getSize() << ", ...}";
+  if (uint64_t bytes = dtypeBytes(host->dtype, elementCount(host->shape)); !form && buffer.getSize() != bytes)
+    return buffer.emitOpError("C3: 'size' of '") << buffer.getName() << "' must be " << bytes << ", as its type takes";
+  return success();
+}
+
 LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getSize()) < 0 || static_cast<int64_t>(getOffset()) < 0)
     return emitOpError("has a negative size or offset");
+  if (failed(verifyContent(*this)))
+    return failure();
   if (getKind() == BufferKind::arena && getOffset() % 64)
     return emitOpError("C1: arena offset ") << getOffset() << " is not a multiple of 64";
   if ((getKind() == BufferKind::alias) != static_cast<bool>(getBase()))

@@ -122,9 +122,13 @@ private:
       DictionaryAttr dictionary;
       return parser.parseAttribute(dictionary, clause.name, state.attributes);
     }
-    case Clause::Array:
-      state.addAttribute(clause.name, DenseI64ArrayAttr::parse(parser, {}));
-      return success(state.attributes.get(clause.name) != nullptr);
+    case Clause::Array: {
+      Attribute numbers = DenseI64ArrayAttr::parse(parser, {});
+      if (!numbers)
+        return failure();
+      state.addAttribute(clause.name, numbers);
+      return success();
+    }
     case Clause::Nothing:
       state.addAttribute(clause.name, builder.getUnitAttr());
       return success();

@@ -1,8 +1,10 @@
 //===- VerifyProgram.cpp - overlap and hazard rules of dlir.program -------===//
 #include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace dmxc::dlir;
@@ -43,9 +45,14 @@ FailureOr<Order> collect(ProgramOp program) {
     if (!inner)
       return op.emitOpError("is neither a buffer nor a task");
     Task task{&op, definitions(inner.reads()), definitions(inner.writes()), inner.getAfter()};
+    if (llvm::is_contained(task.reads, BufferOp()) || llvm::is_contained(task.writes, BufferOp()))
+      return op.emitOpError("C1: reads or writes what is no dlir.buffer");
     llvm::BitVector done(order.tasks.size());
     for (Value token : task.after) {
-      unsigned index = taskOf.lookup(token);
+      auto known = taskOf.find(token); // not yet dominated by it: MLIR looks at that later
+      if (known == taskOf.end())
+        return op.emitOpError("C2: waits for a task that does not stand before it");
+      unsigned index = known->second;
       done |= order.before[index];
       done.resize(order.tasks.size());
       done.set(index);
@@ -117,22 +124,47 @@ LogicalResult verifyOverlaps(const Order &order) {
 
 /// C4: what callers bind has a name and a type that a bundle can say.
 LogicalResult verifyPorts(ProgramOp program, ArrayAttr ports, StringRef what) {
+  llvm::StringSet<> names;
   for (auto [index, port] : llvm::enumerate(ports)) {
     auto entry = dyn_cast<DictionaryAttr>(port);
     auto type = entry ? entry.getAs<TypeAttr>("type") : TypeAttr();
     auto tensor = type ? dyn_cast<RankedTensorType>(type.getValue()) : RankedTensorType();
     if (!entry || !entry.getAs<StringAttr>("name") || !tensor || !dmxc::dmir::dtypeOf(tensor.getElementType()))
       return program.emitOpError("C4: ") << what << " " << index << " must be {name, type of a tensor}, not " << port;
+    if (StringRef name = entry.getAs<StringAttr>("name").getValue(); !program.getOwned() && !names.insert(name).second)
+      return program.emitOpError("C4: two ") << what << "s are named '" << name << "'";
   }
   return success();
 }
 
 } // namespace
 
+/// C5: where numbers depend on symbols, there are as many dims as there are numbers.
+static LogicalResult verifyDims(DispatchOp dispatch) {
+  auto fits = [](Attribute attr, size_t count) {
+    auto dims = dyn_cast_or_null<dmxc::dmir::DimsAttr>(attr);
+    return !attr || (dims && dims.getDims().size() == count);
+  };
+  if (!fits(dispatch.getDimsAttr(), 5))
+    return dispatch.emitOpError("C5: 'dims' must be #dmir.dims of work, grain, scratch, flops and bytes, not ")
+           << dispatch.getDimsAttr();
+  size_t symbols = dispatch.getSymbols() ? dispatch.getSymbols()->size() : 0;
+  if (!fits(dispatch.getMaxAttr(), symbols))
+    return dispatch.emitOpError("C5: 'max' must be #dmir.dims of the ")
+           << symbols << " symbols' bounds, not " << dispatch.getMaxAttr();
+  return success();
+}
+
 LogicalResult ProgramOp::verify() {
+  if (getBody().front().getNumArguments())
+    return emitOpError("C1: a program's buffers are those of dlir.buffer, it takes none");
+  for (auto dispatch : getBody().getOps<DispatchOp>())
+    if (failed(verifyDims(dispatch)))
+      return failure();
   for (Attribute arena : getArenas())
-    if (!isa<DictionaryAttr>(arena))
-      return emitOpError("C4: an arena must be {size, lower_bound}, not ") << arena;
+    if (!dmxc::dmir::isArena(arena))
+      return emitOpError("C4: an arena must be {size, lower_bound}, and a unit where they are multiples of it, not ")
+             << arena;
   return failure(failed(verifyPorts(*this, getInputs(), "input")) ||
                  failed(verifyPorts(*this, getOutputs(), "output")));
 }

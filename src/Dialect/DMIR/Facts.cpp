@@ -43,6 +43,10 @@ template <Fits fits> bool isTableOf(Attribute attr) {
   return table && llvm::all_of(table, [](NamedAttribute entry) { return fits(entry.getValue()); });
 }
 
+bool isTreeTiles(Attribute attr) {
+  return isCount(attr) && cast<IntegerAttr>(attr).getInt() >= 1 && cast<IntegerAttr>(attr).getInt() <= 64;
+}
+
 bool isRange(Attribute attr) {
   auto range = dyn_cast_or_null<DenseI64ArrayAttr>(attr);
   return range && range.size() == 2 && range[0] >= 0 && range[0] <= range[1];
@@ -110,6 +114,7 @@ const Fact facts[] = {
     {kRoundsTwiceAttr, isUnit, kUnit},
     {kRequirementAttr, isUnit, kUnit},
     {kRowsAttr, isCount, kCount},
+    {kTreeTilesAttr, isTreeTiles, "an i64 from 1 to 64"},
 };
 
 LogicalResult check(Operation *op, const std::string &whose, NamedAttribute attribute) {
@@ -144,6 +149,26 @@ static bool isEncoding(RankedTensorType type, Attribute encoding) {
                : part(encoding);
 }
 
+/// What callers bind by name has a name of its own; states are no such.
+static LogicalResult checkNames(FunctionOpInterface function) {
+  auto check = [&](StringRef what, unsigned count, auto get) -> LogicalResult {
+    llvm::StringSet<> names;
+    for (unsigned i = 0; i < count; ++i) {
+      auto name = get(i, kNameAttr) ? dyn_cast<StringAttr>(get(i, kNameAttr)) : StringAttr();
+      if (name && !get(i, kStateAttr) && !names.insert(name.getValue()).second)
+        return function.emitError() << "two " << what << " have the '" << kNameAttr << "' \"" << name.getValue()
+                                    << "\"";
+    }
+    return success();
+  };
+  if (function.isPrivate())
+    return success();
+  return failure(failed(check("arguments", function.getNumArguments(),
+                              [&](unsigned i, StringRef name) { return function.getArgAttr(i, name); })) ||
+                 failed(check("results", function.getNumResults(),
+                              [&](unsigned i, StringRef name) { return function.getResultAttr(i, name); })));
+}
+
 LogicalResult checkFacts(ModuleOp module) {
   RankedTensorType wrong;
   AttrTypeWalker types;
@@ -171,6 +196,8 @@ LogicalResult checkFacts(ModuleOp module) {
     auto function = dyn_cast<FunctionOpInterface>(op);
     if (!function)
       return WalkResult::advance();
+    if (failed(checkNames(function)))
+      return WalkResult::interrupt();
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       for (NamedAttribute attribute : function.getArgAttrs(i))
         if (failed(check(op, "argument " + std::to_string(i) + " ", attribute)))

@@ -52,6 +52,19 @@ void RegionOp::print(OpAsmPrinter &printer) {
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
+/// Of a result's placement: every number is one, and says one place.
+static bool isPlace(Attribute attr) {
+  auto place = dyn_cast<DictionaryAttr>(attr);
+  auto count = [&](StringRef key) {
+    auto number = place.getAs<IntegerAttr>(key);
+    return number && number.getType().isSignlessInteger(64) && number.getInt() >= 0;
+  };
+  auto unit = place ? place.getAs<DimsAttr>("unit") : DimsAttr();
+  if (!place || !count("size") || (place.get("unit") && (!unit || unit.getDims().size() != 1)))
+    return false;
+  return place.get("output") ? count("output") && !place.get("arena") : count("arena") && count("offset");
+}
+
 LogicalResult RegionOp::verify() {
   if (getBody().empty() || getBlock()->getArgumentTypes() != getInputs().getTypes())
     return emitOpError("C1: the body's argument types must be the operands' types");
@@ -61,6 +74,11 @@ LogicalResult RegionOp::verify() {
   for (Operation &op : *getBlock())
     if (op.getDialect() != (*this)->getDialect() || isa<RegionOp>(op))
       return emitOpError("C3: a region may not hold '") << op.getName() << "'";
+  ArrayAttr places = getPlacementAttr();
+  if (places && (places.size() != getNumResults() || !llvm::all_of(places, isPlace)))
+    return emitOpError(
+               "C4: 'placement' must be an array of {arena, offset, size} or {output, size}, one for each of the ")
+           << getNumResults() << " results, got " << places;
   return success();
 }
 

@@ -48,9 +48,10 @@ public:
         skipString();
       else if (c == '/' && next() == '/')
         at = std::min(text.find('\n', at), text.size());
-      else if (StringRef("%#!@^").contains(c) || llvm::isAlpha(c) || c == '_')
-        skipName();
-      else if (!bracket(c) && !sign(c))
+      else if (StringRef("%#!@^").contains(c) || llvm::isAlpha(c) || c == '_') {
+        if (skipName() == "array" && behind(behind(at + 1, "<"), "index") != StringRef::npos)
+          return "a list is of indices";
+      } else if (!bracket(c) && !sign(c))
         continue;
       if (depth > kMaxDepth)
         return "brackets are nested deeper than " + std::to_string(kMaxDepth) + " levels";
@@ -70,7 +71,14 @@ private:
       at += text[at] == '\\' && next() != '\n';
   }
 
-  void skipName() {
+  /// Behind a word, with blanks and comments before it; npos where another one stands there.
+  size_t behind(size_t from, StringRef word) const {
+    while (from < text.size() && (llvm::isSpace(text[from]) || text.substr(from).starts_with("//")))
+      from = text[from] == '/' ? std::min(text.find('\n', from), text.size()) : from + 1;
+    return from < text.size() && text.substr(from).starts_with(word) ? from + word.size() : StringRef::npos;
+  }
+
+  StringRef skipName() {
     size_t from = at;
     auto inside = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$' || c == '.'; };
     bool prefixed = !llvm::isAlnum(text[at]) && text[at] != '_'; // such names may hold a '-', too
@@ -78,6 +86,7 @@ private:
       ++at;
     StringRef name = text.slice(from, at + 1);
     operators += name == "floordiv" || name == "ceildiv" || name == "mod";
+    return name;
   }
 
   bool bracket(char c) {

@@ -1,5 +1,5 @@
 //===- RunCodegen.cpp - DLIR to bytes -------------------------------------===//
-#include "dmxc/Phases/Codegen.h"
+#include "CheckProgram.h"
 
 #include "dmxc/Dialect/DLIR/Device.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
@@ -386,66 +386,18 @@ private:
   llvm::DenseMap<Value, int64_t> ids, taskIds;
 };
 
-/// Bytes of a tensor in the host's memory; nullopt for open dims and types that the host has none of.
-std::optional<int64_t> bytesOnHost(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  std::optional<DType> dtype = tensor ? dmir::dtypeOf(tensor.getElementType()) : std::nullopt;
-  if (!dtype || !tensor.hasStaticShape())
-    return std::nullopt;
-  return static_cast<int64_t>(dtypeBytes(*dtype, static_cast<uint64_t>(tensor.getNumElements())));
-}
-
-/// The buffer of a dispatch that has other bytes than the argument of a device's program; a clause.
-std::optional<std::string> otherBytes(dlir::DispatchOp dispatch, ArrayRef<dlir::DeviceArgument> arguments) {
-  SmallVector<Value> buffers(dispatch.getInputs());
-  llvm::append_range(buffers, dispatch.getOutputs());
-  for (auto [buffer, argument] : llvm::zip_equal(buffers, arguments)) {
-    auto op = buffer.getDefiningOp<dlir::BufferOp>();
-    if (op && op.getForm()) // as the target packs it
-      continue;
-    std::optional<int64_t> has = op ? op.getSizeDim().known() : std::nullopt, takes = bytesOnHost(argument.tensor);
-    if (has && takes && *has != *takes)
-      return ("whose argument '" + argument.name + "' takes " + llvm::Twine(*takes) + " bytes, and the buffer '" +
-              op.getName() + "' has " + llvm::Twine(*has))
-          .str();
-  }
-  return std::nullopt;
-}
-
-/// C1 of dlir.dispatch: a text that was changed may name kernels that are not there, or bring other buffers.
-Status checkKernels(dlir::ProgramOp program) {
-  for (auto dispatch : program.getBody().getOps<dlir::DispatchOp>()) {
-    auto wrong = [&](const llvm::Twine &why) {
-      return Error{
-          ErrorKind::Model,
-          ("task '" + dmir::nodeName(dispatch) + "' needs the kernel '" + dispatch.getKernel() + "', " + why).str()};
-    };
-    Operation *kernel = SymbolTable::lookupNearestSymbolFrom(program, dispatch.getKernelAttr());
-    size_t brought = dispatch.getInputs().size(), needed = 0;
-    if (auto code = dyn_cast_or_null<dlir::KernelOp>(kernel))
-      needed = code.getBlock()->getNumArguments();
-    else if (auto code = dyn_cast_or_null<dlir::DeviceProgramOpInterface>(kernel))
-      needed = code.deviceArguments().size(), brought += dispatch.getOutputs().size();
-    else
-      return wrong("which is not in the text");
-    if (brought != needed)
-      return wrong("which takes " + llvm::Twine(needed) + " buffers, not " + llvm::Twine(brought));
-    if (auto code = dyn_cast<dlir::DeviceProgramOpInterface>(kernel))
-      if (std::optional<std::string> why = otherBytes(dispatch, code.deviceArguments()))
-        return wrong(*why);
-  }
-  return Status::ok();
-}
-
 } // namespace
 
 Result<CompiledModel> runCodegen(ModuleOp module, const PhaseContext &context) {
   CompiledModel model;
   for (auto program : module.getOps<dlir::ProgramOp>())
-    if (Status checked = checkKernels(program); !checked)
+    if (Status checked = checkKernels(program, context); !checked)
       return checked.takeError();
   for (auto program : module.getOps<dlir::ProgramOp>())
     GraphSerializer(program, model, context).run();
+  if (context.checkStrategies)
+    if (Status checked = checkGraphs(module, model); !checked)
+      return checked.takeError();
   for (const TargetBackend *target : context.targets) {
     SmallVector<Operation *> kernels;
     for (Operation &op : *module.getBody()) {

@@ -1,4 +1,5 @@
 //===- PlaceBuffers.cpp - where region results live -----------------------===//
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Phases/Memory/Layout.h"
 #include "dmxc/Phases/Phases.h"
 
@@ -14,13 +15,6 @@ using namespace mlir;
 using namespace dmxc;
 
 namespace {
-
-/// The value whose bytes `value` is a view of.
-Value viewedValue(Value value) {
-  while (auto reshape = value.getDefiningOp<dmir::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
 
 /// One region result and its storage.
 struct Slot {
@@ -76,26 +70,11 @@ private:
     for (OpOperand &operand : ret->getOpOperands()) {
       Value base = viewedValue(operand.get());
       auto region = base.getDefiningOp<dmir::RegionOp>();
-      if (!region || slots[base].output >= 0 || !knownBefore(operand.get().getType(), region) ||
+      if (!region || slots[base].output >= 0 || !isKnownBefore(operand.get().getType(), region) ||
           function.getResultAttr(operand.getOperandNumber(), dmir::kStateAttr)) // copied or kept, see schedule
         continue;
       slots[base].output = operand.getOperandNumber();
     }
-  }
-
-  /// Whether the dims of a view of the region's result are known when it runs, not only by what runs after it.
-  bool knownBefore(Type type, dmir::RegionOp region) {
-    dmir::SymbolSet known = dmir::symbolsOf(region.getBlock());
-    auto add = [&](Type given, auto into) {
-      for (Dim dim : dmir::dimsOf(given))
-        dim.forEachSymbol([&](std::string_view symbol) { into(StringAttr::get(function.getContext(), symbol)); });
-    };
-    for (TypeRange types : {TypeRange(function.getArgumentTypes()), TypeRange(region->getResultTypes())})
-      for (Type given : types)
-        add(given, [&](StringAttr symbol) { known.insert(symbol); });
-    bool all = true;
-    add(type, [&](StringAttr symbol) { all &= known.contains(symbol); });
-    return all;
   }
 
   void assignRange(dmir::RegionOp region, OpResult result, int64_t step) {
@@ -157,7 +136,7 @@ private:
       int64_t bound = arenaLowerBound(arena.ranges);
       table.push_back(entries({{"size", packArena(arena.ranges)}, {"lower_bound", bound}}, arena.unit));
     }
-    function->setAttr("dmir.arenas", builder.getArrayAttr(table));
+    function->setAttr(dmir::kArenasAttr, builder.getArrayAttr(table));
     for (auto region : function.getOps<dmir::RegionOp>()) {
       SmallVector<Attribute> placement;
       for (Value result : region.getResults()) {
@@ -184,6 +163,21 @@ struct PlaceBuffers : dmxc::impl::PlaceBuffersBase<PlaceBuffers> {
 };
 
 } // namespace
+
+bool dmxc::isKnownBefore(Type type, dmir::RegionOp region) {
+  dmir::SymbolSet known = dmir::symbolsOf(region.getBlock());
+  auto function = region->getParentOfType<func::FuncOp>();
+  auto add = [&](Type given, auto into) {
+    for (Dim dim : dmir::dimsOf(given))
+      dim.forEachSymbol([&](std::string_view symbol) { into(StringAttr::get(region.getContext(), symbol)); });
+  };
+  for (TypeRange types : {TypeRange(function.getArgumentTypes()), TypeRange(region->getResultTypes())})
+    for (Type given : types)
+      add(given, [&](StringAttr symbol) { known.insert(symbol); });
+  bool all = true;
+  add(type, [&](StringAttr symbol) { all &= known.contains(symbol); });
+  return all;
+}
 
 namespace dmxc {
 std::unique_ptr<Pass> createPlaceBuffersPass(const PhaseContext &) { return std::make_unique<PlaceBuffers>(); }

@@ -2,6 +2,7 @@
 #include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Dialect/DMIR/Model.h"
+#include "dmxc/Phases/Decisions.h"
 #include "dmxc/Phases/Memory/Layout.h"
 #include "dmxc/Phases/Phases.h"
 
@@ -18,9 +19,6 @@ using namespace mlir;
 using namespace dmxc;
 
 namespace {
-
-/// Strategy keys that describe the task or who chose what, not the kernel: they stay out of the kernel's identity.
-constexpr llvm::StringLiteral taskKeys[] = {strategy::kDecided, strategy::kFlops, strategy::kBytes, strategy::kInPlace};
 
 /// Outlines region bodies; regions with equal text (locations aside) share one kernel, unless it owns its constants.
 class Outliner {
@@ -67,7 +65,7 @@ public:
 
   void run() {
     builder.setInsertionPoint(function);
-    auto arenas = function->getAttrOfType<ArrayAttr>("dmir.arenas");
+    auto arenas = function->getAttrOfType<ArrayAttr>(dmir::kArenasAttr);
     program = dlir::ProgramOp::create(builder, function.getLoc(), function.getSymName(), signature(true),
                                       signature(false), arenas ? arenas : builder.getArrayAttr({}),
                                       function->getAttrOfType<ArrayAttr>(dmir::kConstraintsAttr), function.isPrivate());
@@ -413,10 +411,8 @@ private:
                  : std::optional<std::string>("it is in no region, which the phase partition makes");
     if (!region.getStrategyAttr())
       return "the region has no strategy, which the phase partition gives it";
-    ArrayAttr places = region.getPlacementAttr();
-    if (!places || places.size() != region->getNumResults() ||
-        !llvm::all_of(places, [](Attribute place) { return isa<DictionaryAttr>(place); }))
-      return "the region's placement does not have a place for each result, which the phase memory gives it";
+    if (!region.getPlacementAttr())
+      return "the region has no placement, which the phase memory gives it";
     return std::nullopt;
   }
 

@@ -33,7 +33,22 @@ struct ScheduleDevices : dmxc::impl::ScheduleDevicesBase<ScheduleDevices> {
       target->registerDialects(registry);
   }
 
+  /// What a text says of it is anybody's.
+  bool checkDevices() {
+    for (Operation &op : *getOperation().getBody())
+      if (Attribute device = op.getAttr(dlir::kDeviceAttr)) {
+        auto name = dyn_cast<StringAttr>(device);
+        if (name && context.target(name.getValue()))
+          continue;
+        op.emitError() << "'" << dlir::kDeviceAttr << "' is " << device << ", which is no target of this compile";
+        return false;
+      }
+    return true;
+  }
+
   void runOnOperation() override {
+    if (!checkDevices())
+      return signalPassFailure();
     for (const TargetBackend *target : context.targets) {
       SmallVector<Operation *> kernels = kernelsOf(getOperation(), target->name());
       if (kernels.empty())

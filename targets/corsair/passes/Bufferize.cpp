@@ -369,6 +369,12 @@ private:
     Value a = arrayOf(op.getLhs(), op.getLoc()), b = arrayOf(op.getRhs(), op.getLoc());
     if (!a || !b)
       return op.emitError("multiplies what has no tiles");
+    ArrayRef<int64_t> left = cast<VecExtType>(a.getType()).getShape(), right = cast<VecExtType>(b.getType()).getShape();
+    if (left.size() < 2 || right.size() < 2 || left.back() != right[right.size() - 2] || left[left.size() - 2] != 1 ||
+        right.back() != 1)
+      return op.emitError() << "multiplies " << a.getType() << " by " << b.getType()
+                            << ", which are no row and no column of tiles; is the '" << kFormAttr
+                            << "' of its weights theirs?";
     auto type = VecExtType::get(op.getContext(), {64, 64}, dmir::BlockFpType::getBfp32(op.getContext()));
     auto product = affine_ext::MatMulOp::create(builder, op.getLoc(), type, a, b, IntegerAttr());
     if (Attribute plan = op->getAttr(lldmir::kPlanAttr))

@@ -21,6 +21,20 @@ using namespace mlir;
 using namespace dmxc;
 namespace cs = dmxc::corsair;
 
+std::optional<SmallVector<unsigned>> dmxc::orderOfDims(func::FuncOp function, unsigned argument, int64_t rank) {
+  SmallVector<unsigned> order = cs::rowMajor(static_cast<size_t>(rank));
+  Attribute given = function.getArgAttr(argument, kOrderAttr);
+  if (!given)
+    return order;
+  auto numbers = dyn_cast<DenseI64ArrayAttr>(given);
+  SmallVector<int64_t> sorted(numbers ? numbers.asArrayRef() : ArrayRef<int64_t>());
+  llvm::sort(sorted);
+  if (!numbers || !llvm::equal(sorted, order))
+    return std::nullopt;
+  order.assign(numbers.asArrayRef().begin(), numbers.asArrayRef().end());
+  return order;
+}
+
 namespace {
 
 struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {

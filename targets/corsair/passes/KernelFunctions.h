@@ -1,23 +1,18 @@
 //===- KernelFunctions.h - functions made of kernels ------------*- C++ -*-===//
 #pragma once
 
-#include "llvm/ADT/StringRef.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <optional>
 
 namespace dmxc {
 
-/// Of a function that was a kernel: the size of its team.
-inline constexpr llvm::StringLiteral kQuadsAttr = "lldmir.quads";
-/// Of its arguments and results: the host's type; of packed constants: the form.
-inline constexpr llvm::StringLiteral kTypeAttr = "lldmir.type", kFormAttr = "lldmir.form";
-/// Of an argument that crosses as tiles: the rows that begin at a tile of their own.
-inline constexpr llvm::StringLiteral kTilesAttr = "lldmir.tiles";
-/// Of an argument: its dims in the order in which they lie in memory, where that is another than row by row.
-inline constexpr llvm::StringLiteral kOrderAttr = "lldmir.order";
-/// Of a loop over the matrices of a batch.
-inline constexpr llvm::StringLiteral kBatchAttr = "lldmir.batch";
-/// Of a packed constant that nothing but rows are read of: it stays in DDR.
-inline constexpr llvm::StringLiteral kTableAttr = "lldmir.table";
-/// Of an argument that stays on the device from run to run: the result that is its next value.
-inline constexpr llvm::StringLiteral kStateAttr = "lldmir.state";
+using lldmir::kBatchAttr, lldmir::kFormAttr, lldmir::kOrderAttr, lldmir::kQuadsAttr, lldmir::kStateAttr,
+    lldmir::kTableAttr, lldmir::kTilesAttr, lldmir::kTypeAttr;
+
+/// The order of an argument's dims in memory, row by row where none is given; nothing where what is given is none.
+std::optional<llvm::SmallVector<unsigned>> orderOfDims(mlir::func::FuncOp function, unsigned argument, int64_t rank);
 
 } // namespace dmxc

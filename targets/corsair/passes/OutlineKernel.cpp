@@ -152,8 +152,9 @@ private:
   /// Each quad computes its part of the result from parts of the operands.
   template <typename UnitOp> LogicalResult deal(UnitOp op) {
     auto attribute = op->template getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
-    if (!attribute || op.getOuts().size() != 1)
-      return op.emitError("is dealt, but does not fill one buffer");
+    if (!attribute || op.getOuts().size() != 1 ||
+        !llvm::all_of(op->getOperandTypes(), [](Type type) { return isa<MemRefType>(type); }))
+      return op.emitError("is dealt, but does not fill one buffer from others");
     auto result = cast<MemRefType>(op.getOuts()[0].getType());
     const int64_t dim = attribute.getDim();
     if (dim < 0 || dim >= result.getRank() || attribute.getQuads() != quads || result.getDimSize(dim) % quads)

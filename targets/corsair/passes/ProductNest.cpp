@@ -91,7 +91,8 @@ bool ProductNest::readChain() {
 }
 
 bool ProductNest::reads(Value tile, int counter, int64_t k, bool isLeft) {
-  if (auto cast = tile.getDefiningOp<lldmir::SimdOp>(); cast && cast.getFunction() == "cast")
+  if (auto cast = tile.getDefiningOp<lldmir::SimdOp>();
+      cast && cast.getFunction() == "cast" && cast.getInputs().size() == 1)
     tile = cast.getInputs()[0];
   auto load = tile.getDefiningOp<affine::AffineLoadOp>();
   if (!load || load.getMemRefType().getRank() != 2)

@@ -88,6 +88,8 @@ Status StageWriter::lower() {
     if (!type)
       return fail(function, "has no host's type of result " + Twine(index));
     DeviceTensor tensor = *found;
+    if (auto host = dyn_cast<RankedTensorType>(type.getValue()); !host || host.getShape() != ArrayRef(tensor.shape))
+      return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is not the result's shape");
     tensor.split = {};
     if (auto deal = function.getResultAttrOfType<lldmir::DealAttr>(index, lldmir::kDealAttr)) {
       tensor.split = splitOf(deal, tensor.shape);
@@ -144,10 +146,14 @@ Status StageWriter::addArgument(BlockArgument argument) {
       tensors[argument] = addTiles(name, type, part, split);
       return Status::ok();
     }
-    SmallVector<unsigned> order = rowMajor(type.getRank());
-    if (auto given = function.getArgAttrOfType<DenseI64ArrayAttr>(number, kOrderAttr))
-      order.assign(given.asArrayRef().begin(), given.asArrayRef().end());
-    tensors[argument] = addInput(name, type, order, split);
+    std::optional<SmallVector<unsigned>> order = orderOfDims(function, number, type.getRank());
+    if (!order)
+      return fail(function,
+                  "has a '" + kOrderAttr + "' of argument " + Twine(number) + " that is no order of its dims");
+    auto buffer = dyn_cast<MemRefType>(argument.getType());
+    if (!buffer || buffer.getShape() != type.getShape())
+      return fail(function, "has a '" + kTypeAttr + "' of argument " + Twine(number) + " that is not its shape");
+    tensors[argument] = addInput(name, type, *order, split);
     return Status::ok();
   }
   auto packing = form.getAs<StringAttr>("form");
@@ -261,6 +267,8 @@ Status StageWriter::view(Operation *op) {
 }
 
 Result<DeviceTensor> StageWriter::viewOf(Operation *op, DeviceTensor tensor) {
+  if (static_cast<int64_t>(tensor.rank()) != cast<MemRefType>(op->getOperand(0).getType()).getRank())
+    return fail(op, "looks at a buffer of another rank than it has").takeError();
   if (auto transpose = dyn_cast<memref::TransposeOp>(op)) {
     const DeviceTensor before = tensor;
     for (unsigned dim = 0; dim < before.rank(); ++dim) {

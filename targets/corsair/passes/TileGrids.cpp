@@ -20,13 +20,12 @@ FailureOr<MemRefType> dmxc::argumentBuffer(func::FuncOp function, BlockArgument 
   if (!tensor || !tensor.hasStaticShape())
     return function.emitError() << "takes a " << argument.getType() << "; kernels take tensors of static shapes";
   auto block = dmir::blockFpOf(tensor);
-  if (auto given = function.getArgAttrOfType<DenseI64ArrayAttr>(argument.getArgNumber(), kOrderAttr); given && !block) {
-    SmallVector<unsigned> order(given.asArrayRef().begin(), given.asArrayRef().end()), sorted(order);
-    llvm::sort(sorted);
-    if (sorted != corsair::rowMajor(tensor.getRank()))
+  if (function.getArgAttr(argument.getArgNumber(), kOrderAttr) && !block) {
+    std::optional<SmallVector<unsigned>> order = orderOfDims(function, argument.getArgNumber(), tensor.getRank());
+    if (!order)
       return function.emitError() << "has a '" << kOrderAttr << "' of argument " << argument.getArgNumber()
                                   << " that is no order of its dims";
-    return denseBuffer(tensor.getShape(), tensor.getElementType(), order);
+    return denseBuffer(tensor.getShape(), tensor.getElementType(), *order);
   }
   if (!block)
     return bufferIn(function.getArgAttr(argument.getArgNumber(), kTableAttr) ? "DDR" : "GM", tensor.getShape(),

@@ -36,7 +36,7 @@ from generate import generate  # noqa: E402
 from sampling import LONG  # noqa: E402
 
 CODES = {"dmxc": {0, 1, 2, 3, 4}, "dmx-run": {0, 1, 2, 3, 5}, "dmx-inspect": {0, 1, 2, 3, 5}, "dmx-sign": {0, 1, 2, 3, 5}, "dmx-compare": {0, 1, 2, 3, 5}}
-SECONDS, BYTES = 10, 2 << 30
+SECONDS, BYTES, SPACE = 10, 2 << 30, 6 << 30
 KINDS = (("bundle", 0.6), ("model", 0.22), ("archive", 0.06), ("command", 0.12))
 
 
@@ -44,39 +44,40 @@ class Failure(Exception):
     pass
 
 
-def limits():
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS + 2, SECONDS + 4))
-    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))  # what a file declares may be more than there is: a named error
+def limits(seconds, space):
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds + 2, seconds + 4))
+    resource.setrlimit(resource.RLIMIT_AS, (space, space))  # what a file declares may be more than there is: a named error
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def run(tools, folder, tool, *arguments, large=False):
-    """Runs a command in a folder; raises Failure where it misbehaves. `large`: the input may ask for memory itself."""
+def run(tools, folder, tool, *arguments, most=BYTES, seconds=SECONDS, space=SPACE):
+    """Runs a command in a folder; gives its exit code and what it said. Raises Failure where it misbehaves. `most`: bytes, None
+    where the input may ask for memory itself."""
     command = [os.fsencode(str(tools / tool)), *(os.fsencode(str(a)) for a in arguments)]
     with open(folder / ".said", "w+b") as said:
-        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, preexec_fn=limits,
+        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, preexec_fn=lambda: limits(seconds, space),
                                    env={**os.environ, "TMPDIR": str(folder / ".tmp"), "OMP_NUM_THREADS": "1"})
-        timer = threading.Timer(120, process.kill)
+        timer = threading.Timer(12 * seconds, process.kill)
         timer.start()
         _, status, usage = os.wait4(process.pid, 0)
         timer.cancel()
         process.returncode = code = os.waitstatus_to_exitcode(status)
         said.seek(0)
         text = said.read().decode(errors="replace")
-    seconds = usage.ru_utime + usage.ru_stime
+    used = usage.ru_utime + usage.ru_stime
     what = None
     if code not in CODES[tool]:
         what = f"exits with {code}"
-    elif seconds > SECONDS:
-        what = f"takes {seconds:.1f} s"
-    elif usage.ru_maxrss << 10 > BYTES and not large:
+    elif used > seconds:
+        what = f"takes {used:.1f} s"
+    elif most and usage.ru_maxrss << 10 > most:
         what = f"takes {usage.ru_maxrss >> 10} MiB"
     elif code and not re.search(r"error|FAIL|problem|usage|differ|mismatch|refused", text, re.IGNORECASE):
         what = f"exits with {code} and says no error"
     if what:
         raise Failure(f"{tool} {what}: {' '.join(text.split())[-300:]}")
-    return code
+    return code, text
 
 
 class Inputs:
@@ -130,14 +131,14 @@ class Inputs:
             (target / entry).unlink()
             (target / entry).write_bytes(content)
         run(self.tools, folder, "dmx-inspect", target, *rng.choice(([], ["--check"], ["--verify"])))
-        run(self.tools, folder, "dmx-run", target, "-q", "--random-inputs", "1", "--threads", rng.choice((1, 2)), large=True)
+        run(self.tools, folder, "dmx-run", target, "-q", "--random-inputs", "1", "--threads", rng.choice((1, 2)), most=None)
 
     def compile(self, folder, path, *arguments):
-        code = run(self.tools, folder, "dmxc", path, "-q", "-o", "out.bundle", *arguments)
+        code, _ = run(self.tools, folder, "dmxc", path, "-q", "-o", "out.bundle", *arguments)
         if code and (folder / "out.bundle").exists():
             raise Failure(f"dmxc exits with {code} and leaves a bundle")
         if code == 0:
-            run(self.tools, folder, "dmx-run", "out.bundle", "-q", "--random-inputs", "1", "--threads", "1", large=True)
+            run(self.tools, folder, "dmx-run", "out.bundle", "-q", "--random-inputs", "1", "--threads", "1", most=None)
 
     def model(self, rng, folder):
         data = rng.choice(self.models)
@@ -166,7 +167,7 @@ class Inputs:
         if tool == "dmxc" and rng.random() < 0.7:
             words += ["-o", "out.bundle"]
         (folder / "command").write_text(json.dumps([tool, *words]))
-        run(self.tools, folder, tool, *words, large=True)
+        run(self.tools, folder, tool, *words, most=None)
 
 
 def kind_of(rng):

@@ -47,7 +47,8 @@ def DLIR_BufferOp : DLIR_Op<"buffer", [HasParent<"ProgramOp">]> {
     `index`: the number of the input, output, arena or state; of a result, which one of the task that has it as an output. `offset`, `size` in bytes (arena, alias), or in units of
     `unit` bytes (`#dmir.dims` of one); buffers of one arena, and an alias and its base, have one unit. A constant has the `data` it
     is made of (a DMIR constant value), and the packed `form` with its size when the kernel wants one. An alias names its `base`, never another alias.
-    C1: arena offsets are multiples of 64. C2: an alias lies inside its base.
+    C1: arena offsets are multiples of 64. C2: an alias lies inside its base. C3: the type is one that a bundle has; a constant has `data` of
+    that type, and its size where it has no `form`.
   }];
   let arguments = (ins DLIR_BufferKind:$kind, TypeAttr:$tensor, DefaultValuedAttr<I64Attr, "0">:$index,
                        DefaultValuedAttr<I64Attr, "0">:$offset, I64Attr:$size, OptionalAttr<TypedAttrInterface>:$data,
@@ -68,7 +69,7 @@ def DLIR_DispatchOp : DLIR_Op<"dispatch", [HasParent<"ProgramOp">, AttrSizedOper
   let description = [{
     `operands` are read, `results` written; `after` are the tokens of the tasks it waits for. `nodes` are the
     model nodes it computes. Where `work` .. `bytes` depend on symbols, `dims` has all five.
-    A dispatch with `symbols` returns their values, each in `[0, max]`. C1: the kernel exists and takes as many buffers. C2: a task waits only for earlier ones.
+    A dispatch with `symbols` returns their values, each in `[0, max]`. C1: the kernel exists and takes such buffers. C2: a task waits only for earlier ones. C5: `dims` and `max` are `#dmir.dims` of as many.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<DLIR_BufferType>:$inputs, Variadic<DLIR_BufferType>:$outputs,
                        Variadic<DLIR_TokenType>:$after, StrAttr:$queue, StrArrayAttr:$nodes, I64Attr:$work,

@@ -496,6 +496,7 @@ def DMIR_RegionOp : DMIR_BaseOp<"region", [IsolatedFromAbove, SingleBlock, Recur
     by all later ones. `placement` is filled by the memory phase: for each result
     `{arena = n, offset = bytes, size = bytes}` or `{output = n, size = bytes}`.
     C1: the body's argument types are the operands' types. C2: the yield's types are the result types. C3: the body holds DMIR ops only, no nested region.
+    C4: `placement`, where there is one, is such a dictionary for each result, with `unit` (`#dmir.dims` of one) where its numbers are multiples of that.
   }];
   let arguments = (ins Variadic<DMIR_AnyTensor>:$inputs, StrAttr:$device, OptionalAttr<DictionaryAttr>:$strategy,
                        OptionalAttr<ArrayAttr>:$placement);

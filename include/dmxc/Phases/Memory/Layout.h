@@ -46,4 +46,15 @@ inline StorageSize storageSize(mlir::Type type) {
   return {count, unit};
 }
 
+/// The value whose bytes `value` is a view of.
+inline mlir::Value viewedValue(mlir::Value value) {
+  while (auto reshape = value.getDefiningOp<dmir::ReshapeOp>())
+    value = reshape.getInput();
+  return value;
+}
+
+/// Whether the dims of a type, as of a view of the region's result, are known when it runs, not only by what runs after
+/// it.
+bool isKnownBefore(mlir::Type type, dmir::RegionOp region);
+
 } // namespace dmxc

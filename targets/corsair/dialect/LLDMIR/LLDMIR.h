@@ -26,6 +26,21 @@ inline constexpr llvm::StringLiteral kGatherAttr = "lldmir.gather";
 /// Unit, of an addition: its vector lies in OB before the product's sums do.
 inline constexpr llvm::StringLiteral kBiasAttr = "lldmir.bias";
 
+/// Of a function that was a kernel: the size of its team, i64; of a loop over the quads: unit.
+inline constexpr llvm::StringLiteral kQuadsAttr = "lldmir.quads";
+/// Of its arguments and results: the host's type; of packed constants: the form.
+inline constexpr llvm::StringLiteral kTypeAttr = "lldmir.type", kFormAttr = "lldmir.form";
+/// Of an argument that crosses as tiles: the rows that begin at a tile of their own.
+inline constexpr llvm::StringLiteral kTilesAttr = "lldmir.tiles";
+/// Of an argument: its dims in the order in which they lie in memory, where that is another than row by row.
+inline constexpr llvm::StringLiteral kOrderAttr = "lldmir.order";
+/// Of a loop over the matrices of a batch.
+inline constexpr llvm::StringLiteral kBatchAttr = "lldmir.batch";
+/// Of a packed constant that nothing but rows are read of: it stays in DDR.
+inline constexpr llvm::StringLiteral kTableAttr = "lldmir.table";
+/// Of an argument that stays on the device from run to run: the result that is its next value.
+inline constexpr llvm::StringLiteral kStateAttr = "lldmir.state";
+
 /// The machine of the compile, as the dialect in this context knows it.
 const dmx::corsair::Machine &machineOf(mlir::MLIRContext *context);
 /// Gives the dialect a machine wherever it is loaded.

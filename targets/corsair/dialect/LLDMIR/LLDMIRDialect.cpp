@@ -5,6 +5,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -82,6 +83,62 @@ struct MachineExtension : DialectExtension<MachineExtension, LLDMIRDialect> {
 
 void dmxc::lldmir::registerMachine(DialectRegistry &registry, const dmx::corsair::Machine &machine) {
   registry.addExtension(TypeID::get<MachineExtension>(), std::make_unique<MachineExtension>(machine));
+}
+
+//===--- attributes of other dialects' ops -----------------------------------------------===//
+
+static bool isNumber(Attribute attr, int64_t from, int64_t to = INT64_MAX) {
+  auto number = dyn_cast<IntegerAttr>(attr);
+  return number && number.getType().isSignlessInteger(64) && number.getInt() >= from && number.getInt() <= to;
+}
+
+/// What an attribute of the dialect must be of an op, an argument or a result; "" where it is.
+static std::string expectedOf(Operation *op, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  auto unless = [](bool fits, std::string expected) { return fits ? std::string() : expected; };
+  if (name == kDealAttr)
+    return unless(isa<DealAttr>(value), "a #lldmir.deal");
+  if (name == kPlanAttr)
+    return unless(isa<PlanAttr>(value), "a #lldmir.plan");
+  if (name == kGatherAttr)
+    return unless(isa<DenseI64ArrayAttr>(value), "an array of i64");
+  if (name == kQuadsAttr && isa<FunctionOpInterface>(op)) {
+    const int64_t most = machineOf(op->getContext()).quadCount();
+    return unless(isNumber(value, 1, most), "an i64 from 1 to " + std::to_string(most));
+  }
+  if (name == kQuadsAttr || name == kBatchAttr || name == kTableAttr || name == kBiasAttr)
+    return unless(isa<UnitAttr>(value), "unit");
+  if (name == kTilesAttr)
+    return unless(isNumber(value, 1), "an i64 of at least 1");
+  if (name == kStateAttr)
+    return unless(isNumber(value, 0), "an i64 of at least 0");
+  if (name == kOrderAttr)
+    return unless(isa<DenseI64ArrayAttr>(value), "an array of i64");
+  if (name == kFormAttr)
+    return unless(isa<DictionaryAttr>(value), "a dictionary");
+  auto type = dyn_cast<TypeAttr>(value);
+  auto tensor = type ? dyn_cast<RankedTensorType>(type.getValue()) : RankedTensorType();
+  return unless(name != kTypeAttr || (tensor && tensor.hasStaticShape()), "the type of a tensor of a static shape");
+}
+
+static LogicalResult check(Operation *op, NamedAttribute attribute, const Twine &whose = "") {
+  std::string expected = expectedOf(op, attribute);
+  return expected.empty() ? success()
+                          : op->emitError() << whose << "has '" << attribute.getName() << "' = " << attribute.getValue()
+                                            << "; it must be " << expected;
+}
+
+LogicalResult LLDMIRDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  return check(op, attribute);
+}
+LogicalResult LLDMIRDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned argument,
+                                                      NamedAttribute attribute) {
+  return check(op, attribute, "argument " + Twine(argument) + " ");
+}
+LogicalResult LLDMIRDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned result,
+                                                         NamedAttribute attribute) {
+  return check(op, attribute, "result " + Twine(result) + " ");
 }
 
 //===--- what is decided ------------------------------------------------------------===//

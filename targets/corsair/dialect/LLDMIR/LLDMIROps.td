@@ -13,6 +13,9 @@ def LLDMIR_Dialect : Dialect {
   let description = "Tiles are !affine_ext.vec_ext; each op is one instruction's worth of work, or a loop of one.";
   let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect"];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     /// The machine that ops are verified for and passes lower to: the built-in one, or that of the compile.
     const ::dmx::corsair::Machine &getMachine() const;
