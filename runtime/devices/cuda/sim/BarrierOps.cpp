@@ -32,6 +32,7 @@ bool comeToBarrier(Warp &w, const Op &op) {
   if (id >= Barriers::kNamed)
     return w.fail(firstOf(w.active), cat("bar-count: there is no barrier ", id, "; a block has 0 to 15"));
   NamedBarrier &barrier = w.block->barriers.named(id);
+  w.block->idle += 8; // what each warp knows is joined
   if (w.ticket == 0) {
     if (threads == 0 || threads % kLanes)
       return w.fail(firstOf(w.active), cat("bar-count: a barrier cannot be of ", threads, " threads"));

@@ -259,6 +259,8 @@ bool WarpRun::take(const Op &op) {
   } else if (op.flow == Op::Next) {
     warp.wait = {};
     warp.ticket = 0;
+    if (op.bytes) // each lane's access is checked
+      idle += static_cast<uint32_t>(std::popcount(active)) / 2;
     if (!step(op, active))
       return false;
     ++at;
