@@ -91,13 +91,13 @@ void useDense(const std::string &bytes) {
     touch(fromFile->tensor);
   if (!model || model->graph().initializer_size() != 1)
     return;
-  onnxfe::TensorReader reader(file, file->path(), "");
+  onnxfe::TensorReader reader(file, file->path(), {});
   Result<onnxfe::StoredTensor> inFile = reader.read(model->graph().initializer(0));
   checkResult(inFile);
   onnx::TensorProto whole;
   if (!whole.ParsePartialFromString(bytes))
     return;
-  onnxfe::TensorReader copying(nullptr, file->path(), "");
+  onnxfe::TensorReader copying(nullptr, file->path(), {});
   Result<onnxfe::StoredTensor> copied = copying.read(whole);
   checkResult(copied);
   promise(static_cast<bool>(inFile) == static_cast<bool>(copied), "data in the file is read as a copy is");
@@ -116,7 +116,7 @@ void useSparse(const std::string &bytes) {
     elements = dim < 0 || elements > (1 << 20) ? elements : elements * std::min<int64_t>(dim, 1 << 20);
   if (elements > (1 << 20))
     return;
-  onnxfe::TensorReader reader(file, file->path(), "");
+  onnxfe::TensorReader reader(file, file->path(), {});
   checkResult(reader.read(sparse));
 }
 
