@@ -52,7 +52,7 @@ std::optional<Tensor> readTensor(const fs::path &path) {
   onnx::TensorProto proto;
   if (!parseFile(path, proto))
     return std::nullopt;
-  onnxfe::TensorReader reader(nullptr, path.string(), "");
+  onnxfe::TensorReader reader(nullptr, path.string(), {});
   Result<onnxfe::StoredTensor> stored = reader.read(proto);
   if (!stored)
     return std::nullopt;
