@@ -153,8 +153,10 @@ int endOutput(std::string_view tool, int code) {
   isWhole = std::cout.flush() && isWhole;
   if (isWhole || code)
     return code;
+  if (errno == 0 && write(STDOUT_FILENO, "\n", 1) > 0) // nothing was left: what is lost was tried before
+    errno = EIO;
   if (errno != EPIPE) // whoever closes a pipe has read enough
-    say(tool, std::string("cannot write to stdout: ") + std::strerror(errno ? errno : EIO));
+    say(tool, std::string("cannot write to stdout: ") + std::strerror(errno));
   return exitCodeOf(ErrorKind::IO);
 }
 

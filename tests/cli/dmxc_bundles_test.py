@@ -21,7 +21,7 @@ class Pipeline(Base):
         direct = self.entries(self.dir / "direct.bundle")
         for phase in self.PHASES:
             self.run_tool(DIGITS, "--emit", phase, "-o", f"{phase}.mlir", "--dim", "batch=2")
-            self.run_tool(f"{phase}.mlir", "--from", phase, "-o", f"{phase}.bundle")
+            self.run_tool(f"{phase}.mlir", "--from", phase, "-o", f"{phase}.bundle", "--allow-external-data", DIGITS.parent)
             resumed = self.entries(self.dir / f"{phase}.bundle")
             self.assertEqual(direct.keys(), resumed.keys())
             for name in direct:

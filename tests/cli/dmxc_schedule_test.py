@@ -210,7 +210,7 @@ class BadSchedules(Base):
         one = script(CONV2)
         two = one.rstrip()[:-1] + f'  transform.named_sequence @b(%m: {ANY}) attributes {{dmx.at = "partition"}} {{\n    transform.yield\n  }}\n}}\n'
         other = script(CONV2, name="a", attributes='attributes {dmx.at = "tiles"} ')
-        for content, message in ((b"", "no transform.named_sequence @__transform_main"), (b"\x7fELF\0\1\2\3", "a script is text"),
+        for content, message in ((b"", "no transform.named_sequence @__transform_main"), (b"\x7fELF\0\1\2\3", "this is no text"),
                                  (b"module {\n", "s.mlir:"), (two.encode(), "two entries, @__transform_main and @b"),
                                  ((one + one).encode(), "s.mlir:"), (other.encode(), '@a is to run at "tiles"'),
                                  (b"\xff\xfe\xfd\n", "s.mlir")):
@@ -405,7 +405,7 @@ class Tuning(Base):
                  (json.dumps({**record, "decided": {"rows": 3}}), "no decision 'rows'"), (json.dumps({**record, "clocks": 2 ** 64}), "of another type"),
                  (good.replace('"quads":', '"quads":1e999, "q":'), "beyond all bounds"), (json.dumps({**record, "decided": {"quads": 1.5}}), "no whole number"),
                  (json.dumps({**record, "decided": {"quads": 2 ** 63}}), "no whole number"), ("[]", "a record is a JSON object"),
-                 ("[" * 100000, "no JSON"), (json.dumps({**record, "decided": {"": 1}}), "warning"), (json.dumps({"v": 1}), "a record has region")]
+                 ("[" * 100000, "nested deeper than 200 levels"), (json.dumps({**record, "decided": {"": 1}}), "warning"), (json.dumps({"v": 1}), "a record has region")]
         for text, message in cases:
             with self.subTest(message):
                 (self.dir / "bad.jsonl").write_bytes(b"\n" + (text if isinstance(text, bytes) else text.encode()) + b"\n")

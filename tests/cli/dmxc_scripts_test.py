@@ -35,10 +35,10 @@ class Guards(Base):
                 (REGION, ("r", "placement", "{}", None), "'placement' of node"),
                 (REGION, ("r", "dmir.formats", '[1, "a", unit]', None), "'dmir.formats' is an attribute of the compiler's own"),
                 (SOFTMAX, ("m", "dmir.sparsity", "5"), "'dmir.sparsity' is an attribute of the compiler's own"),
-                (SOFTMAX, ("m", "sym_name", '"x"'), "'sym_name' of 'builtin.module' is not for annotations"),
+                (SOFTMAX, ("m", "sym_name", '"x"'), "'sym_name' of node 'builtin.module' ('builtin.module') is not for annotations"),
                 (SOFTMAX, ("s", "axis", '"last"'), """node 'body/softmax' ('dmir.softmax') cannot have axis = "last": it is of another kind"""),
                 (SOFTMAX, ("s", "axis", None), "cannot have axis = unit: it is of another kind"),
-                (SOFTMAX, ("m", "mark", '"mine"'), """'builtin.module' cannot have mark = "mine": """),
+                (SOFTMAX, ("m", "mark", '"mine"'), """node 'builtin.module' ('builtin.module') cannot have mark = "mine": """),
                 (SOFTMAX, ("s", "axis", "9"), "node 'body/softmax' ('dmir.softmax') cannot have axis = 9 : i64: ")):
             with self.subTest(name=name, value=value):
                 err = self.said(line, *annotate(handle, name, value, *rest))

@@ -214,8 +214,7 @@ class PhaseFacts(Base):
                              ((r'queue = "cpu"', 'queue = "npu"'), "not for its queue 'npu'"),
                              ((r"(%first_done = .*\n)(.*\n)", r"\2\1"), "waits for a task that does not stand before it"),
                              ((r"(%second_done = .*) after %first_done", r"\1"), "without waiting for an earlier task"),
-                             ((r"(dlir\.kernel .*)work = 1 : i64", r"\1work = 255 : i64"), "'work' of its strategy is 255"),
-                             ((r"(dlir\.kernel .*algorithm = )\"softmax-along\"", r'\1"softmax-across"'), "'algorithm' of its strategy is"),
+                             ((r"(dlir\.kernel .*)work = 1 : i64", r"\1work = 255 : i64"), "whose strategy has 'work' = 255, not the task's 1"),
                              ((r"(queue = \"cpu\", scratch = \d+ : i64, )work = 1 : i64", r"\1work = 7 : i64"), "whose strategy has 'work' = 1, not the task's 7"),
                              ((r"(dlir\.program @main attributes \{.*\])\} \{", r"\1, owned} {"), "the text has no entry point"),
                              ((r'"first"\)', r'"fi\\00rst")'), "holds a byte 0")):

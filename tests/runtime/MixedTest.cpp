@@ -424,7 +424,8 @@ TEST_F(Mixed, SettingsGoWhereTheyBelong) {
     mixed.runAndCompare();
   }
   const std::string cpu = "target cpu knows cpu.spin_us=0..1000000, cpu.pin=0|1 and cpu.guard=start|end";
-  const std::string card = "target corsair knows corsair.hazards=0|1, corsair.skew_seed=N, corsair.report=FILE and "
+  const std::string card = "target corsair knows corsair.hazards=0|1, corsair.skew_seed=N, corsair.report=FILE, "
+                           "corsair.strict_range=0|1 and "
                            "corsair.trace=FILE";
   struct {
     const char *setting;

@@ -7,6 +7,8 @@
 
 #include "frontends/common/ControlGraphs.h"
 
+#include <utility>
+
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {

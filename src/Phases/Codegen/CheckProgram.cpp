@@ -6,8 +6,6 @@
 #include "dmxc/Phases/Decisions.h"
 #include "dmxc/Phases/Memory/Layout.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -96,36 +94,6 @@ std::optional<std::string> otherNumbers(dlir::DispatchOp dispatch, dlir::KernelO
   return std::nullopt;
 }
 
-/// Derives a kernel's strategy anew, as of the region that it was; a clause where the kernel has another.
-std::optional<std::string> otherStrategy(dlir::DispatchOp dispatch, dlir::KernelOp kernel,
-                                         const PhaseContext &context) {
-  auto module = kernel->getParentOfType<ModuleOp>();
-  OwningOpRef<ModuleOp> scratch = ModuleOp::create(kernel.getLoc());
-  (*scratch)->setDiscardableAttrs(module->getDiscardableAttrDictionary()); // bounds of symbols are among them
-  OpBuilder b(scratch->getBodyRegion());
-  Block *body = kernel.getBlock();
-  auto function = func::FuncOp::create(b, kernel.getLoc(), "kernel", b.getFunctionType(body->getArgumentTypes(), {}));
-  Block *entry = function.addEntryBlock();
-  b.setInsertionPointToStart(entry);
-  SmallVector<Value> inputs;
-  for (auto [buffer, argument] : llvm::zip_equal(buffersOf(dispatch.getInputs()), entry->getArguments()))
-    inputs.push_back(buffer.getDataAttr()
-                         ? dmir::ConstantOp::create(b, kernel.getLoc(), buffer.getDataAttr()).getResult()
-                         : Value(argument));
-  auto region = dmir::RegionOp::create(b, kernel.getLoc(), body->getTerminator()->getOperandTypes(), inputs,
-                                       kernel.getDevice(), kernel.getStrategy(), ArrayAttr());
-  IRMapping mapping;
-  kernel.getBody().cloneInto(&region.getBody(), mapping);
-  Result<DictionaryAttr> strategy = checkedStrategy(context, region);
-  if (!strategy)
-    return "which cannot be: " + strategy.error().message;
-  NamedAttrList own(*strategy);
-  for (StringRef key : taskKeys)
-    own.erase(key);
-  kernel.setStrategyAttr(own.getDictionary(kernel.getContext()));
-  return std::nullopt;
-}
-
 /// Buffers by their names, where a rule has numbers.
 std::string withNames(const std::string &text, ArrayRef<dlir::BufferOp> buffers) {
   std::string out;
@@ -148,7 +116,6 @@ std::string withNames(const std::string &text, ArrayRef<dlir::BufferOp> buffers)
 } // namespace
 
 Status checkKernels(dlir::ProgramOp program, const PhaseContext &context) {
-  llvm::DenseSet<Operation *> derived;
   for (auto dispatch : program.getBody().getOps<dlir::DispatchOp>()) {
     auto wrong = [&](const llvm::Twine &why) {
       return modelError(
@@ -173,12 +140,7 @@ Status checkKernels(dlir::ProgramOp program, const PhaseContext &context) {
       return wrong("which takes " + llvm::Twine(needed) + " buffers, not " + llvm::Twine(brought));
     if (std::optional<std::string> why = code ? otherTensor(dispatch, code) : otherBytes(dispatch, arguments))
       return wrong(*why);
-    if (!code || !context.checkStrategies)
-      continue;
-    if (derived.insert(code).second)
-      if (std::optional<std::string> why = otherStrategy(dispatch, code, context))
-        return wrong(*why);
-    if (std::optional<std::string> why = otherNumbers(dispatch, code))
+    if (std::optional<std::string> why = code ? otherNumbers(dispatch, code) : std::nullopt)
       return wrong(*why);
   }
   return Status::ok();

@@ -36,7 +36,8 @@ TEST_F(Run, ComparesWithExpected) {
   options.inputsDir = options.expectDir = dir.path();
   Status done = run();
   EXPECT_TRUE(done) << done.error().message;
-  EXPECT_EQ(out.str(), "y: ok, max abs 0, max rel 0\nz: ok, max abs 0, max rel 0\nPASS\n");
+  EXPECT_EQ(out.str(), "y: ok, max abs 0, max rel 0\nz: ok, max abs 0, max rel 0\n"
+                       "rule: |error| <= 0.002 |expected| + 0.0002 max |expected|; integers equal\nPASS\n");
 }
 
 /// Every released format, newest last.

@@ -125,8 +125,8 @@ static std::string expectedOf(Operation *op, NamedAttribute attribute) {
 static LogicalResult check(Operation *op, NamedAttribute attribute, const Twine &whose = "") {
   std::string expected = expectedOf(op, attribute);
   return expected.empty() ? success()
-                          : op->emitError() << whose << "has '" << attribute.getName() << "' = " << attribute.getValue()
-                                            << "; it must be " << expected;
+                          : op->emitError() << whose << "has '" << attribute.getName().getValue()
+                                            << "' = " << attribute.getValue() << "; it must be " << expected;
 }
 
 LogicalResult LLDMIRDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {

@@ -55,6 +55,6 @@ dlir.program @type attributes {inputs = [], outputs = [{name = "a", type = i32}]
 
 // -----
 
-// expected-error @+1 {{C4: an arena must be {size, lower_bound}, not 64}}
+// expected-error @+1 {{C4: an arena must be {size, lower_bound}, and a unit where they are multiples of it, not 64}}
 dlir.program @arena attributes {inputs = [], outputs = [], arenas = [64]} {
 }
