@@ -204,7 +204,7 @@ class PhaseFacts(Base):
     def test_programs(self):
         text = self.phase("schedule")
         for change, says in (((r"(dlir\.buffer arena.*?)size = \d+", r"\1size = 4"), "the size of 4 bytes is less than dtype and shape need: 1024"),
-                             ((r"nodes = \[.first.\]", "grain = 0 : i64, nodes = []"), "'grain' is less than 1"),
+                             ((r"nodes = \[.first.\]", "grain = 0 : i64, nodes = []"), "whose strategy has 'grain' = 1, not the task's 0"),
                              ((r"(dlir\.buffer output [^{]*\{)", r"\1index = 7 : i64, "), "a buffer is output 7, the entry point has 1"),
                              ((r'dlir\.buffer input "x" : tensor<4x64xf32>', 'dlir.buffer input "x" : memref<4x64xf32>'), "'x' is of no type that a bundle has"),
                              ((r"arenas = \[\{", "arenas = [{unit = 3 : i32, "), "an arena must be {size, lower_bound}"),

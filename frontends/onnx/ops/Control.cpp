@@ -45,7 +45,7 @@ struct Branch {
     return c.tryGraph(c.attrGraph(attribute), suffix, problems);
   }
   void report() {
-    for (Diagnostic &problem : problems)
+    for (Diagnostic &problem : std::exchange(problems, {}))
       c.report(std::move(problem));
   }
   /// Whether the graph cannot be at the sizes that its operands have: no run takes it, or that run is wrong.

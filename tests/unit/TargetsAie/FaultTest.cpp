@@ -123,7 +123,7 @@ const Mutant kMutants[] = {
     {"the last sync left out", [](auto &i) { eraseSync(i, true); }, "race", "S2MM 0 of tile (0,0)"},
     {"a sync left out", [](auto &i) { eraseSync(i, false); }, "bd-rewritten-while-running", "of tile (0,0)"},
     {"a patch behind the matrix", [](auto &i) { op(i, hw::ControlOp::Kind::Patch, 0).offset += 192 * 128 * 2; },
-     "argument-bounds", "MM2S 0 of tile (0,0)"},
+     "the code for the array is not usable", "op 5 (patch) patches in byte 49152 of argument 0, which has 49152"},
     {"a patch by a block", [](auto &i) { op(i, hw::ControlOp::Kind::Patch, 0).offset += 64 * 128 * 2; }, "", ""},
     {"results at one place", [](auto &i) { op(i, hw::ControlOp::Kind::Patch, 5).offset = 0; }, "undefined-read", "'c'"},
     {"full before anything came", [](auto &i) { initial(i, kMemory, {RegisterKind::Lock, 1}) = 1; }, "race",

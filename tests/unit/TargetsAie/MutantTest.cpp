@@ -105,7 +105,7 @@ const Mutant kMutants[] = {
     {"the last wait left out", false, [](auto &t) { dropLine(t, "{symbol = @c_out3}", true); }, "race",
      "S2MM 0 of tile (3,0)"},
     {"a patch behind the matrix", true, [](auto &t) { replace(t, "arg_plus = 0 : i64", "arg_plus = 99999744 : i64"); },
-     "argument-bounds", "MM2S 0 of tile (0,0)"},
+     "kernel 'product'", "(patch) patches in byte 99999744 of argument 0, which has 196608"},
     {"another block's columns", false, [](auto &t) { replace(t, "[0, 0, 0, 64]", "[0, 0, 0, 128]"); }, "", ""},
     {"a parameter never written", false, [](auto &t) { dropLine(t, "rtp_write(@parameters_3_5, 0, 2)"); },
      "undefined-read", "core (3,5)"},
