@@ -141,7 +141,7 @@ static bool isEncoding(RankedTensorType type, Attribute encoding) {
   auto part = [&](Attribute attr) {
     auto blocked = dyn_cast<BlockedAttr>(attr);
     auto dims = dyn_cast<DimsAttr>(attr);
-    return (dims && dims.getDims().size() <= static_cast<size_t>(type.getNumDynamicDims())) ||
+    return (dims && dims.getDims().size() <= type.getNumDynamicDims()) ||
            (blocked && blocked.getAxis() >= 0 && blocked.getAxis() < type.getRank() && blocked.getBlock() > 0);
   };
   auto parts = dyn_cast<ArrayAttr>(encoding);

@@ -96,7 +96,7 @@ static bool isNumber(Attribute attr, int64_t from, int64_t to = INT64_MAX) {
 static std::string expectedOf(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
-  auto unless = [](bool fits, std::string expected) { return fits ? std::string() : expected; };
+  auto unless = [](bool fits, const std::string &expected) { return fits ? std::string() : expected; };
   if (name == kDealAttr)
     return unless(isa<DealAttr>(value), "a #lldmir.deal");
   if (name == kPlanAttr)
