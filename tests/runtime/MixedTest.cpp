@@ -274,7 +274,10 @@ TEST_F(Mixed, ProfilesTasksByTheirNumberInTheGraph) {
   std::vector<uint32_t> slices(8);
   uint64_t end = 0; // of the segments before
   for (const dmx_profile_event &event : take()) {
-    ASSERT_LT(event.task, 8u);
+    if (event.task >= 8u) {
+      ADD_FAILURE() << "task " << event.task;
+      continue;
+    }
     EXPECT_STREQ(event.name, names[event.task]);
     ++slices[event.task];
     if (event.task == 1 || event.task == 4 || event.task == 6) {
