@@ -4,7 +4,7 @@ the processor and gives what the interpreter gives. Usage:
 
   nets.py BIN [--count N] [--first SEED] [--keep FOLDER]
 
-Without --count 60 nets of this run's samples (tests/sampling.py), 500 in a long one. Exit codes: 0, 1 when a net failed, 77 without numpy."""
+Without --count 60 nets, in a long run 500 others. Exit codes: 0, 1 when a net failed, 77 without numpy."""
 import argparse
 import pathlib
 import random
@@ -23,7 +23,7 @@ sys.path[:0] = [str(TESTS / "fuzz"), str(TESTS / "models"), str(TESTS)]
 from dims import Dim  # noqa: E402
 from graph import Graph, Node, Value  # noqa: E402
 from rule import excess  # noqa: E402
-from sampling import LONG, SEED  # noqa: E402
+from sampling import LONG  # noqa: E402
 from worker import Worker  # noqa: E402
 
 PLAIN, ALL = 60, 500
@@ -171,7 +171,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("bin", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=ALL if LONG else PLAIN)
-    parser.add_argument("--first", type=int, default=0 if LONG else SEED % 10 ** 6 * PLAIN)
+    parser.add_argument("--first", type=int, default=0 if LONG else ALL)
     parser.add_argument("--keep", type=pathlib.Path)
     arguments = parser.parse_args()
     failed = []
