@@ -11,6 +11,13 @@ namespace dmxtest {
 using dmx::cuda::MapType;
 using dmx::cuda::TensorMap;
 
+/// Sanitizers take several times as long: what ends in seconds without them is not measured with them.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool timesCount = false;
+#else
+inline constexpr bool timesCount = true;
+#endif
+
 /// A launch of a kernel `k` whose parameters are the addresses of what it reads and writes, then its tensor maps.
 struct BlockTrial {
   std::vector<uint32_t> to = std::vector<uint32_t>(256); ///< the first parameter: what it writes

@@ -338,7 +338,7 @@ TEST(CudaProduct, ThoseThatDoNotEnd) {
   LaunchOutcome outcome = runProduct(product, replaced(text, wait, wait + "\tbra $again;\n"), 1, /*compares=*/false);
   double seconds = double(std::clock() - start) / CLOCKS_PER_SEC, bound = double(BlockTrial().mostSteps);
   EXPECT_NE(outcome.fault.find("endless: "), std::string::npos) << outcome.fault;
-  EXPECT_LT(seconds * double(kMostSteps) / bound, 10);
+  EXPECT_LT(seconds * double(kMostSteps) / bound, timesCount ? 10 : 100);
   std::printf("%.1f s by default\n", seconds * double(kMostSteps) / bound);
 }
 
