@@ -60,6 +60,8 @@ dmir::ReduceOp meanOf(Value value) {
   if (auto div = value.getDefiningOp<dmir::DivOp>()) {
     reduce = div.getLhs().getDefiningOp<dmir::ReduceOp>();
     count = quantised::evaluateNumber(div.getRhs()).value_or(0);
+    if (count <= 0) // by what only a run knows
+      return {};
   } else if (Value sum = besideNumber<dmir::MulOp>(value, [&](double by) { return count = 1 / by, by > 0; })) {
     reduce = sum.getDefiningOp<dmir::ReduceOp>();
   }

@@ -113,3 +113,18 @@ func.func @near_norms(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4x8xf
   %10 = dmir.div %x, %9 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
   return %3, %6, %7, %10 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// A mean that is divided by what a run brings is none.
+// CHECK-LABEL: func @divided_mean
+// CHECK-NOT: dmir.normalize
+// CHECK: return
+func.func @divided_mean(%x: tensor<4x8xf32>, %s: tensor<f32>) -> tensor<4x8xf32> {
+  %0 = dmir.mul %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = dmir.reduce mean %0 {axes = array<i64: 1>, keepDims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %2 = dmir.div %1, %s : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %3 = dmir.sqrt %2 : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %4 = dmir.div %x, %3 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %4 : tensor<4x8xf32>
+}
