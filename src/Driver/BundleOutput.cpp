@@ -62,8 +62,9 @@ std::string kernelNodes(const bundle::GraphFile &file) {
   return nlohmann::json{{"kernels", kernels}}.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-/// What was written, as whoever deploys it will read it.
-Status checkWritten(const std::string &path) {
+/// What was written, as whoever deploys it will read it. Of a changed text this is the last of its checks (`fromText`): how much a
+/// kernel does is known in its code alone, and what says otherwise is the text's.
+Status checkWritten(const std::string &path, bool fromText) {
   auto written = bundle::Bundle::open(path);
   if (!written) {
     Error error = written.takeError();
@@ -81,12 +82,14 @@ Status checkWritten(const std::string &path) {
     return Status::ok();
   const bundle::Problem &first = problems->front();
   std::string more = problems->size() > 1 ? " (and " + std::to_string(problems->size() - 1) + " more)" : "";
+  if (fromText)
+    return modelError("this text describes no bundle that could run: " + first.where + ": " + first.message + more);
   return Error{ErrorKind::Internal,
                "the bundle just written is not sound: " + first.where + ": " + first.message + more};
 }
 
 Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsWriter &weights,
-                  bundle::Manifest manifest, mlir::ModuleOp module, std::vector<TimeRow> &times) {
+                  bundle::Manifest manifest, mlir::ModuleOp module, bool fromText, std::vector<TimeRow> &times) {
   if (Status added = addConstants(model, weights); !added)
     return added;
   for (bundle::GraphDesc &graph : model.graph.graphs)
@@ -109,9 +112,9 @@ Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsW
       if (Status added = writer.addEntry(name, text); !added)
         return added;
   writer.setManifest(std::move(manifest));
-  writer.setCheck([&times](const std::string &path) {
+  writer.setCheck([&times, fromText](const std::string &path) {
     Clock::time_point start = Clock::now();
-    Status sound = checkWritten(path);
+    Status sound = checkWritten(path, fromText);
     times.push_back({"write", "check", secondsSince(start)});
     return sound;
   });
@@ -170,14 +173,15 @@ bool Compilation::writeBundle(const std::string &path) {
     }
     bundle::WeightsWriter weights;
     Result<bundle::Manifest> described = manifest();
-    Status written = described ? fillWriter(**writer, *compiled, weights, std::move(*described), *theModule, timeRows)
+    Status written = described ? fillWriter(**writer, *compiled, weights, std::move(*described), *theModule,
+                                            !options.from.empty() || hasSchedules(), timeRows)
                                : Status(described.takeError());
     if (!written) {
       diagnostics.report(written.error(),
                          written.error().kind == ErrorKind::IO      ? "io"
                          : written.error().kind == ErrorKind::Model ? "constants"
                                                                     : "internal",
-                         path);
+                         written.error().kind == ErrorKind::Model ? options.model : path);
       return false;
     }
     bytes = (*writer)->bytesWritten();

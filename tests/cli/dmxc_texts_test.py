@@ -114,8 +114,12 @@ class Texts(Base):
         self.refused(OPEN.replace('"n"', f'"{twelve}"'), "has more than 4000 characters when it is multiplied out", doors=self.MODEL)
         self.refused(OPEN.replace('"n"', '"' + "n" * 5000 + '"'), "has 5000 characters, more than the 4000 of an expression over dims", doors=self.MODEL)
         three = "*".join(["(n+m+k+l+1)"] * 3)
-        (self.dir / "three.mlir").write_text(OPEN.replace('"n"', f'"{three}"'))
+        sizes = '(%s: tensor<?x?x?x?xf32, #dmir.dims<"n", "m", "k", "l">> {dmir.name = "s"}, %x:'
+        (self.dir / "three.mlir").write_text(OPEN.replace('"n"', f'"{three}"').replace("(%x:", sizes))
         self.run_tool("three.mlir", "--emit", "partition", "-o", "three.out")
+
+    def test_sizes_that_no_run_knows(self):
+        self.refused(OPEN.replace('"n"', '"2*n"'), r"text\.mlir:1:17: error: input 0 has the size '2\*n', but no input has 'n' itself", doors=[["text.mlir"]])
 
     def test_records_of_tuning(self):
         """As every line that is no record: a warning that names it, and the default."""
@@ -219,6 +223,16 @@ class PhaseFacts(Base):
                              ((r"(dlir\.program @main attributes \{.*\])\} \{", r"\1, owned} {"), "the text has no entry point"),
                              ((r'"first"\)', r'"fi\\00rst")'), "holds a byte 0")):
             self.wrong(text, "schedule", change, says)
+
+    def test_kernels_whose_root_computes_nothing(self):
+        """A result that is none of the kernel's ops was a segmentation fault in codegen."""
+        text = self.phase("schedule", CHAIN)
+        self.wrong(text, "schedule", (r"(dlir\.kernel @k0_\w+ (?:.*\n)*?.*dmir\.yield )%\w+", r"\1%arg0"), "in which nothing uses 'dmir.")
+
+    def test_work_that_the_code_knows_alone(self):
+        """The runtime checks a kernel's contract; what it finds is the text's, not a fault of the compiler."""
+        text = self.phase("schedule", OPEN)
+        self.wrong(text, "schedule", (r"(dmir\.softmax %arg0 \{axis = )1", r"\g<1>0"), "changed.mlir: error: this text describes no bundle that could run: ", "task 0 'rows': kernel")
 
     def test_devices(self):
         if "corsair" not in self.run_tool("--print-targets").stdout:

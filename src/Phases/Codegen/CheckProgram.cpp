@@ -96,6 +96,14 @@ std::optional<std::string> otherNumbers(dlir::DispatchOp dispatch, dlir::KernelO
   return std::nullopt;
 }
 
+/// An op of a kernel that computes nothing for it: no phase leaves one, and a root that is none has no loops; a clause.
+std::optional<std::string> unusedOp(dlir::KernelOp kernel) {
+  for (Operation &op : kernel.getBlock()->without_terminator())
+    if (op.use_empty())
+      return ("in which nothing uses '" + op.getName().getStringRef() + "' (" + dmir::nodeName(&op) + ")").str();
+  return std::nullopt;
+}
+
 /// Buffers by their names, where a rule has numbers.
 std::string withNames(const std::string &text, ArrayRef<dlir::BufferOp> buffers) {
   std::string out;
@@ -147,6 +155,8 @@ Status checkKernels(dlir::ProgramOp program, const PhaseContext &context) {
     if (std::optional<std::string> why = otherTensor(dispatch, code))
       return wrong(*why);
     if (std::optional<std::string> why = otherNumbers(dispatch, code))
+      return wrong(*why);
+    if (std::optional<std::string> why = unusedOp(code))
       return wrong(*why);
   }
   return Status::ok();

@@ -16,8 +16,37 @@ using namespace dmxc;
 
 namespace {
 
+/// An input dim that names a size which no run can know: it stands in expressions alone, of which none is solved.
+LogicalResult sizesAreKnown(func::FuncOp main) {
+  if (main.getSymName() != "main") // of others the caller's tensors decide
+    return success();
+  std::set<std::string> known;
+  for (Type type : main.getArgumentTypes())
+    for (Dim dim : dmir::dimsOf(type))
+      if (std::optional<std::string> symbol = dim.symbolName())
+        known.insert(*symbol);
+  if (auto computed = main->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(dmir::kComputedDimsAttr))
+    for (Attribute pair : computed)
+      known.insert(cast<StringAttr>(cast<ArrayAttr>(pair)[0]).getValue().str());
+  for (BlockArgument argument : main.getArguments())
+    for (Dim dim : dmir::dimsOf(argument.getType())) {
+      std::string unknown;
+      dim.forEachSymbol([&](std::string_view symbol) {
+        if (std::string name(symbol); !known.count(name))
+          unknown = name;
+      });
+      if (!unknown.empty())
+        return emitError(argument.getLoc())
+               << "input " << argument.getArgNumber() << " has the size '" << dim.str() << "', but no input has '"
+               << unknown << "' itself, so that no run knows it; give this size a name of its own";
+    }
+  return success();
+}
+
 struct CollectConstraints : dmxc::impl::CollectConstraintsBase<CollectConstraints> {
   void runOnOperation() override {
+    if (failed(sizesAreKnown(getOperation())))
+      return signalPassFailure();
     // Many nodes ask for the same: the first one that does is named.
     std::set<std::tuple<int, std::string, std::string>> seen;
     SmallVector<Attribute> list;

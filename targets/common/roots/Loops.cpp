@@ -263,7 +263,7 @@ ResultWriter::ResultWriter(ElementExpr &e, const RegionBody &body) : e(e), body(
     Value value = result;
     if (rootResult)
       while (value != rootResult &&
-             mlir::isa<dmir::ReshapeOp, dmir::TransposeOp, dmir::RelayoutOp>(value.getDefiningOp())) {
+             mlir::isa_and_nonnull<dmir::ReshapeOp, dmir::TransposeOp, dmir::RelayoutOp>(value.getDefiningOp())) {
         moves |= !mlir::isa<dmir::RelayoutOp>(value.getDefiningOp());
         value = value.getDefiningOp()->getOperand(0);
       }

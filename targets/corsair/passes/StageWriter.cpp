@@ -330,12 +330,16 @@ Result<DeviceTensor> StageWriter::recast(memref::ReinterpretCastOp op) {
     tensor.shape = layout.shape, tensor.strides.assign(layout.rank(), 0);
     return tensor;
   }
-  bool fits = last >= 0 && layout.elements() > 0 && tensor.kind != hw::ElemKind::Bfp16R;
+  // Strides may be negative (of what is turned around), and that of one element is never taken: it may be anything.
+  constexpr int64_t kWidest = int64_t(1) << 40; // whose bytes are a number still
+  int64_t first = last;
+  bool fits = last >= 0 && last < elements && layout.elements() > 0 && tensor.kind != hw::ElemKind::Bfp16R;
   for (auto [extent, stride] : llvm::zip(layout.shape, layout.strides)) {
-    fits &= stride >= 0 && stride <= elements;
-    last += fits ? (extent - 1) * stride : 0;
+    fits &= std::abs(stride) <= (extent == 1 ? kWidest : elements);
+    if (fits)
+      (stride < 0 ? first : last) += (extent - 1) * stride;
   }
-  if (!fits || last >= elements)
+  if (!fits || first < 0 || last >= elements)
     return fail(op, "is no view of its buffer").takeError();
   tensor.shape = layout.shape, tensor.strides = layout.strides;
   for (int64_t &stride : tensor.strides)

@@ -221,7 +221,7 @@ def main():
         inputs.check(1 if arguments.count >= 2000 else 8)
         seeds = range(arguments.first, arguments.first + arguments.count)
         for seed, (what, wrong, folder) in zip(seeds, pool.map(lambda seed: check(inputs, seed, place / str(seed), arguments), seeds)):
-            made[what] += what is not None
+            made.update([what] if what else [])
             if wrong:
                 bad += 1
                 print(f"seed {seed} ({what[0]}): {wrong}", flush=True)
@@ -231,7 +231,7 @@ def main():
             if time.time() - told > 60:
                 told = time.time()
                 print(f"{sum(made.values())} texts, {bad} failed", flush=True)
-    counts = ", ".join(f"{n} {kind} with {code}" for (kind, code), n in sorted(made.items(), key=str) if n)
+    counts = ", ".join(f"{n} {kind} with {code}" for (kind, code), n in sorted(made.items(), key=str))
     print(f"{sum(made.values())} texts in {time.time() - start:.0f} s: {bad} failed ({counts})")
     return 1 if bad else 0
 
