@@ -20,7 +20,7 @@ inline bool longRun() {
   return value && *value && std::string_view(value) != "0";
 }
 
-/// tools/test chooses another one in each run; without it the day does.
+/// tools/test has another one for each commit; without it the day decides.
 inline uint64_t sampleSeed() {
   const char *value = std::getenv("DMXC_SAMPLE");
   return value && *value ? std::strtoull(value, nullptr, 10) : static_cast<uint64_t>(std::time(nullptr)) / 86400;

@@ -4,7 +4,7 @@ import os
 import time
 
 LONG = os.environ.get("DMXC_LONG", "0") not in ("", "0")
-# tools/test chooses another one in each run; without it the day does.
+# tools/test has another one for each commit; without it the day decides.
 SEED = int(os.environ.get("DMXC_SAMPLE") or time.time() // 86400)
 
 
