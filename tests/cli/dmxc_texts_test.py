@@ -106,6 +106,11 @@ class Texts(Base):
     def test_no_text(self):
         self.refused(SMALL + "\n\0\n", r"text\.mlir:7:1: error: a byte of 0 stands here, so this is no text", doors=[["text.mlir"], [self.small, "--schedule", "text.mlir"]])
 
+    def test_blocks_that_are_not_there(self):
+        """MLIR's parser says so and then frees what it has freed."""
+        text = "func.func @main() {\n  cf.br ^two\n^one:\n  return\n}\n"
+        self.refused(text, r"text\.mlir:2:9: error: its region has no block \^two", doors=self.MODEL)
+
     def test_huge_tensors(self):
         self.refused("module attributes {t.a = tensor<4294967296x4294967296xf32>} {}", "has more than 2\\^46 elements", doors=self.MODEL)
 

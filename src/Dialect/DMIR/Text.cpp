@@ -4,6 +4,8 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -24,6 +26,8 @@ constexpr uint64_t kMaxParts = 1 << 20;
 /// Elements of a tensor, beyond which numbers of bytes leave 64 bits.
 constexpr uint64_t kMaxElements = uint64_t(1) << 46;
 
+constexpr const char *kNotTaken = ", which no reader of texts takes";
+
 bool isTooLarge(ArrayRef<int64_t> shape) {
   uint64_t count = 1;
   for (int64_t dim : shape) {
@@ -40,7 +44,8 @@ class Scanner {
 public:
   explicit Scanner(StringRef text) : text(text) {}
 
-  /// What nests too deep; the place is `at`.
+  /// What nests too deep, or is a block that its region has not, which MLIR's parser reports and does not survive; the
+  /// place is `at`.
   std::optional<std::string> scan() {
     for (; at < text.size(); ++at) {
       char c = text[at];
@@ -48,15 +53,19 @@ public:
         skipString();
       else if (c == '/' && next() == '/')
         at = std::min(text.find('\n', at), text.size());
-      else if (StringRef("%#!@^").contains(c) || llvm::isAlpha(c) || c == '_') {
+      else if (c == '^')
+        block();
+      else if (StringRef("%#!@").contains(c) || llvm::isAlpha(c) || c == '_') {
         if (skipName() == "array" && behind(behind(at + 1, "<"), "index") != StringRef::npos)
-          return "a list is of indices";
+          return std::string("a list is of indices") + kNotTaken;
       } else if (!bracket(c) && !sign(c))
         continue;
+      if (std::optional<std::string> missing = c == '{' || c == '}' ? enterOrLeave(c) : std::nullopt)
+        return missing;
       if (depth > kMaxDepth)
-        return "brackets are nested deeper than " + std::to_string(kMaxDepth) + " levels";
+        return "brackets are nested deeper than " + std::to_string(kMaxDepth) + " levels" + kNotTaken;
       if (operators > kMaxOperators)
-        return "an expression has more than " + std::to_string(kMaxOperators) + " operators";
+        return "an expression has more than " + std::to_string(kMaxOperators) + " operators" + kNotTaken;
     }
     return std::nullopt;
   }
@@ -76,6 +85,32 @@ private:
     while (from < text.size() && (llvm::isSpace(text[from]) || text.substr(from).starts_with("//")))
       from = text[from] == '/' ? std::min(text.find('\n', from), text.size()) : from + 1;
     return from < text.size() && text.substr(from).starts_with(word) ? from + word.size() : StringRef::npos;
+  }
+
+  /// The name of a block: where it begins, or of one that follows.
+  void block() {
+    const size_t from = at;
+    StringRef before = text.take_front(from).rtrim(" \t"), name = skipName();
+    const bool begins = before.empty() || before.ends_with("\n") || before.ends_with("{");
+    if (behind(at + 1, ":") != StringRef::npos || (begins && behind(at + 1, "(") != StringRef::npos))
+      regions.back().blocks.insert(name);
+    else
+      regions.back().successors.try_emplace(name, from);
+  }
+
+  std::optional<std::string> enterOrLeave(char c) {
+    if (c == '{') {
+      regions.emplace_back();
+      return std::nullopt;
+    }
+    for (const auto &[name, from] : regions.back().successors)
+      if (!regions.back().blocks.contains(name)) {
+        at = from;
+        return "its region has no block " + name.str();
+      }
+    if (regions.size() > 1)
+      regions.pop_back();
+    return std::nullopt;
   }
 
   StringRef skipName() {
@@ -109,8 +144,14 @@ private:
     return c == ',' || c == '=' || c == '+' || c == '-' || c == '*';
   }
 
+  /// What stands between two braces.
+  struct Region {
+    llvm::DenseSet<StringRef> blocks;
+    llvm::MapVector<StringRef, size_t> successors; ///< where each is first named
+  };
   StringRef text;
   int depth = 0, operators = 0;
+  std::vector<Region> regions = std::vector<Region>(1);
 };
 
 TextProblem problemAt(StringRef text, size_t at, std::string what) {
@@ -221,7 +262,7 @@ std::optional<TextProblem> problemOfText(StringRef text) {
     return problemAt(text, at, "a byte of 0 stands here, so this is no text; give MLIR's text form");
   Scanner scanner(text);
   if (std::optional<std::string> deep = scanner.scan())
-    return problemAt(text, scanner.at, *deep + ", which no reader of texts takes");
+    return problemAt(text, scanner.at, *deep);
   return std::nullopt;
 }
 

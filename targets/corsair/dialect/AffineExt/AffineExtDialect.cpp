@@ -48,10 +48,14 @@ void VecExtType::print(AsmPrinter &printer) const {
   printer << getElementType() << ">";
 }
 
+static bool isOfTiles(Type element) {
+  return element && (element.isIntOrFloat() || isa<dmir::BlockFpType, VecExtType>(element));
+}
+
 LogicalResult VecExtType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape, Type element) {
   if (shape.empty() || llvm::any_of(shape, [](int64_t dim) { return dim < 1 || dim > INT32_MAX; }))
     return emitError() << "a tile has one dimension or more, each positive";
-  if (!element || !(element.isIntOrFloat() || isa<dmir::BlockFpType, VecExtType>(element)))
+  if (!isOfTiles(element))
     return emitError() << "a tile's elements are integers, floats, block_fp or tiles, not " << element;
   return success();
 }
@@ -93,7 +97,7 @@ MemRefType affine_ext::gridOf(MemRefType buffer) {
 
 LogicalResult ConstantOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getValue().getType());
-  if (!type || !type.hasStaticShape() || tiledMemRef(type) != getType())
+  if (!type || !type.hasStaticShape() || !isOfTiles(type.getElementType()) || tiledMemRef(type) != getType())
     return emitOpError("C1: ") << getType() << " does not hold the tiles of " << getValue().getType();
   return success();
 }
@@ -182,7 +186,8 @@ LogicalResult CastOp::verify() {
 
 LogicalResult TilesOp::verify() {
   auto from = cast<MemRefType>(getBuffer().getType());
-  if (from.getRank() < 1 || from.getRank() > 2 || !from.hasStaticShape() || gridOf(from) != getType())
+  if (from.getRank() < 1 || from.getRank() > 2 || !from.hasStaticShape() ||
+      !isOfTiles(from.getElementType()) || gridOf(from) != getType())
     return emitOpError("C1: ") << getType() << " is not the grid of " << from;
   return success();
 }
