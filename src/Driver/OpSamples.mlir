@@ -30,6 +30,12 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %23 = dmir.atanh %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %24 = dmir.erf %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %25 = dmir.sigmoid %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %silu = dmir.silu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %gelu = dmir.gelu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %gelu_tanh = dmir.gelu_tanh %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %hard_swish = dmir.hard_swish %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %softplus = dmir.softplus %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %rsqrt = dmir.rsqrt %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %26 = dmir.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %27 = dmir.not %b : (tensor<4x8xi1>) -> tensor<4x8xi1>
   %28 = dmir.is_nan %x : (tensor<4x8xf32>) -> tensor<4x8xi1>

@@ -2,11 +2,15 @@
 #include "Evaluator.h"
 #include "Types.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace dmxc::reference {
 
 namespace {
+
+using Wide = long double;
 
 template <typename In, typename Out, typename F> Tensor map(const Call &call, F f) {
   Tensor result = call.makeResult();
@@ -97,6 +101,20 @@ void addUnary(Table &table) {
   table["dmir.acosh"] = {floatOp<[](double x) { return std::acosh(x); }>};
   table["dmir.atanh"] = {floatOp<[](double x) { return std::atanh(x); }>};
   table["dmir.erf"] = {floatOp<[](double x) { return std::erf(x); }>};
+  // Of several steps, in long double: one rounding in the end.
+  table["dmir.silu"] = {floatOp<[](double x) { return static_cast<double>(x / (1 + expl(-Wide(x)))); }>};
+  table["dmir.gelu"] = {
+      floatOp<[](double x) { return static_cast<double>(x * erfcl(-x / std::numbers::sqrt2_v<Wide>) / 2); }>};
+  table["dmir.gelu_tanh"] = {floatOp<[](double value) {
+    const Wide x = value, slope = 2 * sqrtl(2 * std::numbers::inv_pi_v<Wide>); // (1 + tanh u) / 2 is sigmoid(2 u)
+    return static_cast<double>(x / (1 + expl(-slope * (x + 0.044715L * x * x * x))));
+  }>};
+  table["dmir.hard_swish"] = {
+      floatOp<[](double x) { return static_cast<double>(x * std::clamp<Wide>(Wide(x) + 3, 0, 6) / 6); }>};
+  table["dmir.softplus"] = {floatOp<[](double x) {
+    return static_cast<double>(std::max<Wide>(x, 0) + log1pl(expl(-fabsl(x))));
+  }>};
+  table["dmir.rsqrt"] = {floatOp<[](double x) { return static_cast<double>(1 / sqrtl(x)); }>};
   table["dmir.sigmoid"] = {floatOp<[](double x) { return 1.0 / (1.0 + std::exp(-x)); }>};
 }
 

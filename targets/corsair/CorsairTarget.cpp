@@ -42,6 +42,10 @@ public:
     lldmir::registerMachine(registry, machine);
   }
   std::optional<std::string> refuses(Operation *op) const override { return corsair::refusal(op, machine); }
+  bool hasFunction(Operation *function) const override {
+    return isa<dmir::NormalizeOp>(function) || corsair::elementwiseFunction(function);
+  }
+  bool hasNarrowRange() const override { return true; }
   bool computesWholeGraphs() const override { return true; }
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
   bool fusesConsumer(Operation *, Value, Operation *) const override { return false; }

@@ -196,6 +196,11 @@ def standardize(rows, epsilon):
     return f16(f32(wide(rows) * scale))
 
 
+def root_mean_square(rows, epsilon):
+    scale = f32(1 / np.sqrt(wide(add(row_mean(f32(wide(rows) * rows)), np.float32(epsilon)))))
+    return f16(f32(wide(rows) * scale))
+
+
 def along(axes, function, values):
     if len(axes) != 1:  # the order of a row's elements would be that of memory
         raise Unknown(f"rows over {len(axes)} dims")
@@ -256,7 +261,15 @@ def convolution(image, weights, attributes, plan, bias):
     return result.transpose(0, 2, 1).reshape(n, cout, oh, ow)
 
 
+def gated(gate):
+    """x times a gate between 0 and 1, which is nothing where the gate is closed, also of an infinite x."""
+    return lambda x: np.where(np.isinf(x), np.maximum(x, 0), x * gate(np.where(np.isinf(x), 0, x)))
+
+
 ELEMENTWISE = {
+    "silu": gated(sigmoid), "gelu": gated(lambda x: 0.5 * (1 + erf(x / math.sqrt(2)))),
+    "gelu_tanh": gated(lambda x: sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
+    "hard_swish": gated(lambda x: np.clip(x / 6 + 0.5, 0, 1)), "softplus": lambda x: np.logaddexp(0, x), "rsqrt": lambda x: 1 / np.sqrt(x),
     "relu": lambda x: np.where(x < 0, 0, x), "abs": np.abs, "tanh": np.tanh, "sigmoid": sigmoid, "erf": erf,
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -277,6 +290,8 @@ def compute(name, kind, operands, attributes, shape, plan, bias):
         return along([attributes["axis"]], softmax, x)
     if name == "normalize" and kind == "standard":
         return along(attributes["axes"], lambda rows: standardize(rows, attributes["epsilon"]), x)
+    if name == "normalize" and kind == "rms":
+        return along(attributes["axes"], lambda rows: root_mean_square(rows, attributes["epsilon"]), x)
     if name == "reduce" and kind == "mean":
         return along(attributes["axes"], lambda rows: f16(row_mean(rows)), x).reshape(shape)
     if name == "reduce" and kind == "max":

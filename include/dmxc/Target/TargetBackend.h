@@ -96,6 +96,12 @@ public:
   //--- partition -----------------------------------------------------------------
   /// nullopt if the target computes the op (with its types and shapes), else the reason why not: a full clause.
   virtual std::optional<std::string> refuses(mlir::Operation *op) const = 0;
+  /// True if the target has one instruction for a function that others compute from several ops (dmir.silu, ...): where
+  /// a model writes it out, it is recognised. Asked of the function in the place of the formula.
+  virtual bool hasFunction(mlir::Operation *function) const { return false; }
+  /// True if values between ops have a format whose squares overflow early, as those of f16 do beyond 255: roots of
+  /// sums of squares are then computed from scaled values.
+  virtual bool hasNarrowRange() const { return false; }
   /// The element type to which the operands of an f32 product (dmir.matmul) are rounded before they are multiplied, and
   /// summed in f32, as the mode of --numerics asks; null = they are kept. It computes what comes of it.
   virtual mlir::Type roundsOperands(mlir::Operation *product) const { return {}; }

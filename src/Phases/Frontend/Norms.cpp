@@ -86,6 +86,8 @@ Value underRoot(Value value) {
 
 /// What a value is one over the root of; null if of nothing.
 Value underInverseRoot(Value value) {
+  if (auto rsqrt = value.getDefiningOp<dmir::RsqrtOp>())
+    return rsqrt.getInput();
   if (auto inverse = value.getDefiningOp<dmir::ReciprocalOp>())
     return underRoot(inverse.getInput());
   if (auto div = value.getDefiningOp<dmir::DivOp>(); div && isNumber(div.getLhs(), 1))
@@ -113,7 +115,77 @@ std::optional<Norm> matchQuotient(Value x, Value mean) {
   return Norm{dmir::Normalization::rms, x, axes, epsilon};
 }
 
+/// The sum or mean of squares, over axes that may go, of which a value is the root; null if it is none.
+dmir::ReduceOp rootOfSquares(Value value) {
+  Value under = underRoot(value);
+  auto reduce = under ? under.getDefiningOp<dmir::ReduceOp>() : dmir::ReduceOp();
+  const bool adds = reduce && llvm::is_contained({dmir::Reduction::sum, dmir::Reduction::mean}, reduce.getKind());
+  return adds && squared(reduce.getInput()) && isa<FloatType>(elementOf(value)) ? reduce : dmir::ReduceOp();
+}
+
 } // namespace
+
+/// The quotient of select(length == 0, 0, quotient); null for other ops.
+static dmir::DivOp guardedQuotient(Operation *op) {
+  auto select = dyn_cast<dmir::SelectOp>(op);
+  auto isNone = select ? select->getOperand(0).getDefiningOp<dmir::CompareOp>() : dmir::CompareOp();
+  auto div = select ? select->getOperand(2).getDefiningOp<dmir::DivOp>() : dmir::DivOp();
+  const bool guards = isNone && div && isNone.getKind() == dmir::Compare::eq && isNone->getOperand(0) == div.getRhs() &&
+                      isNumber(isNone->getOperand(1), 0) && isNumber(select->getOperand(1), 0);
+  return guards ? div : dmir::DivOp();
+}
+
+std::optional<UnitLength> dmxc::matchUnitLength(Operation *op) {
+  dmir::DivOp guarded = guardedQuotient(op), div = guarded ? guarded : dyn_cast<dmir::DivOp>(op);
+  if (!guarded && div && div->hasOneUse() && guardedQuotient(*div->user_begin())) // the select will be one
+    return std::nullopt;
+  if (!div || div.getLhs().getType() != div.getResult().getType())
+    return std::nullopt;
+  Value divisor = div.getRhs();
+  double least = 0;
+  auto isSmall = [&](double by) { return least = by, by >= 0 && by <= 1e-3; };
+  if (Value rest = besideNumber<dmir::MaxOp>(divisor, isSmall))
+    divisor = rest;
+  else if (Value rest = besideNumber<dmir::AddOp>(divisor, isSmall))
+    divisor = rest;
+  else
+    least = 0;
+  dmir::ReduceOp squares = rootOfSquares(divisor);
+  if (!squares || !squares.getKeepDims() || !isSame(squared(squares.getInput()), div.getLhs()))
+    return std::nullopt;
+  Dim terms = 1;
+  if (squares.getKind() == dmir::Reduction::sum)
+    for (int64_t axis : squares.getAxes())
+      terms *= dmir::dimOf(squares.getInput(), axis);
+  if (!terms.isStatic() || *terms.known() < 1)
+    return std::nullopt;
+  const auto count = static_cast<double>(*terms.known());
+  if (guarded)
+    least = std::max(least, 1e-15); // whose square keeps a row of zeros zero in f32
+  return UnitLength{{dmir::Normalization::rms, div.getLhs(), SmallVector<int64_t>(squares.getAxes()), least * least / count},
+                    1 / std::sqrt(count)};
+}
+
+Operation *dmxc::createScaledRoot(OpBuilder &b, Operation *op) {
+  dmir::ReduceOp reduce = op->getNumResults() == 1 ? rootOfSquares(op->getResult(0)) : dmir::ReduceOp();
+  if (!reduce)
+    return nullptr;
+  Value x = squared(reduce.getInput());
+  Location loc = op->getLoc();
+  auto axes = reduce.getAxes();
+  Value largest = dmir::ReduceOp::create(b, loc, dmir::Reduction::max, dmir::AbsOp::create(b, loc, x), axes, true);
+  // What is below the smallest normal number of f16 is none there.
+  auto number = DenseElementsAttr::get(RankedTensorType::get({}, elementOf(x)),
+                                       b.getFloatAttr(elementOf(x), std::ldexp(1.0, -14)));
+  Value scale = dmir::MaxOp::create(b, loc, largest, dmir::ConstantOp::create(b, loc, number));
+  Value scaled = dmir::DivOp::create(b, loc, x, scale);
+  Value squares = dmir::MulOp::create(b, loc, scaled, scaled);
+  Value sum = dmir::ReduceOp::create(b, loc, reduce.getKind(), squares, axes, reduce.getKeepDims());
+  Value root = dmir::SqrtOp::create(b, loc, sum);
+  if (!reduce.getKeepDims())
+    scale = dmir::ReshapeOp::create(b, loc, root.getType(), scale);
+  return dmir::MulOp::create(b, loc, root, scale);
+}
 
 std::optional<Norm> dmxc::matchNorm(Operation *op) {
   if (!isa<dmir::DivOp, dmir::MulOp>(op) || !isa<FloatType>(elementOf(op->getResult(0))))

@@ -1,9 +1,11 @@
 //===- RecognizeFunctions.cpp - formulas that are functions of DMIR -------===//
 //
 // Formats without a logarithm to base 2 write log(x) / ln 2, or log(x) * (1 / ln 2), whose roundings give 2.9999998 for
-// 8: a floor after it, as detection models choose a level of their pyramid, is one too low. Norms: Norms.cpp.
+// 8: a floor after it, as detection models choose a level of their pyramid, is one too low. Norms: Norms.cpp; what targets
+// have instructions for: Functions.cpp.
 //
 //===----------------------------------------------------------------------===//
+#include "Functions.h"
 #include "Norms.h"
 #include "Quantised.h"
 
@@ -63,17 +65,64 @@ struct RecognizeFunctions : dmxc::impl::RecognizeFunctionsBase<RecognizeFunction
         replace(
             op, op,
             dmir::NormalizeOp::create(b, op->getLoc(), norm->kind, norm->input, norm->axes, APFloat(norm->epsilon)));
+      else
+        recogniseForTarget(b, op);
+    });
+    // What is left of roots of squares: no quotient has them in it.
+    getOperation()->walk([&](Operation *op) {
+      const TargetBackend *target = context.responsible(op);
+      OpBuilder b(op);
+      if (target && target->hasNarrowRange())
+        if (Operation *scaled = createScaledRoot(b, op))
+          replaceBy(op, scaled->getResult(0));
     });
   }
 
 private:
+  /// Whether a target has an instruction for a function, and no target before it computes the op that ends the formula.
+  bool isWanted(Operation *op, Operation *function) const {
+    for (const TargetBackend *target : context.targets)
+      if (target->hasFunction(function) && !context.refusal(*target, function))
+        return true;
+      else if (!context.refusal(*target, op))
+        return false;
+    return false;
+  }
+
+  /// What the target that computes an op has an instruction for, or would lose where it computes op by op.
+  void recogniseForTarget(OpBuilder &b, Operation *op) {
+    if (op->getNumResults() != 1)
+      return;
+    Location loc = op->getLoc();
+    const bool isNarrow = llvm::any_of(context.targets, [](const TargetBackend *t) { return t->hasNarrowRange(); });
+    if (std::optional<UnitLength> unit = isNarrow ? matchUnitLength(op) : std::nullopt) {
+      auto norm = dmir::NormalizeOp::create(b, loc, unit->norm.kind, unit->norm.input, unit->norm.axes,
+                                            APFloat(unit->norm.epsilon));
+      if (!isWanted(op, norm))
+        return norm->erase();
+      Type element = elementOf(norm.getResult());
+      auto scale = dmir::ConstantOp::create(
+          b, loc, DenseElementsAttr::get(RankedTensorType::get({}, element), b.getFloatAttr(element, unit->scale)));
+      return replaceBy(op, dmir::MulOp::create(b, loc, norm, scale));
+    }
+    if (Operation *function = createFunction(b, op)) {
+      if (isWanted(op, function))
+        return replaceBy(op, function->getResult(0));
+      function->erase();
+    }
+  }
+
   /// Puts a function in the place of the op that ends its formula, unless the target that computes `part` of that has
   /// the formula alone. What only the formula read goes with it.
   void replace(Operation *op, Operation *part, Operation *function) {
     const TargetBackend *target = context.responsible(part);
     if (target && context.refusal(*target, function))
       return function->erase();
-    op->getResult(0).replaceAllUsesWith(function->getResult(0));
+    replaceBy(op, function->getResult(0));
+  }
+
+  static void replaceBy(Operation *op, Value value) {
+    op->getResult(0).replaceAllUsesWith(value);
     llvm::SmallSetVector<Operation *, 8> unused;
     unused.insert(op);
     while (!unused.empty()) {

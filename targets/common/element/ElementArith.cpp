@@ -17,6 +17,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace dmxc;
 using namespace dmxc::kernels;
 using namespace mlir;
@@ -239,6 +241,30 @@ struct Emitter {
     return finish((m.*f)(x[0]));
   }
 
+  /// What targets with an instruction for it recognise; here as it is written out.
+  Value gelu() {
+    VectorMath m = math();
+    return times(times(x[0], num(0.5)), plus(num(1), m.erf(times(x[0], num(std::sqrt(0.5))))));
+  }
+  Value geluTanh() {
+    VectorMath m = math();
+    Value cube = times(times(x[0], x[0]), x[0]);
+    Value inner = times(num(std::sqrt(2 / M_PI)), plus(x[0], times(num(0.044715), cube)));
+    return times(times(x[0], num(0.5)), plus(num(1), m.tanh(inner)));
+  }
+  Value hardSwish() {
+    Value gate = emitMin(b, emitMax(b, plus(x[0], num(3)), num(0), false), num(6), false);
+    return times(x[0], times(gate, num(1.0 / 6)));
+  }
+  /// max(x, 0) + ln(1 + exp(-|x|)), which does not overflow.
+  Value softplus() {
+    VectorMath m = math();
+    Value rest = m.log1p(m.exp(arith::NegFOp::create(b, unary<math::AbsFOp>())));
+    return plus(emitMax(b, x[0], num(0), false), rest);
+  }
+  Value times(Value a, Value c) { return arith::MulFOp::create(b, a, c); }
+  Value plus(Value a, Value c) { return arith::AddFOp::create(b, a, c); }
+
   Value unaryFunction();
   Value emit();
 };
@@ -265,6 +291,7 @@ Value Emitter::unaryFunction() {
                    .Case([](dmir::AtanhOp) { return &VectorMath::atanh; })
                    .Case([](dmir::ErfOp) { return &VectorMath::erf; })
                    .Case([](dmir::SigmoidOp) { return &VectorMath::sigmoid; })
+                   .Case([](dmir::SiluOp) { return &VectorMath::silu; })
                    .Default([](Operation *) { return nullptr; });
   return f ? function(f) : Value();
 }
@@ -287,6 +314,11 @@ Value Emitter::emit() {
       .Case([&](dmir::RoundOp) { return finish(math().roundHalfEven(x[0])); })
       .Case([&](dmir::SqrtOp) { return finish(unary<math::SqrtOp>()); })
       .Case([&](dmir::ReciprocalOp) { return finish(arith::DivFOp::create(b, num(1), x[0])); })
+      .Case([&](dmir::RsqrtOp) { return finish(arith::DivFOp::create(b, num(1), unary<math::SqrtOp>())); })
+      .Case([&](dmir::GeluOp) { return finish(gelu()); })
+      .Case([&](dmir::GeluTanhOp) { return finish(geluTanh()); })
+      .Case([&](dmir::HardSwishOp) { return finish(hardSwish()); })
+      .Case([&](dmir::SoftplusOp) { return finish(softplus()); })
       .Case([&](dmir::ReluOp) { return finish(relu()); })
       .Case([&](dmir::NotOp) { return Value(arith::XOrIOp::create(b, x[0], integer(-1))); })
       .Case([&](dmir::IsNaNOp) { return cmp(CmpFPredicate::UNO, x[0], x[0]); })

@@ -8,6 +8,9 @@
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Format.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace dmxc;
@@ -46,6 +49,12 @@ std::optional<SimdFunction> dmxc::corsair::elementwiseFunction(Operation *op) {
       .Case<dmir::TanhOp>([](auto) { return SimdFunction::Tanh; })
       .Case<dmir::ErfOp>([](auto) { return SimdFunction::Erf; })
       .Case<dmir::SigmoidOp>([](auto) { return SimdFunction::Sigmoid; })
+      .Case<dmir::SiluOp>([](auto) { return SimdFunction::Silu; })
+      .Case<dmir::GeluOp>([](auto) { return SimdFunction::Gelu; })
+      .Case<dmir::GeluTanhOp>([](auto) { return SimdFunction::GeluTanh; })
+      .Case<dmir::HardSwishOp>([](auto) { return SimdFunction::HardSwish; })
+      .Case<dmir::SoftplusOp>([](auto) { return SimdFunction::Softplus; })
+      .Case<dmir::RsqrtOp>([](auto) { return SimdFunction::Rsqrt; })
       .Case<dmir::ReluOp>([](auto) { return SimdFunction::Relu; })
       .Case<dmir::IsNaNOp>([](auto) { return SimdFunction::IsNaN; })
       .Case<dmir::CastOp>([](auto) { return SimdFunction::Copy; })
@@ -58,6 +67,7 @@ std::optional<SimdFunction> dmxc::corsair::elementwiseFunction(Operation *op) {
       .Case<dmir::MinOp>([](auto) { return SimdFunction::Min; })
       .Case<dmir::AndOp>([](auto) { return SimdFunction::And; })
       .Case<dmir::OrOp>([](auto) { return SimdFunction::Or; })
+      .Case<dmir::XorOp>([](auto) { return SimdFunction::Xor; })
       .Case<dmir::SelectOp>([](auto) { return SimdFunction::Select; })
       .Case([](dmir::CompareOp compare) {
         static constexpr SimdFunction functions[] = {SimdFunction::Eq, SimdFunction::Ne, SimdFunction::Lt,
@@ -83,6 +93,13 @@ std::optional<RowsOp> dmxc::corsair::rowsOp(Operation *op) {
       .Case([](dmir::SoftmaxOp softmax) {
         return RowsOp{softmax.getLog() ? SimdFunction::LogSoftmax : SimdFunction::Softmax,
                       {static_cast<int64_t>(softmax.getAxis())}};
+      })
+      .Case([](dmir::ArgReduceOp arg) {
+        const bool largest = arg.getKind() == dmir::Extremum::max;
+        return RowsOp{largest ? SimdFunction::ArgMax : SimdFunction::ArgMin, {static_cast<int64_t>(arg.getAxis())}};
+      })
+      .Case([](dmir::CumSumOp sum) {
+        return RowsOp{SimdFunction::CumSum, {static_cast<int64_t>(sum.getAxis())}};
       })
       .Case([](dmir::NormalizeOp normalize) {
         const bool rms = normalize.getKind() == dmir::Normalization::rms;
@@ -197,6 +214,108 @@ static std::optional<std::string> refusesNothing(Operation *op) {
   return isa<dmir::PoolOp>(op) ? "a window over nothing" : "rows of nothing are gathered on the host";
 }
 
+//--- constants: f16 has nothing below 2^-14 and nothing above 65504
+
+/// The constant that an operand is, through a region's argument; null if it is none.
+static dmir::ConstantOp constantOf(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    if (auto region = dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp()))
+      value = region.getInputs()[argument.getArgNumber()];
+  return value.getDefiningOp<dmir::ConstantOp>();
+}
+
+/// The first finite number of a constant beyond f16's, or its largest where all are below; nullopt if f16 has it.
+static std::optional<double> notInF16(dmir::ConstantOp constant) {
+  constexpr int64_t most = int64_t(1) << 22;
+  auto type = cast<RankedTensorType>(constant.getType());
+  if (!isa<FloatType>(type.getElementType()) || type.getNumElements() > most)
+    return std::nullopt;
+  Result<Tensor> tensor = dmir::constantTensor(constant.getValue());
+  double largest = 0;
+  for (int64_t i = 0; tensor && i < tensor->numElements(); ++i)
+    if (double number = tensor->asDouble(i); std::isfinite(number))
+      largest = std::abs(number) > std::abs(largest) ? number : largest;
+  const bool fits = largest == 0 || (std::abs(largest) >= 0x1p-14 && std::abs(largest) <= 65519);
+  return fits ? std::nullopt : std::optional(largest);
+}
+
+static std::string numberText(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << "f16 has no number " << llvm::format("%g", number);
+  return text;
+}
+
+/// Whether a value comes to an op that accepts it, through roots, casts and moves, and from region to region.
+static bool comesTo(Value value, llvm::function_ref<bool(OpOperand &)> accepts, int depth = 8) {
+  return depth > 0 && llvm::any_of(value.getUses(), [&](OpOperand &use) {
+           Operation *reader = use.getOwner();
+           const unsigned number = use.getOperandNumber();
+           if (auto region = dyn_cast<dmir::RegionOp>(reader))
+             return comesTo(region.getBody().getArgument(number), accepts, depth - 1);
+           if (auto region = dyn_cast<dmir::RegionOp>(reader->getParentOp()); region && isa<dmir::YieldOp>(reader))
+             return comesTo(region.getResult(number), accepts, depth - 1);
+           const bool passes = isa<dmir::SqrtOp, dmir::CastOp, dmir::ReshapeOp, dmir::BroadcastOp, dmir::TransposeOp,
+                                   dmir::SliceOp>(reader);
+           return accepts(use) || (passes && comesTo(reader->getResult(0), accepts, depth - 1));
+         });
+}
+
+/// What f16 would make of a constant changes the result: a factor, or what keeps a divisor from zero. A large negative
+/// number that is added, or a factor whose product is, fills a mask: any that saturates is as good.
+static std::optional<std::string> refusesNumbers(Operation *op) {
+  if (!isa<dmir::AddOp, dmir::SubOp, dmir::MulOp, dmir::DivOp, dmir::MaxOp, dmir::MinOp, dmir::PowOp>(op))
+    return std::nullopt;
+  auto adds = [](OpOperand &use) { return isa<dmir::AddOp, dmir::SubOp, dmir::SelectOp>(use.getOwner()); };
+  auto divides = [](OpOperand &use) {
+    Operation *reader = use.getOwner();
+    return isa<dmir::ReciprocalOp, dmir::RsqrtOp, dmir::LogOp, dmir::PowOp>(reader) ||
+           (isa<dmir::DivOp>(reader) && use.getOperandNumber() == 1);
+  };
+  for (Value operand : op->getOperands()) {
+    dmir::ConstantOp constant = constantOf(operand);
+    std::optional<double> number = constant ? notInF16(constant) : std::nullopt;
+    if (!number)
+      continue;
+    const bool large = std::abs(*number) > 1, fills = large && *number < 0;
+    bool matters = true;
+    if (isa<dmir::AddOp, dmir::SubOp, dmir::MaxOp, dmir::MinOp>(op) && !large)
+      matters = comesTo(op->getResult(0), divides);
+    else if (isa<dmir::MaxOp, dmir::MinOp>(op)) // unless no value is below, or above
+      matters = isa<dmir::MaxOp>(op) != fills;
+    else if (fills && isa<dmir::AddOp>(op))
+      matters = false;
+    else if (fills && isa<dmir::MulOp>(op))
+      matters = !comesTo(op->getResult(0), adds);
+    if (matters)
+      return numberText(*number) + ", a constant of the node";
+  }
+  return std::nullopt;
+}
+
+/// The op that computes a value, where that crosses into a region too; null for inputs.
+static Operation *makerOf(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto region = dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp());
+    return region ? makerOf(region.getInputs()[argument.getArgNumber()]) : nullptr;
+  }
+  auto region = value.getDefiningOp<dmir::RegionOp>();
+  const unsigned number = cast<OpResult>(value).getResultNumber();
+  return region ? makerOf(region.getBody().front().getTerminator()->getOperand(number)) : value.getDefiningOp();
+}
+
+/// Whether a value has numbers that f16 has not, because of a constant that it comes from: what reads it is computed
+/// where it is.
+static bool leavesF16(Value value, int depth = 6) {
+  Operation *op = makerOf(value);
+  if (!op || depth == 0)
+    return false;
+  if (refusesNumbers(op))
+    return true;
+  const bool passes = isa<dmir::SqrtOp, dmir::CastOp, dmir::ReshapeOp, dmir::BroadcastOp, dmir::TransposeOp,
+                          dmir::SliceOp, dmir::NegOp, dmir::AbsOp, dmir::ReluOp, dmir::AddOp, dmir::SubOp>(op);
+  return passes && llvm::any_of(op->getOperands(), [&](Value operand) { return leavesF16(operand, depth - 1); });
+}
+
 static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &machine) {
   if (auto reason = refusesTypes(op))
     return reason;
@@ -209,7 +328,10 @@ static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &ma
     bool exactOnFloats = isa<dmir::DivOp, dmir::PowOp>(op);
     if (exactOnFloats && !floats)
       return "integers are divided and raised on the host";
-    return std::nullopt;
+    if (std::optional<std::string> number = floats ? refusesNumbers(op) : std::nullopt)
+      return number;
+    const bool leaves = floats && llvm::any_of(op->getOperands(), [](Value operand) { return leavesF16(operand); });
+    return leaves ? std::optional<std::string>("an operand has numbers that f16 has not") : std::nullopt;
   }
   return llvm::TypeSwitch<Operation *, std::optional<std::string>>(op)
       .Case<dmir::ConstantOp, dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ReshapeOp, dmir::ConcatOp>(
@@ -235,6 +357,18 @@ static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &ma
       })
       .Case<dmir::ReduceOp, dmir::SoftmaxOp>([&](auto) -> std::optional<std::string> {
         return floats ? std::nullopt : std::optional<std::string>("rows of integers are reduced on the host");
+      })
+      .Case([&](dmir::ArgReduceOp arg) -> std::optional<std::string> {
+        if (!floats)
+          return "rows of integers are reduced on the host";
+        return arg.getSelectLast() ? std::optional<std::string>("of equal elements the device takes the first")
+                                   : std::nullopt;
+      })
+      .Case([&](dmir::CumSumOp sum) -> std::optional<std::string> {
+        if (!floats)
+          return "rows of integers are summed on the host";
+        const bool plain = !sum.getExclusive() && !sum.getReverse();
+        return plain ? std::nullopt : std::optional<std::string>("the device's running sums are inclusive and forward");
       })
       .Case([](dmir::NormalizeOp) { return std::nullopt; })
       .Default([](Operation *other) {

@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 #include "Cases.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace dmxc::reference::test {
 
@@ -46,6 +48,12 @@ const std::vector<Function> functions = {
     {"atanh", [](Wide x) { return atanhl(x); }, withinOne},
     {"erf", [](Wide x) { return erfl(x); }, anywhere},
     {"sigmoid", [](Wide x) { return 1 / (1 + expl(-x)); }, anywhere},
+    {"silu", [](Wide x) { return x / (1 + expl(-x)); }, anywhere},
+    {"gelu", [](Wide x) { return x * erfcl(-x / sqrtl(2)) / 2; }, anywhere},
+    {"gelu_tanh", [](Wide x) { return x / (1 + expl(-2 * sqrtl(2 / std::numbers::pi_v<Wide>) * (x + 0.044715L * x * x * x))); }, anywhere},
+    {"hard_swish", [](Wide x) { return x * std::min<Wide>(std::max<Wide>(x + 3, 0), 6) / 6; }, anywhere},
+    {"softplus", [](Wide x) { return std::max<Wide>(x, 0) + log1pl(expl(-fabsl(x))); }, anywhere},
+    {"rsqrt", [](Wide x) { return 1 / sqrtl(x); }, positive},
 };
 
 std::string literal(const std::string &type, const std::vector<Wide> &values) {

@@ -88,6 +88,12 @@ def DMIR_AcoshOp : DMIR_UnaryOp<"acosh", DMIR_FloatTensor, "acosh(x)">;
 def DMIR_AtanhOp : DMIR_UnaryOp<"atanh", DMIR_FloatTensor, "atanh(x)">;
 def DMIR_ErfOp   : DMIR_UnaryOp<"erf", DMIR_FloatTensor, "erf(x)">;
 def DMIR_SigmoidOp : DMIR_UnaryOp<"sigmoid", DMIR_FloatTensor, "1 / (1 + exp(-x))">;
+def DMIR_SiluOp  : DMIR_UnaryOp<"silu", DMIR_FloatTensor, "x * sigmoid(x)">;
+def DMIR_GeluOp  : DMIR_UnaryOp<"gelu", DMIR_FloatTensor, "x * (1 + erf(x / sqrt(2))) / 2">;
+def DMIR_GeluTanhOp : DMIR_UnaryOp<"gelu_tanh", DMIR_FloatTensor, "x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2">;
+def DMIR_HardSwishOp : DMIR_UnaryOp<"hard_swish", DMIR_FloatTensor, "x * min(max(x + 3, 0), 6) / 6">;
+def DMIR_SoftplusOp : DMIR_UnaryOp<"softplus", DMIR_FloatTensor, "ln(1 + exp(x))">;
+def DMIR_RsqrtOp : DMIR_UnaryOp<"rsqrt", DMIR_FloatTensor, "1 / sqrt(x)">;
 def DMIR_ReluOp  : DMIR_UnaryOp<"relu", DMIR_NumberTensor, "max(x, 0); NaN stays NaN">;
 def DMIR_NotOp   : DMIR_UnaryOp<"not", DMIR_LogicTensor, "logical not of bools, bitwise not of integers">;
 
