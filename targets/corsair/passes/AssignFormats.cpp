@@ -85,7 +85,9 @@ private:
         return op.emitError() << "node '" << node << "': a block floating point operand needs a static shape and no "
                               << "layout, not " << operand.getType();
     builder.setInsertionPoint(op);
-    Value lhs = quantized(op.getLhs(), dmir::BlockFpType::get(builder.getContext(), format, false));
+    // The rows of a batch by weights are made one matrix, which is cast: what is turned round is so before.
+    const bool flattens = isKernel && typeOf(op.getLhs()).getRank() > 2 && isa<BlockArgument>(op.getRhs());
+    Value lhs = quantized(op.getLhs(), dmir::BlockFpType::get(builder.getContext(), format, false), !flattens);
     Value rhs = quantized(op.getRhs(), dmir::BlockFpType::get(builder.getContext(), format, true));
     dmir::AddOp add = biasOf(op.getResult());
     auto bfp32 = dmir::BlockFpType::getBfp32(builder.getContext());
@@ -167,9 +169,9 @@ private:
 
   /// The value cast to a format, one cast for all who want it. What is transposed is cast before: the blocks are the
   /// same, and turning R into C costs nothing where turning f16 does.
-  Value quantized(Value value, dmir::BlockFpType element) {
+  Value quantized(Value value, dmir::BlockFpType element, bool turnsBlocks = true) {
     if (auto transpose = value.getDefiningOp<dmir::TransposeOp>();
-        transpose && element.hasBlocks() && swapsMatrices(transpose)) {
+        turnsBlocks && transpose && element.hasBlocks() && swapsMatrices(transpose)) {
       Value before = quantized(transpose.getInput(), element.transposed());
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPoint(transpose);
