@@ -38,6 +38,9 @@ NORMS = {
               lambda x, e: (x - mean(x)) / np.sqrt(x.var(-1, keepdims=True) + e)),
     "layer, differences apart": (("ReduceMean x u", "Sub x u c", "Sub x u d", "Mul d d s", "ReduceMean s m", "Add m e v", "Sqrt v r", "Div c r y"),
                                  1e-5, lambda x, e: (x - mean(x)) / np.sqrt(x.var(-1, keepdims=True) + e)),
+    "layer, of means of squares, as JAX": (("ReduceMean x u", "Sub x u c", "Mul x x s", "ReduceMean s m", "Mul u u q", "Sub m q d", "Max d zero w", "Add w e v",
+                                            "Sqrt v r", "Reciprocal r i", "Mul i weight j", "Mul c j y"), 1e-6,
+                                           lambda x, e: 2 * (x - mean(x)) / np.sqrt(x.var(-1, keepdims=True) + e)),
 }
 # Lengths, and what is divided by them: nodes from x to y, and what they compute.
 LENGTHS = {
@@ -131,7 +134,7 @@ class Range(BundleTest):
 
     def test_norms(self):
         for name, (nodes, epsilon, oracle) in NORMS.items():
-            self.compile_nodes(nodes, {"e": epsilon, "two": 2.0, "one": 1.0})
+            self.compile_nodes(nodes, {"e": epsilon, "two": 2.0, "one": 1.0, "zero": 0.0, "weight": np.full(WIDTH, 2.0)})
             for scale in SCALES:
                 with self.subTest(norm=name, scale=scale):
                     x = rows(scale)

@@ -53,8 +53,8 @@ Value squared(Value value) {
   return pow && isNumber(pow.getRhs(), 2) ? pow.getLhs() : Value();
 }
 
-/// A mean over axes that stay as 1: the reduction itself, or a sum over the number of its terms.
-dmir::ReduceOp meanOf(Value value) {
+/// A mean over axes that stay as 1 (or with `mayDrop` go): the reduction itself, or a sum over the number of its terms.
+dmir::ReduceOp meanOf(Value value, bool mayDrop = false) {
   double count = 0;
   dmir::ReduceOp reduce = value.getDefiningOp<dmir::ReduceOp>();
   if (auto div = value.getDefiningOp<dmir::DivOp>()) {
@@ -65,7 +65,7 @@ dmir::ReduceOp meanOf(Value value) {
   } else if (Value sum = besideNumber<dmir::MulOp>(value, [&](double by) { return count = 1 / by, by > 0; })) {
     reduce = sum.getDefiningOp<dmir::ReduceOp>();
   }
-  if (!reduce || !reduce.getKeepDims() || !isa<FloatType>(elementOf(reduce.getInput())))
+  if (!reduce || (!mayDrop && !reduce.getKeepDims()) || !isa<FloatType>(elementOf(reduce.getInput())))
     return {};
   if (count == 0)
     return reduce.getKind() == dmir::Reduction::mean ? reduce : dmir::ReduceOp();
@@ -94,6 +94,53 @@ Value underInverseRoot(Value value) {
     return underRoot(div.getRhs());
   auto pow = value.getDefiningOp<dmir::PowOp>();
   return pow && isNumber(pow.getRhs(), -0.5) ? pow.getLhs() : Value();
+}
+
+/// What a value is but for dims of 1.
+Value withoutOnes(Value value) {
+  auto reshape = value.getDefiningOp<dmir::ReshapeOp>();
+  auto isOne = [](Dim dim) { return dim.is(1); };
+  if (!reshape)
+    return value;
+  SmallVector<Dim> from(dmir::dimsOf(reshape.getInput().getType())), to(dmir::dimsOf(reshape.getType()));
+  llvm::erase_if(from, isOne);
+  llvm::erase_if(to, isOne);
+  return from == to ? withoutOnes(reshape.getInput()) : value;
+}
+
+/// (x - mean) * (1 / sqrt(max(mean(x^2) - mean^2, 0) + epsilon) * scale), as JAX writes it.
+std::optional<Norm> matchFastVariance(Value centred, Value factor) {
+  auto sub = centred.getDefiningOp<dmir::SubOp>();
+  Value scale, inverse = factor;
+  if (auto mul = factor.getDefiningOp<dmir::MulOp>(); mul && !underInverseRoot(withoutOnes(factor)))
+    for (unsigned i = 0; i < 2; ++i)
+      if (underInverseRoot(withoutOnes(mul->getOperand(i))))
+        inverse = mul->getOperand(i), scale = mul->getOperand(1 - i);
+  Value variance = underInverseRoot(withoutOnes(inverse));
+  if (!sub || !variance)
+    return std::nullopt;
+  double epsilon = 0;
+  Value rest = besideNumber<dmir::AddOp>(withoutOnes(variance), [&](double by) { return epsilon = by, by >= 0 && by < 1; });
+  rest = withoutOnes(rest ? rest : variance);
+  if (Value above = besideNumber<dmir::MaxOp>(rest, [](double by) { return by == 0; }))
+    rest = above;
+  else if (auto relu = rest.getDefiningOp<dmir::ReluOp>())
+    rest = relu.getInput();
+  auto difference = withoutOnes(rest).getDefiningOp<dmir::SubOp>();
+  dmir::ReduceOp squares = difference ? meanOf(withoutOnes(difference.getLhs()), true) : dmir::ReduceOp(),
+                 center = meanOf(withoutOnes(sub.getRhs()), true);
+  Value square = squares ? squared(squares.getInput()) : Value(),
+        mean = difference ? squared(withoutOnes(difference.getRhs())) : Value();
+  if (!square || !center || !mean || !isSame(square, sub.getLhs()) || !isSame(center.getInput(), sub.getLhs()) ||
+      squares.getAxes() != center.getAxes() || meanOf(withoutOnes(mean), true) != center)
+    return std::nullopt;
+  // The mean must stand where it was taken: dims of 1 on the axes.
+  SmallVector<Dim> kept(dmir::dimsOf(sub.getLhs().getType()));
+  for (int64_t axis : center.getAxes())
+    kept[axis] = 1;
+  if (kept != dmir::dimsOf(sub.getRhs().getType()) || kept != dmir::dimsOf(inverse.getType()))
+    return std::nullopt;
+  return Norm{dmir::Normalization::standard, sub.getLhs(), SmallVector<int64_t>(center.getAxes()), epsilon, scale};
 }
 
 /// x / sqrt(mean(x^2) + epsilon), in which x may be what is left of a mean.
@@ -194,6 +241,9 @@ std::optional<Norm> dmxc::matchNorm(Operation *op) {
     Value x = op->getOperand(i), other = op->getOperand(1 - i);
     if (x.getType() != op->getResult(0).getType())
       continue;
+    if (std::optional<Norm> fast = isa<dmir::MulOp>(op) ? matchFastVariance(x, other) : std::nullopt;
+        fast && fast->input.getType() == x.getType())
+      return fast;
     Value mean = isa<dmir::MulOp>(op) ? underInverseRoot(other) : i == 0 ? underRoot(other) : Value();
     if (std::optional<Norm> found = mean ? matchQuotient(x, mean) : std::nullopt)
       if (found->input.getType() == x.getType())

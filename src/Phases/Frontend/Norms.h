@@ -15,6 +15,7 @@ struct Norm {
   mlir::Value input;
   llvm::SmallVector<int64_t> axes;
   double epsilon;
+  mlir::Value scale = {}; ///< of the normalised value, where the formula has it inside; null for none
 };
 
 /// The normalisation that a division or a product ends, however squares, means and the inverse root are spelt.

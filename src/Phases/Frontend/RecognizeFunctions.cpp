@@ -64,7 +64,8 @@ struct RecognizeFunctions : dmxc::impl::RecognizeFunctionsBase<RecognizeFunction
       else if (std::optional<Norm> norm = matchNorm(op))
         replace(
             op, op,
-            dmir::NormalizeOp::create(b, op->getLoc(), norm->kind, norm->input, norm->axes, APFloat(norm->epsilon)));
+            dmir::NormalizeOp::create(b, op->getLoc(), norm->kind, norm->input, norm->axes, APFloat(norm->epsilon)),
+            norm->scale);
       else
         recogniseForTarget(b, op);
     });
@@ -114,11 +115,15 @@ private:
 
   /// Puts a function in the place of the op that ends its formula, unless the target that computes `part` of that has
   /// the formula alone. What only the formula read goes with it.
-  void replace(Operation *op, Operation *part, Operation *function) {
+  void replace(Operation *op, Operation *part, Operation *function, Value scale = {}) {
     const TargetBackend *target = context.responsible(part);
     if (target && context.refusal(*target, function))
       return function->erase();
-    replaceBy(op, function->getResult(0));
+    OpBuilder b(op);
+    Value value = function->getResult(0);
+    if (scale)
+      value = dmir::MulOp::create(b, op->getLoc(), value, scale);
+    replaceBy(op, value);
   }
 
   static void replaceBy(Operation *op, Value value) {

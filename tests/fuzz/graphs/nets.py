@@ -39,11 +39,15 @@ class Net:
         self.graph, self.count = Graph(17, [{}]), 0
         rows, width = self.random.choice((1, 3, 4, 8, 17, 32)), self.random.choice((4, 6, 8, 16, 31, 64))
         batch = self.random.choice(((), (), (1,), (2,), (3, 2)))
-        self.made = [self.input((*batch, rows, width))]
-        self.x = self.made[0]
+        # Hidden states are as large as they are: of a scale of hundreds and thousands, what comes first is a norm.
+        self.scale = self.random.choice((1, 1, 1, 1, 100, 1000, 3000))
+        self.x = self.input((*batch, rows, width))
+        if self.scale > 1:
+            self.x = self.random.choice((self.norm, self.root_norm, self.written_norm, self.unit_length))(self.x)
+        self.made = [self.x]
         for _ in range(self.random.randint(3, 12)):
-            layer = self.random.choice((self.dense, self.dense, self.dense, self.softmax, self.softmax, self.norm, self.root_norm, self.attention,
-                                        self.mixed, self.gate, self.residual, self.residual, self.activation, self.turn))
+            layer = self.random.choice((self.dense, self.dense, self.dense, self.softmax, self.softmax, self.norm, self.root_norm, self.written_norm,
+                                        self.unit_length, self.attention, self.mixed, self.gate, self.residual, self.residual, self.activation, self.turn))
             self.x = layer(self.x)
             self.made.append(self.x)
         outputs = {self.x} | set(self.random.sample(self.made[1:], self.random.choice((0, 0, 1))))
@@ -58,7 +62,8 @@ class Net:
         return name
 
     def record(self, name, shape):
-        self.graph.values[name] = Value(name, "f32", [Dim([n]) for n in shape], -1.0, 1.0)
+        top = float(self.scale) if name.startswith("x") else 1.0
+        self.graph.values[name] = Value(name, "f32", [Dim([n]) for n in shape], -top, top)
 
     def shape(self, name):
         return self.graph.values[name].shape(0)
@@ -108,10 +113,29 @@ class Net:
         n = self.shape(x)[-1]
         return self.node("LayerNormalization", [x, self.weight(n), self.weight(n)], self.shape(x), axis=-1, epsilon=1e-3)
 
+    def epsilon(self):
+        return self.random.choice((1e-2, 1e-3)) if self.scale == 1 else self.random.choice((1e-2, 1e-5, 1e-6, 1e-12))
+
+    def written_norm(self, x):
+        """LayerNorm as exporters below opset 17 write it."""
+        shape = self.shape(x)
+        centred = self.node("Sub", [x, self.node("ReduceMean", [x], (*shape[:-1], 1), axes=[-1], keepdims=1)], shape)
+        squares = self.node("Pow", [centred, self.constant(np.float32(2))], shape)
+        variance = self.node("ReduceMean", [squares], (*shape[:-1], 1), axes=[-1], keepdims=1)
+        root = self.node("Sqrt", [self.node("Add", [variance, self.constant(np.float32(self.epsilon()))], self.shape(variance))], self.shape(variance))
+        return self.node("Add", [self.node("Mul", [self.node("Div", [centred, root], shape), self.weight(shape[-1])], shape), self.weight(shape[-1])], shape)
+
+    def unit_length(self, x):
+        """x over its length, clamped as torch does, times a root of its width."""
+        shape = self.shape(x)
+        length = self.node("ReduceL2", [x], (*shape[:-1], 1), axes=[-1], keepdims=1)
+        length = self.node("Max", [length, self.constant(np.float32(1e-12))], self.shape(length))
+        return self.scaled(self.node("Div", [x, length], shape), shape[-1] ** 0.5)
+
     def root_norm(self, x):
         shape = self.shape(x)
         mean = self.node("ReduceMean", [self.node("Mul", [x, x], shape)], (*shape[:-1], 1), axes=[-1], keepdims=1)
-        root = self.node("Sqrt", [self.node("Add", [mean, self.constant(np.float32(1e-2))], self.shape(mean))], self.shape(mean))
+        root = self.node("Sqrt", [self.node("Add", [mean, self.constant(np.float32(self.epsilon()))], self.shape(mean))], self.shape(mean))
         return self.node("Mul", [self.node("Div", [x, root], shape), self.weight(shape[-1])], shape)
 
     def attention(self, x):
