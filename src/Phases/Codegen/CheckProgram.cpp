@@ -7,6 +7,7 @@
 #include "dmxc/Phases/Memory/Layout.h"
 
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -99,7 +100,7 @@ std::optional<std::string> otherNumbers(dlir::DispatchOp dispatch, dlir::KernelO
 /// An op of a kernel that computes nothing for it: no phase leaves one, and a root that is none has no loops; a clause.
 std::optional<std::string> unusedOp(dlir::KernelOp kernel) {
   for (Operation &op : kernel.getBlock()->without_terminator())
-    if (op.use_empty())
+    if (op.use_empty() && isMemoryEffectFree(&op))
       return ("in which nothing uses '" + op.getName().getStringRef() + "' (" + dmir::nodeName(&op) + ")").str();
   return std::nullopt;
 }
