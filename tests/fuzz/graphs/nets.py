@@ -44,10 +44,14 @@ class Net:
         self.x = self.input((*batch, rows, width))
         if self.scale > 1:
             self.x = self.random.choice((self.norm, self.root_norm, self.written_norm, self.unit_length))(self.x)
-        self.made = [self.x]
+        self.made, self.is_mixed = [self.x], False
         for _ in range(self.random.randint(3, 12)):
             layer = self.random.choice((self.dense, self.dense, self.dense, self.softmax, self.softmax, self.norm, self.root_norm, self.written_norm,
                                         self.unit_length, self.attention, self.mixed, self.gate, self.residual, self.residual, self.activation, self.turn))
+            # Products of products of themselves are below what 16 bits hold: a norm comes between.
+            if layer == self.mixed and self.is_mixed:
+                layer = self.written_norm
+            self.is_mixed = layer == self.mixed or (self.is_mixed and layer in (self.turn, self.residual, self.dense, self.activation, self.gate))
             self.x = layer(self.x)
             self.made.append(self.x)
         outputs = {self.x} | set(self.random.sample(self.made[1:], self.random.choice((0, 0, 1))))
