@@ -28,9 +28,10 @@ REASONS = """
 
 By `dmx-compare --per-node` on the first input, and by outputs of the nodes in ONNX Runtime; written in `trained_table.py`.
 
-- f16 on corsair keeps no small numbers: magika's norm asks for the reciprocal root of a variance of 5.7e-5 (a chain of `Sqrt` and `Reciprocal`,
-  not recognised as a norm) and gets 65504, the largest number, for 133; `log(x + 1e-10)` of basic-pitch is -65504 where x is small; a bias of
-  ddddocr's int8 file, divided by the product of two scales, is 65504 for 2904 (`431_tmp_qaunt`), after int32 sums that lost bits in f16 before.
+- f16 on corsair keeps no small numbers: magika's norm asks for the reciprocal root of a variance of 5.7e-5 and got 65504, the largest number, for 133 (1 of
+  29) until it was recognised as a norm, in the form that JAX writes (29 of 29); `log(x + 1e-10)` of basic-pitch was -65504 where x is small and is the
+  host's now (26 % of the notes became 74 %). A bias of ddddocr's int8 file, divided by the product of two scales, is 65504 for 2904
+  (`431_tmp_qaunt`), after int32 sums that lost bits in f16 before.
 - `DynamicQuantizeLSTM` (ddddocr, text2tashkeel): ONNX Runtime rounds what goes into each step to 8 bits, dmxc keeps f32
   (`frontends/onnx/OPERATORS.md`). All nodes before it agree to the bit; after it outputs differ by up to 0.06 of the largest.
 - silero-vad's file for two sampling rates: with sizes fixed, the branch of the other rate has no valid shape, and dmxc refuses the whole model.
