@@ -62,8 +62,8 @@ std::string kernelNodes(const bundle::GraphFile &file) {
   return nlohmann::json{{"kernels", kernels}}.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-/// What was written, as whoever deploys it will read it. Of a changed text this is the last of its checks (`fromText`): how much a
-/// kernel does is known in its code alone, and what says otherwise is the text's.
+/// What was written, as whoever deploys it will read it. Of a changed text this is the last of its checks (`fromText`):
+/// how much a kernel does is known in its code alone, and what says otherwise is the text's.
 Status checkWritten(const std::string &path, bool fromText) {
   auto written = bundle::Bundle::open(path);
   if (!written) {

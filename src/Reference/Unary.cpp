@@ -111,9 +111,8 @@ void addUnary(Table &table) {
   }>};
   table["dmir.hard_swish"] = {
       floatOp<[](double x) { return static_cast<double>(x * std::clamp<Wide>(Wide(x) + 3, 0, 6) / 6); }>};
-  table["dmir.softplus"] = {floatOp<[](double x) {
-    return static_cast<double>(std::max<Wide>(x, 0) + log1pl(expl(-fabsl(x))));
-  }>};
+  table["dmir.softplus"] = {
+      floatOp<[](double x) { return static_cast<double>(std::max<Wide>(x, 0) + log1pl(expl(-fabsl(x)))); }>};
   table["dmir.rsqrt"] = {floatOp<[](double x) { return static_cast<double>(1 / sqrtl(x)); }>};
   table["dmir.sigmoid"] = {floatOp<[](double x) { return 1.0 / (1.0 + std::exp(-x)); }>};
 }

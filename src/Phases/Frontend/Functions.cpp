@@ -20,8 +20,8 @@ using namespace dmxc;
 namespace {
 
 constexpr size_t kMostOps = 14; // of a formula: gelu by tanh with a cube of two products has ten
-constexpr double kPlaces[] = {-30, -12.5, -6,  -3.7, -3, -2.2, -1.3, -0.9, -0.5, -0.1, -1e-3, 0, 1e-3, 0.05,
-                              0.3, 0.7,   1.0, 1.7,  2.5, 3.1, 4,    5.5,  8,    15,   19.5,  21, 40};
+constexpr double kPlaces[] = {-30, -12.5, -6,  -3.7, -3,  -2.2, -1.3, -0.9, -0.5, -0.1, -1e-3, 0,  1e-3, 0.05,
+                              0.3, 0.7,   1.0, 1.7,  2.5, 3.1,  4,    5.5,  8,    15,   19.5,  21, 40};
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -68,7 +68,7 @@ std::optional<double> computed(Operation *op, ArrayRef<double> x) {
       .Case<dmir::SoftplusOp>([&](auto) { return kFunctions[4].exact(x[0]); })
       .Case<dmir::SelectOp>([&](auto) { return x[0] != 0 ? x[1] : x[2]; })
       .Case([&](dmir::CompareOp compare) {
-        const bool answers[] = {x[0] == x[1], x[0] != x[1], x[0] < x[1], x[0] <= x[1], x[0] > x[1], x[0] >= x[1]};
+        const bool answers[] = {x[0] == x[1], x[0] != x[1], x[0]<x[1], x[0] <= x[1], x[0]> x[1], x[0] >= x[1]};
         return static_cast<double>(answers[static_cast<int>(compare.getKind())]);
       })
       .Default([](Operation *) -> Answer { return std::nullopt; });

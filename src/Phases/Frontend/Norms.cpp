@@ -120,7 +120,8 @@ std::optional<Norm> matchFastVariance(Value centred, Value factor) {
   if (!sub || !variance)
     return std::nullopt;
   double epsilon = 0;
-  Value rest = besideNumber<dmir::AddOp>(withoutOnes(variance), [&](double by) { return epsilon = by, by >= 0 && by < 1; });
+  Value rest =
+      besideNumber<dmir::AddOp>(withoutOnes(variance), [&](double by) { return epsilon = by, by >= 0 && by < 1; });
   rest = withoutOnes(rest ? rest : variance);
   if (Value above = besideNumber<dmir::MaxOp>(rest, [](double by) { return by == 0; }))
     rest = above;
@@ -209,8 +210,9 @@ std::optional<UnitLength> dmxc::matchUnitLength(Operation *op) {
   const auto count = static_cast<double>(*terms.known());
   if (guarded)
     least = std::max(least, 1e-15); // whose square keeps a row of zeros zero in f32
-  return UnitLength{{dmir::Normalization::rms, div.getLhs(), SmallVector<int64_t>(squares.getAxes()), least * least / count},
-                    1 / std::sqrt(count)};
+  return UnitLength{
+      {dmir::Normalization::rms, div.getLhs(), SmallVector<int64_t>(squares.getAxes()), least * least / count},
+      1 / std::sqrt(count)};
 }
 
 Operation *dmxc::createScaledRoot(OpBuilder &b, Operation *op) {

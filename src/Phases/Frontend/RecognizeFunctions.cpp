@@ -1,8 +1,8 @@
 //===- RecognizeFunctions.cpp - formulas that are functions of DMIR -------===//
 //
 // Formats without a logarithm to base 2 write log(x) / ln 2, or log(x) * (1 / ln 2), whose roundings give 2.9999998 for
-// 8: a floor after it, as detection models choose a level of their pyramid, is one too low. Norms: Norms.cpp; what targets
-// have instructions for: Functions.cpp.
+// 8: a floor after it, as detection models choose a level of their pyramid, is one too low. Norms: Norms.cpp; what
+// targets have instructions for: Functions.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "Functions.h"
@@ -62,10 +62,9 @@ struct RecognizeFunctions : dmxc::impl::RecognizeFunctionsBase<RecognizeFunction
       if (dmir::LogOp log = logToBase2(op))
         replace(op, log, dmir::Log2Op::create(b, op->getLoc(), log.getInput()));
       else if (std::optional<Norm> norm = matchNorm(op))
-        replace(
-            op, op,
-            dmir::NormalizeOp::create(b, op->getLoc(), norm->kind, norm->input, norm->axes, APFloat(norm->epsilon)),
-            norm->scale);
+        replace(op, op,
+                dmir::NormalizeOp::create(b, op->getLoc(), norm->kind, norm->input, norm->axes, APFloat(norm->epsilon)),
+                norm->scale);
       else
         recogniseForTarget(b, op);
     });

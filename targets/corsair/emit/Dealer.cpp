@@ -41,7 +41,8 @@ private:
           int64_t axis = softmax.getAxis();
           dealRows(op, axis);
         })
-        .Case<dmir::ArgReduceOp, dmir::CumSumOp>([&](auto along) { dealRows(op, {static_cast<int64_t>(along.getAxis())}); })
+        .Case<dmir::ArgReduceOp, dmir::CumSumOp>(
+            [&](auto along) { dealRows(op, {static_cast<int64_t>(along.getAxis())}); })
         .Case([&](dmir::NormalizeOp normalize) { dealRows(op, normalize.getAxes()); })
         .Case([&](dmir::GatherOp gather) { dealGather(gather); })
         .Case<dmir::PoolOp, dmir::PadOp, dmir::ScatterElementsOp>([&](auto) {

@@ -98,9 +98,7 @@ std::optional<RowsOp> dmxc::corsair::rowsOp(Operation *op) {
         const bool largest = arg.getKind() == dmir::Extremum::max;
         return RowsOp{largest ? SimdFunction::ArgMax : SimdFunction::ArgMin, {static_cast<int64_t>(arg.getAxis())}};
       })
-      .Case([](dmir::CumSumOp sum) {
-        return RowsOp{SimdFunction::CumSum, {static_cast<int64_t>(sum.getAxis())}};
-      })
+      .Case([](dmir::CumSumOp sum) { return RowsOp{SimdFunction::CumSum, {static_cast<int64_t>(sum.getAxis())}}; })
       .Case([](dmir::NormalizeOp normalize) {
         const bool rms = normalize.getKind() == dmir::Normalization::rms;
         return RowsOp{rms ? SimdFunction::RmsNorm : SimdFunction::LayerNorm, SmallVector<int64_t>(normalize.getAxes()),
@@ -254,8 +252,9 @@ static bool comesTo(Value value, llvm::function_ref<bool(OpOperand &)> accepts, 
              return comesTo(region.getBody().getArgument(number), accepts, depth - 1);
            if (auto region = dyn_cast<dmir::RegionOp>(reader->getParentOp()); region && isa<dmir::YieldOp>(reader))
              return comesTo(region.getResult(number), accepts, depth - 1);
-           const bool passes = isa<dmir::SqrtOp, dmir::CastOp, dmir::ReshapeOp, dmir::BroadcastOp, dmir::TransposeOp,
-                                   dmir::SliceOp>(reader);
+           const bool passes =
+               isa<dmir::SqrtOp, dmir::CastOp, dmir::ReshapeOp, dmir::BroadcastOp, dmir::TransposeOp, dmir::SliceOp>(
+                   reader);
            return accepts(use) || (passes && comesTo(reader->getResult(0), accepts, depth - 1));
          });
 }

@@ -194,7 +194,8 @@ def failure(worker, folder, seed):
             got, wanted = (np.load(folder / stem / f"out_{name}.npy") for stem in ("got", "ref"))
             if got.shape != wanted.shape or not excess(got, wanted) <= 1:
                 return f"-O{level}: output {name} differs from the interpreter's"
-    return failure_on_card(worker, folder, graph) if "corsair" in worker.targets else None
+    # A plain run has every third of them on the card.
+    return failure_on_card(worker, folder, graph) if "corsair" in worker.targets and (LONG or seed % 3 == 0) else None
 
 
 def failure_on_card(worker, folder, graph):

@@ -51,8 +51,9 @@ TEST(PointwiseRegion, ExactUnaryOps) {
 TEST(PointwiseRegion, Functions) {
   std::string text;
   for (const std::string &type : plainFloats)
-    for (const char *op : {"exp", "log", "log2", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-                           "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "silu", "hard_swish", "softplus", "rsqrt"})
+    for (const char *op :
+         {"exp",  "log",  "log2",  "log1p", "expm1", "sin", "cos",     "tan",  "asin",       "acos",     "atan", "sinh",
+          "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "silu", "hard_swish", "softplus", "rsqrt"})
       text += unary(op, type, type == "f16" || type == "bf16" ? ", ulp = 1.0" : ", ulp = 4.0");
   expectAgree(text);
 }

@@ -186,8 +186,8 @@ LogicalResult CastOp::verify() {
 
 LogicalResult TilesOp::verify() {
   auto from = cast<MemRefType>(getBuffer().getType());
-  if (from.getRank() < 1 || from.getRank() > 2 || !from.hasStaticShape() ||
-      !isOfTiles(from.getElementType()) || gridOf(from) != getType())
+  if (from.getRank() < 1 || from.getRank() > 2 || !from.hasStaticShape() || !isOfTiles(from.getElementType()) ||
+      gridOf(from) != getType())
     return emitOpError("C1: ") << getType() << " is not the grid of " << from;
   return success();
 }
