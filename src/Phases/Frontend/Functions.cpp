@@ -11,6 +11,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -68,7 +69,8 @@ std::optional<double> computed(Operation *op, ArrayRef<double> x) {
       .Case<dmir::SoftplusOp>([&](auto) { return kFunctions[4].exact(x[0]); })
       .Case<dmir::SelectOp>([&](auto) { return x[0] != 0 ? x[1] : x[2]; })
       .Case([&](dmir::CompareOp compare) {
-        const bool answers[] = {x[0] == x[1], x[0] != x[1], x[0]<x[1], x[0] <= x[1], x[0]> x[1], x[0] >= x[1]};
+        const double a = x[0], b = x[1];
+        const bool answers[] = {a == b, a != b, a < b, a <= b, a > b, a >= b};
         return static_cast<double>(answers[static_cast<int>(compare.getKind())]);
       })
       .Default([](Operation *) -> Answer { return std::nullopt; });
@@ -110,9 +112,9 @@ public:
     llvm::DenseMap<Value, double> known = numbers;
     known[value] = x;
     for (Operation *op : llvm::reverse(ops)) {
-      SmallVector<double, 3> operands;
-      for (Value operand : op->getOperands())
-        operands.push_back(known.lookup(operand));
+      std::array<double, 3> operands{}; // no op of formulas has more
+      for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+        operands[i] = known.lookup(operand);
       known[op->getResult(0)] = *computed(op, operands);
     }
     return known.lookup(root()->getResult(0));
