@@ -69,8 +69,8 @@ std::optional<double> computed(Operation *op, ArrayRef<double> x) {
       .Case<dmir::SoftplusOp>([&](auto) { return kFunctions[4].exact(x[0]); })
       .Case<dmir::SelectOp>([&](auto) { return x[0] != 0 ? x[1] : x[2]; })
       .Case([&](dmir::CompareOp compare) {
-        const double a = x[0], b = x[1];
-        const bool answers[] = {a == b, a != b, a < b, a <= b, a > b, a >= b};
+        const bool below = x[0] < x[1], equal = x[0] == x[1];
+        const bool answers[] = {equal, !equal, below, below || equal, !below && !equal, !below};
         return static_cast<double>(answers[static_cast<int>(compare.getKind())]);
       })
       .Default([](Operation *) -> Answer { return std::nullopt; });
@@ -115,7 +115,7 @@ public:
       std::array<double, 3> operands{}; // no op of formulas has more
       for (auto [i, operand] : llvm::enumerate(op->getOperands()))
         operands[i] = known.lookup(operand);
-      known[op->getResult(0)] = *computed(op, operands);
+      known[op->getResult(0)] = computed(op, operands).value_or(0);
     }
     return known.lookup(root()->getResult(0));
   }
