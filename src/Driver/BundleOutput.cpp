@@ -174,7 +174,7 @@ bool Compilation::writeBundle(const std::string &path) {
     bundle::WeightsWriter weights;
     Result<bundle::Manifest> described = manifest();
     Status written = described ? fillWriter(**writer, *compiled, weights, std::move(*described), *theModule,
-                                            !options.from.empty() || hasSchedules(), timeRows)
+                                            phaseCtx.checkStrategies, timeRows)
                                : Status(described.takeError());
     if (!written) {
       diagnostics.report(written.error(),

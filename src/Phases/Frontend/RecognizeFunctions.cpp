@@ -57,6 +57,7 @@ struct RecognizeFunctions : dmxc::impl::RecognizeFunctionsBase<RecognizeFunction
   explicit RecognizeFunctions(const PhaseContext &context) : context(context) {}
 
   void runOnOperation() override {
+    isNarrow = llvm::any_of(context.targets, [](const TargetBackend *target) { return target->hasNarrowRange(); });
     getOperation()->walk([&](Operation *op) {
       OpBuilder b(op);
       if (dmir::LogOp log = logToBase2(op))
@@ -68,6 +69,8 @@ struct RecognizeFunctions : dmxc::impl::RecognizeFunctionsBase<RecognizeFunction
       else
         recogniseForTarget(b, op);
     });
+    if (!isNarrow)
+      return;
     // What is left of roots of squares: no quotient has them in it.
     getOperation()->walk([&](Operation *op) {
       const TargetBackend *target = context.responsible(op);
@@ -94,7 +97,6 @@ private:
     if (op->getNumResults() != 1)
       return;
     Location loc = op->getLoc();
-    const bool isNarrow = llvm::any_of(context.targets, [](const TargetBackend *t) { return t->hasNarrowRange(); });
     if (std::optional<UnitLength> unit = isNarrow ? matchUnitLength(op) : std::nullopt) {
       auto norm = dmir::NormalizeOp::create(b, loc, unit->norm.kind, unit->norm.input, unit->norm.axes,
                                             APFloat(unit->norm.epsilon));
@@ -141,6 +143,7 @@ private:
   }
 
   const PhaseContext &context;
+  bool isNarrow = false; ///< whether any target's values lose squares
 };
 
 } // namespace

@@ -159,6 +159,20 @@ static std::optional<std::string> refusesSizes(Operation *op, const hw::Machine 
 
 static bool holdsFloats(Value value) { return isa<FloatType>(elementOf(value)); }
 
+/// The op that computes a value, where that crosses into a region too; null for inputs.
+static Operation *makerOf(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto region = dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp());
+    return region ? makerOf(region.getInputs()[argument.getArgNumber()]) : nullptr;
+  }
+  auto region = value.getDefiningOp<dmir::RegionOp>();
+  const unsigned number = cast<OpResult>(value).getResultNumber();
+  return region ? makerOf(region.getBody().front().getTerminator()->getOperand(number)) : value.getDefiningOp();
+}
+
+/// The constant that a value is, where that crosses into a region too; null if it is none.
+static dmir::ConstantOp constantOf(Value value) { return dyn_cast_or_null<dmir::ConstantOp>(makerOf(value)); }
+
 static std::optional<std::string> refusesConv(dmir::ConvOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType());
   if (!holdsFloats(op.getInput()))
@@ -167,11 +181,7 @@ static std::optional<std::string> refusesConv(dmir::ConvOp op) {
     return "convolutions over three dims are not lowered";
   if (isDepthwise(op))
     return std::nullopt;
-  Value weights = op.getWeights();
-  if (auto argument = dyn_cast<BlockArgument>(weights))
-    if (auto region = dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp()))
-      weights = region.getInputs()[argument.getArgNumber()];
-  if (!weights.getDefiningOp<dmir::ConstantOp>())
+  if (!constantOf(op.getWeights()))
     return "the weights of a convolution must be constant";
   if (!servesAsTiles(op.getWeights()))
     return "the weights of a convolution have other uses too";
@@ -213,14 +223,6 @@ static std::optional<std::string> refusesNothing(Operation *op) {
 }
 
 //--- constants: f16 has nothing below 2^-14 and nothing above 65504
-
-/// The constant that an operand is, through a region's argument; null if it is none.
-static dmir::ConstantOp constantOf(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    if (auto region = dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp()))
-      value = region.getInputs()[argument.getArgNumber()];
-  return value.getDefiningOp<dmir::ConstantOp>();
-}
 
 /// The first finite number of a constant beyond f16's, or its largest where all are below; nullopt if f16 has it.
 static std::optional<double> notInF16(dmir::ConstantOp constant) {
@@ -289,17 +291,6 @@ static std::optional<std::string> refusesNumbers(Operation *op) {
       return numberText(*number) + ", a constant of the node";
   }
   return std::nullopt;
-}
-
-/// The op that computes a value, where that crosses into a region too; null for inputs.
-static Operation *makerOf(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto region = dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp());
-    return region ? makerOf(region.getInputs()[argument.getArgNumber()]) : nullptr;
-  }
-  auto region = value.getDefiningOp<dmir::RegionOp>();
-  const unsigned number = cast<OpResult>(value).getResultNumber();
-  return region ? makerOf(region.getBody().front().getTerminator()->getOperand(number)) : value.getDefiningOp();
 }
 
 /// Whether a value has numbers that f16 has not, because of a constant that it comes from: what reads it is computed

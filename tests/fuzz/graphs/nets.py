@@ -172,6 +172,12 @@ class Net:
         return self.turned(x)
 
 
+def outputs(folder, graph):
+    """(name, what a run gave, what the interpreter gave) of each output."""
+    for name in graph.outputs:
+        yield name, *(np.load(folder / stem / f"out_{name}.npy") for stem in ("got", "ref"))
+
+
 def failure(worker, folder, seed):
     """What is wrong with the net of a seed; None where nothing is."""
     for old in folder.glob("*"):
@@ -190,8 +196,7 @@ def failure(worker, folder, seed):
             done = worker.ask("run", "m.bundle", "", 1, "", "in", "got")
         if not done:
             return f"-O{level}: exit {done.code}: {done.text}"
-        for name in graph.outputs:
-            got, wanted = (np.load(folder / stem / f"out_{name}.npy") for stem in ("got", "ref"))
+        for name, got, wanted in outputs(folder, graph):
             if got.shape != wanted.shape or not excess(got, wanted) <= 1:
                 return f"-O{level}: output {name} differs from the interpreter's"
     # A plain run has every third of them on the card.
@@ -204,8 +209,7 @@ def failure_on_card(worker, folder, graph):
         done = worker.ask("run", "m.bundle", "", 1, "corsair.strict_range=1", "in", "got")
     if not done:
         return f"corsair: exit {done.code}: {done.text}"
-    for name in graph.outputs:
-        got, wanted = (np.load(folder / stem / f"out_{name}.npy") for stem in ("got", "ref"))
+    for name, got, wanted in outputs(folder, graph):
         if got.shape != wanted.shape or sqnr(got, wanted) < LEAST_SQNR:
             return f"corsair: output {name}: {sqnr(got, wanted):.1f} dB"
     return None
