@@ -63,7 +63,9 @@ std::optional<int64_t> parseBase(const FieldInfo &field, const std::string &text
   case FieldKind::Memory:
     return memoryNumber(text);
   case FieldKind::Function:
-    return byName<SimdFunction>(text, kSimdFunctions, [](SimdFunction f) { return corsair::nameOf(f); });
+    if (std::optional<SimdFunction> function = simdFunctionFromName(text))
+      return static_cast<int64_t>(*function);
+    return std::nullopt;
   case FieldKind::Rule:
     return byName<Rule>(text, 4, [](Rule rule) { return nameOf(rule); });
   case FieldKind::Scope:

@@ -157,6 +157,12 @@ bool sameBytes(ElemKind a, ElemKind b) {
 }
 
 std::string_view nameOf(SimdFunction function) { return kFunctionInfos[static_cast<int>(function)].name; }
+std::optional<SimdFunction> simdFunctionFromName(std::string_view name) {
+  for (int i = 0; i < kSimdFunctions; ++i)
+    if (kFunctionInfos[i].name == name)
+      return static_cast<SimdFunction>(i);
+  return std::nullopt;
+}
 int operandCount(SimdFunction function) { return kFunctionInfos[static_cast<int>(function)].operands; }
 
 bool isLegalMove(Memory source, Memory destination) {

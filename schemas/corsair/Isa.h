@@ -140,6 +140,7 @@ enum class SimdFunction : uint8_t {
 };
 constexpr int kSimdFunctions = static_cast<int>(SimdFunction::DepthwiseConv) + 1;
 std::string_view nameOf(SimdFunction function); ///< "add"
+std::optional<SimdFunction> simdFunctionFromName(std::string_view name);
 /// Source operands the function reads, 0 to 3 (a, b, c).
 int operandCount(SimdFunction function);
 

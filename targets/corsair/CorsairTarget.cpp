@@ -3,6 +3,7 @@
 #include "dialect/Corsair/Corsair.h"
 #include "dialect/LLDMIR/LLDMIR.h"
 #include "emit/Constants.h"
+#include "emit/Functions.h"
 #include "emit/Kernels.h"
 #include "emit/Ops.h"
 #include "emit/ProductDecisions.h"
@@ -43,7 +44,8 @@ public:
   }
   std::optional<std::string> refuses(Operation *op) const override { return corsair::refusal(op, machine); }
   bool hasFunction(Operation *function) const override {
-    return isa<dmir::NormalizeOp>(function) || corsair::elementwiseFunction(function);
+    return isa<dmir::NormalizeOp>(function) || corsair::elementwiseFunction(function) ||
+           corsair::matchRotation(function);
   }
   bool hasNarrowRange() const override { return true; }
   bool computesWholeGraphs() const override { return true; }

@@ -157,6 +157,17 @@ def plans_of(disassembly):
     return plans
 
 
+def functions_of(disassembly):
+    """{node: names of the vector device's functions that compute it}."""
+    functions, label = collections.defaultdict(set), None
+    for line in disassembly.splitlines():
+        if match := re.match(r'\s*MARK .*label="(.*)"', line):
+            label = match[1]
+        elif match := re.match(r"\s*EXEC_SIMD .*\bfn=(\w+)", line):
+            functions[label].add(match[1])
+    return functions
+
+
 # --- ops of the vector device: I section 7 ----------------------------------------------------------------------------------
 
 def lanes(rows, neutral, combine):
@@ -377,10 +388,24 @@ def crosses_as_tiles(name, value, lines, forms, arguments):
     return bool(product) and product[1] in inner and forms.get(str(inner.index(product[1]))) == "bfp16c-tiles"
 
 
+def multiplied_and_added(name, node, sources, values, products, numbers, functions):
+    """A sum whose product is not rounded: by the code a node's function is fma or affine, or it is part of another, and the product has none.
+    The numbers of affine are the model's, in f32."""
+    inner = [i for i in (0, 1) if sources[i] in products and "mul" not in functions[products[sources[i]][0]]]
+    if len(inner) != 1:
+        raise Unknown(f"the product that node {node} adds to")
+    factors, rest = products[sources[inner[0]]][1], sources[1 - inner[0]]
+    if functions[node] != {"fma"}:
+        values = {**values, **numbers}
+    product, other = wide(values[factors[0]]) * values[factors[1]], wide(values[rest])
+    return f16(product + other if name == "add" else product - other if inner[0] == 0 else other - product)
+
+
 def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=pathlib.Path()):
     """{name: result} of the function, for f32 inputs by name. `change`: another plan for each product; `folder`: the model's."""
-    plans, names, resources = plans_of(disassembly), names_of(partition), resources_of(partition)
+    plans, names, resources, functions = plans_of(disassembly), names_of(partition), resources_of(partition), functions_of(disassembly)
     values, biases, added, results, region = {}, set(), {}, None, None
+    products, numbers = {}, {}  # of values: the node and factors of a product; a constant before it is f16
     lines = partition.splitlines()
     for at, line in enumerate(lines):
         words = line.split()
@@ -391,11 +416,12 @@ def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=p
             arguments, results = (re.findall(r'dmir\.name = "(\w+)"', part) for part in line.split(" -> "))
             values.update((f"%arg{i}", inputs[name]) for i, name in enumerate(arguments))
         elif match := CONSTANT.match(line):
-            number = constant_of(match[2], match[3], shape_of(match[4]), resources, folder)
+            number = numbers[match[1]] = constant_of(match[2], match[3], shape_of(match[4]), resources, folder)
             values[match[1]] = number if region is None else f16(wide(number))
         elif match := REGION.match(line):
             region, forms = match[1], dict(re.findall(r'"(\d+)" = \{[^}]*form = "([^"]*)"', match[3]))
             biases, added = set(), added_to(lines[at:])
+            products, numbers = {}, {}
             for i, (inner, outer) in enumerate(re.findall(r"(%\w+)(?: loc\([^)]*\))? = (%\w+(?:#\d+)?)", match[2])):
                 tiles = str(i) not in forms and crosses_as_tiles(inner, values[outer], lines[at:], forms, match[2])
                 values[inner] = values[outer] if tiles else form_of(values[outer], forms.get(str(i)))
@@ -420,6 +446,13 @@ def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=p
                 plan, bias = change(plan), values[added[result]] if plan.biased else None
             if name == "add" and biases & set(sources):  # in the product already
                 values[result] = next(values[source] for source in sources if source not in biases)
+                continue
+            if {"rope", "rope_interleaved"} & functions[names.get(location)]:
+                raise Unknown("a rotation")
+            if name == "mul":
+                products[result] = names.get(location), sources
+            if name in ("add", "sub") and not (functions[names.get(location)] & {name}):
+                values[result] = multiplied_and_added(name, names.get(location), sources, values, products, numbers, functions)
                 continue
             values[result] = compute(name, kind, [values[source] for source in sources], attributes_of(attributes or ""),
                                      shape_of(tensor), plan, bias)

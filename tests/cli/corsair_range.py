@@ -77,9 +77,30 @@ ACTIVATIONS = {
     "softplus of a run's operator": (("Softplus x y",), lambda x: np.logaddexp(0, x), "softplus"),
     "one over a root": (("Abs x a", "Add a one b", "Sqrt b r", "Div one r y"), lambda x: 1 / np.sqrt(np.abs(x) + 1), "rsqrt"),
 }
+# What one instruction with numbers of its own does: nodes, what they compute, the function. Products in it are not rounded.
+WITH_NUMBERS = {
+    "a line": (("Mul x k a", "Add a one y"), lambda x, k: x * k + 1, "affine"),
+    "a line, downwards": (("Mul k x a", "Sub one a y"), lambda x, k: 1 - x * k, "affine"),
+    "a line, a number taken off": (("Mul x k a", "Sub a two y"), lambda x, k: x * k - 2, "affine"),
+    "a product and a sum": (("Tanh x t", "Mul x t a", "Add t a y"), lambda x, k: x * np.tanh(x) + np.tanh(x), "fma"),
+    "bounds": (("Max x one a", "Min a six y"), lambda x, k: np.clip(x, 1, 6), "clip"),
+    "bounds, the upper first": (("Min six x a", "Max one a y"), lambda x, k: np.clip(x, 1, 6), "clip"),
+    "relu6": (("Relu x a", "Min a six y"), lambda x, k: np.clip(x, 0, 6), "clip"),
+    "a steep line": (("Mul x k a", "Add a half b", "Max b zero c", "Min c one y"), lambda x, k: np.clip(x * k + 0.5, 0, 1), "hard_sigmoid"),
+    "leaky": (("LeakyRelu x y",), lambda x, k: np.where(x < 0, x * np.float64(np.float32(0.01)), x), "leaky_relu"),
+    "a slope": (("Greater x zero p", "Mul x k a", "Where p x a y"), lambda x, k: np.where(x > 0, x, x * k), "leaky_relu"),
+    "a slope, from below": (("LessOrEqual x zero p", "Mul k x a", "Where p a x y"), lambda x, k: np.where(x > 0, x, x * k), "leaky_relu"),
+    "squares": (("ReduceSumSquare x y",), lambda x, k: (x * x).sum(-1, keepdims=True), "reduce_sum_square"),
+}
+# Not one instruction: what is read elsewhere too, bounds whose order matters, another x.
+APART = {
+    "a product that is a result": (("Mul x k a", "Add a one b", "Mul a b y"), lambda x, k: x * k * (x * k + 1), {"mul", "add"}),
+    "bounds the wrong way round": (("Max x six a", "Min a one y"), lambda x, k: np.minimum(np.maximum(x, 6), 1), {"max", "min"}),
+    "another's slope": (("Tanh x t", "Greater t one p", "Mul x k a", "Where p x a y"), lambda x, k: np.where(np.tanh(x) > 1, x, x * k), {"tanh", "gt", "mul", "select"}),
+}
 # Rows of which one place, or all places, are asked for.
 PLACES = {"ArgMax": lambda x: x.argmax(-1)[:, None], "ArgMin": lambda x: x.argmin(-1)[:, None], "CumSum": lambda x: x.cumsum(-1)}
-NUMBERS = {"one": 1.0, "two": 2.0, "three": 3.0, "six": 6.0, "half": 0.5, "root2": 2 ** 0.5, "rsqrt2": 0.5 ** 0.5, "cubic": 0.044715, "slope": 0.7978845608,
+NUMBERS = {"zero": 0.0, "one": 1.0, "two": 2.0, "three": 3.0, "six": 6.0, "half": 0.5, "root2": 2 ** 0.5, "rsqrt2": 0.5 ** 0.5, "cubic": 0.044715, "slope": 0.7978845608,
            "small": 1e-12}
 # Nodes from x to y with a constant `k` from 1e-7 to 1e6, and what they compute: right, or on the host and said.
 CONSTANTS = {
@@ -113,7 +134,7 @@ WITHIN = {
 class Range(BundleTest):
     def compile_nodes(self, nodes, constants, result=None, whole=True):
         texts = [text.split() for text in nodes]
-        attributes = {"ReduceMean": {"axes": [-1]}, "ReduceL2": {"axes": [-1]}, "LpNormalization": {"axis": -1}, "Softmax": {"axis": -1},
+        attributes = {"ReduceMean": {"axes": [-1]}, "ReduceL2": {"axes": [-1]}, "ReduceSumSquare": {"axes": [-1]}, "LpNormalization": {"axis": -1}, "Softmax": {"axis": -1},
                       "ArgMax": {"axis": 1}, "ArgMin": {"axis": 1}}
         made = [onnx.node(t[0], " ".join(t[1:-1] + (["axes"] if t[0] == "ReduceSum" else [])), t[-1], **attributes.get(t[0], {})) +
                 onnx.field(3, f"{t[0]}_{t[-1]}") for t in texts]
@@ -177,6 +198,32 @@ class Range(BundleTest):
                     wanted = oracle(x.astype(np.float64)) if scale == 1 else np.where(x > 20, x, np.where(x < -20, 0, oracle(x.astype(np.float64))))
                     wanted = wanted if function != "rsqrt" else oracle(x.astype(np.float64))
                     self.assertLess(np.abs(self.result(x) - wanted).max(), 1e-3 * np.abs(wanted).max())
+
+    def test_numbers_in_an_instruction(self):
+        factor = 0.2  # which f16 has not
+        for name, (nodes, oracle, function) in WITH_NUMBERS.items():
+            self.compile_nodes(nodes, {**NUMBERS, "k": factor})
+            with self.subTest(name):
+                self.assertLessEqual(self.functions() - {function}, {"copy", "fill", "tanh"})
+                self.assertIn(function, self.functions())
+            for scale in (1, 10):
+                with self.subTest(name, scale=scale):
+                    x = rows(scale).astype(np.float16).astype(np.float32)
+                    wanted = oracle(x.astype(np.float64), float(np.float32(factor)))
+                    error = np.abs(self.result(x) - wanted)
+                    if "x t" in nodes[0]:  # the tangent is rounded before
+                        self.assertLess(error.max(), 2e-3 * np.abs(wanted).max())
+                    else:  # rounded once; sums of rows are f32 inside
+                        self.assertLessEqual((error - np.maximum(np.abs(wanted) * 2.0 ** -11, 2.0 ** -14)).max(), 1e-6 * np.abs(wanted).max())
+
+    def test_apart(self):
+        for name, (nodes, oracle, functions) in APART.items():
+            self.compile_nodes(nodes, {**NUMBERS, "k": 0.2})
+            with self.subTest(name):
+                self.assertLessEqual(functions, self.functions())
+                x = rows(1)
+                wanted = oracle(x.astype(np.float64), 0.2)
+                self.assertLess(np.abs(self.result(x) - wanted).max(), 2e-3 * np.abs(wanted).max())
 
     def test_on_the_host(self):
         """The functions in a text for the processor, which has none of them."""

@@ -2,12 +2,13 @@
 //
 // Formats without a logarithm to base 2 write log(x) / ln 2, or log(x) * (1 / ln 2), whose roundings give 2.9999998 for
 // 8: a floor after it, as detection models choose a level of their pyramid, is one too low. Norms: Norms.cpp; what
-// targets have instructions for: Functions.cpp.
+// targets have instructions for: Functions.cpp, Rotations.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "Functions.h"
 #include "Norms.h"
 #include "Quantised.h"
+#include "Rotations.h"
 
 #include "dmxc/Phases/Phases.h"
 
@@ -107,11 +108,13 @@ private:
           b, loc, DenseElementsAttr::get(RankedTensorType::get({}, element), b.getFloatAttr(element, unit->scale)));
       return replaceBy(op, dmir::MulOp::create(b, loc, norm, scale));
     }
-    if (Operation *function = createFunction(b, op)) {
-      if (isWanted(op, function))
-        return replaceBy(op, function->getResult(0));
-      function->erase();
-    }
+    Operation *function = createRotation(b, op);
+    if (!function)
+      function = createFunction(b, op);
+    if (function && isWanted(op, function))
+      return replaceBy(op, function->getResult(0));
+    if (function)
+      eraseUnused(function);
   }
 
   /// Puts a function in the place of the op that ends its formula, unless the target that computes `part` of that has
@@ -129,6 +132,11 @@ private:
 
   static void replaceBy(Operation *op, Value value) {
     op->getResult(0).replaceAllUsesWith(value);
+    eraseUnused(op);
+  }
+
+  /// With what is read by nothing else.
+  static void eraseUnused(Operation *op) {
     llvm::SmallSetVector<Operation *, 8> unused;
     unused.insert(op);
     while (!unused.empty()) {

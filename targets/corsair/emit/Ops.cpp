@@ -56,6 +56,7 @@ std::optional<SimdFunction> dmxc::corsair::elementwiseFunction(Operation *op) {
       .Case<dmir::SoftplusOp>([](auto) { return SimdFunction::Softplus; })
       .Case<dmir::RsqrtOp>([](auto) { return SimdFunction::Rsqrt; })
       .Case<dmir::ReluOp>([](auto) { return SimdFunction::Relu; })
+      .Case<dmir::NotOp>([](auto) { return SimdFunction::Not; })
       .Case<dmir::IsNaNOp>([](auto) { return SimdFunction::IsNaN; })
       .Case<dmir::CastOp>([](auto) { return SimdFunction::Copy; })
       .Case<dmir::AddOp>([](auto) { return SimdFunction::Add; })
@@ -63,6 +64,7 @@ std::optional<SimdFunction> dmxc::corsair::elementwiseFunction(Operation *op) {
       .Case<dmir::MulOp>([](auto) { return SimdFunction::Mul; })
       .Case<dmir::DivOp>([](auto) { return SimdFunction::Div; })
       .Case<dmir::PowOp>([](auto) { return SimdFunction::Pow; })
+      .Case<dmir::ModOp>([](auto) { return SimdFunction::Mod; })
       .Case<dmir::MaxOp>([](auto) { return SimdFunction::Max; })
       .Case<dmir::MinOp>([](auto) { return SimdFunction::Min; })
       .Case<dmir::AndOp>([](auto) { return SimdFunction::And; })
@@ -318,6 +320,10 @@ static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &ma
     bool exactOnFloats = isa<dmir::DivOp, dmir::PowOp>(op);
     if (exactOnFloats && !floats)
       return "integers are divided and raised on the host";
+    if (isa<dmir::ModOp>(op) && floats)
+      return "a remainder of rounded floats may be off by the whole divisor";
+    if (isa<dmir::NotOp>(op) && !elementOf(op->getOperand(0)).isInteger(1))
+      return "the bits of integers are turned over on the host";
     if (std::optional<std::string> number = floats ? refusesNumbers(op) : std::nullopt)
       return number;
     const bool leaves = floats && llvm::any_of(op->getOperands(), [](Value operand) { return leavesF16(operand); });

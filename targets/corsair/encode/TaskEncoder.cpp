@@ -76,17 +76,14 @@ LogicalResult StreamEncoder::encode(engine::ConvOp op) {
 }
 
 LogicalResult StreamEncoder::encode(engine::SimdOp op) {
-  int function = 0;
-  while (function < hw::kSimdFunctions &&
-         StringRef(hw::nameOf(static_cast<hw::SimdFunction>(function))) != op.getFunction())
-    ++function;
-  if (function == hw::kSimdFunctions)
+  std::optional<hw::SimdFunction> function = hw::simdFunctionFromName(op.getFunction());
+  if (!function)
     return op.emitOpError("the vector device has no function '") << op.getFunction() << "'";
   FailureOr<int> slot = configure(op.getOperation());
   if (failed(slot))
     return failure();
   hw::Instruction &in = emit(hw::Opcode::ExecSimd);
-  in.set("fn", function).set("slot", *slot);
+  in.set("fn", static_cast<int64_t>(*function)).set("slot", *slot);
   number(in, "slices", op.getSlices());
   if (op.getImm0())
     in.setFloat("imm0", op.getImm0()->convertToFloat());

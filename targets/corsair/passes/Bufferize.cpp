@@ -33,7 +33,7 @@ namespace {
 
 class KernelBufferizer : WholeBuffers {
 public:
-  explicit KernelBufferizer(func::FuncOp function) : WholeBuffers(function) {}
+  explicit KernelBufferizer(func::FuncOp function) : WholeBuffers(function), functions(function.getBody().front()) {}
 
   LogicalResult run() {
     if (!function.getBody().hasOneBlock())
@@ -71,6 +71,10 @@ public:
 
 private:
   LogicalResult convert(Operation *op) {
+    if (functions.isUnused(op))
+      return success();
+    if (const corsair::DeviceFunction *function = functions.at(op))
+      return lowerAs(*function, op);
     return TypeSwitch<Operation *, LogicalResult>(op)
         .Case<dmir::ConstantOp, dmir::UndefOp, dmir::CastOp, dmir::PadBlocksOp, dmir::ReshapeOp, dmir::TransposeOp,
               dmir::SliceOp, dmir::BroadcastOp, dmir::ConcatOp, dmir::PadOp, dmir::GatherOp, dmir::ConvOp, dmir::PoolOp,
@@ -420,6 +424,7 @@ private:
 
   IRMapping mapping;         ///< of indices, and of what is on tiles
   Operation *nest = nullptr; ///< the outermost loop of the product that is being lowered
+  corsair::FunctionChoice functions;
 };
 
 struct Bufferize : dmxc::impl::BufferizeBase<Bufferize> {

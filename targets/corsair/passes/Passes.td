@@ -43,7 +43,8 @@ def Bufferize : Pass<"corsair-bufferize", "::mlir::func::FuncOp"> {
   let summary = "Tensors of a kernel's function to buffers";
   let description = [{
     Values are buffers in GM; where a product reads or writes one, a grid of tiles is a view of it. Packed weights are
-    tiles in ST. Ops on whole values become lldmir.simd from buffer to buffer.
+    tiles in ST. Ops on whole values become lldmir.simd from buffer to buffer, several of them one where the vector device has
+    a function for them: fma, affine, clip, leaky_relu, hard_sigmoid, reduce_sum_square, rope, rope_interleaved.
   }];
   let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect", "::dmxc::lldmir::LLDMIRDialect",
                            "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];

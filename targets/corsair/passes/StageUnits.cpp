@@ -123,6 +123,17 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
   return Status::ok();
 }
 
+/// Whether each tensor, aligned right, has the shape's dim or 1 on each axis.
+static bool broadcast(ArrayRef<DeviceTensor> tensors, ArrayRef<int64_t> shape) {
+  return llvm::all_of(tensors, [&](const DeviceTensor &tensor) {
+    if (tensor.rank() > shape.size())
+      return false;
+    ArrayRef<int64_t> wanted = shape.take_back(tensor.rank());
+    return llvm::all_of(llvm::zip(tensor.shape, wanted),
+                        [](auto dims) { return std::get<0>(dims) == 1 || std::get<0>(dims) == std::get<1>(dims); });
+  });
+}
+
 Status StageWriter::vectorOp(Operation *op) {
   auto simd = cast<lldmir::SimdOp>(op);
   task(op);
@@ -152,7 +163,7 @@ Status StageWriter::vectorOp(Operation *op) {
   std::optional<RegisteredOperationName> known =
       RegisteredOperationName::lookup(state.name.getStringRef(), op->getContext());
   if (!known)
-    return fail(op, "names the function '" + simd.getFunction() + "', which the vector device does not have");
+    return deviceFunction(simd, inputs, out);
   Type unknown = RankedTensorType::get({}, builder.getF16Type());
   state.addTypes(unknown);
   OwningOpRef<Operation *> named = Operation::create(state);
@@ -170,7 +181,49 @@ Status StageWriter::vectorOp(Operation *op) {
   std::optional<hw::SimdFunction> function = elementwiseFunction(named.get());
   if (!function)
     return fail(op, "names the function '" + simd.getFunction() + "', which the vector device does not have");
+  if (!broadcast(inputs, out.shape))
+    return fail(op, "has operands that do not broadcast to its buffer");
   map(*function, out, inputs, {});
+  return Status::ok();
+}
+
+/// A function that no op of DMIR is: see FunctionChoice.
+Status StageWriter::deviceFunction(lldmir::SimdOp op, ArrayRef<DeviceTensor> inputs, const DeviceTensor &out) {
+  using F = hw::SimdFunction;
+  std::optional<F> function = hw::simdFunctionFromName(op.getFunction());
+  const bool rotates = function == F::Rope || function == F::RopeInterleaved, sums = function == F::ReduceSumSquare;
+  static constexpr F elementwise[] = {F::Fma, F::Affine, F::Clip, F::LeakyRelu, F::HardSigmoid};
+  if (!function || !(rotates || sums || llvm::is_contained(elementwise, *function)))
+    return fail(op, "names the function '" + op.getFunction() + "', which the vector device does not have");
+  if (static_cast<int>(inputs.size()) != hw::operandCount(*function))
+    return fail(op, "has not as many operands as '" + op.getFunction() + "'");
+  DictionaryAttr parameters = op.getParametersAttr();
+  auto number = [&](StringRef key) {
+    auto given = parameters ? parameters.getAs<FloatAttr>(key) : FloatAttr();
+    return given ? static_cast<float>(given.getValueAsDouble()) : 0.0F;
+  };
+  if (sums) {
+    auto axes = parameters ? parameters.getAs<DenseI64ArrayAttr>("axes") : DenseI64ArrayAttr();
+    const auto rank = static_cast<int64_t>(inputs[0].rank());
+    if (!axes || axes.empty() ||
+        llvm::any_of(axes.asArrayRef(), [&](int64_t axis) { return axis < 0 || axis >= rank; }))
+      return fail(op, "has rows along dims that its buffer does not have");
+    rows(*function, inputs[0], out, axes.asArrayRef(), 0, {});
+    return Status::ok();
+  }
+  if (rotates) {
+    SmallVector<int64_t> half(out.shape);
+    if (half.empty() || half.back() % 2 || inputs[0].shape != out.shape)
+      return fail(op, "turns no rows of pairs");
+    half.back() /= 2;
+    if (!broadcast(inputs.drop_front(), half))
+      return fail(op, "turns rows by angles that are not half as many as a row's elements");
+    rotate(*function, out, inputs);
+    return Status::ok();
+  }
+  if (!broadcast(inputs, out.shape))
+    return fail(op, "has operands that do not broadcast to its buffer");
+  map(*function, out, inputs, {}, number("imm0"), number("imm1"));
   return Status::ok();
 }
 

@@ -46,6 +46,8 @@ private:
   /// Nothing where it is none.
   std::optional<Index> indexOf(mlir::OpFoldResult given) const;
   Status vectorOp(mlir::Operation *op);
+  Status deviceFunction(lldmir::SimdOp op, llvm::ArrayRef<corsair::DeviceTensor> inputs,
+                        const corsair::DeviceTensor &out);
   Status move(lldmir::ReshapeOp op);
   Status scatter(mlir::Operation *op, llvm::ArrayRef<corsair::DeviceTensor> all, int64_t axis);
   Status addUp(lldmir::SumOp op);

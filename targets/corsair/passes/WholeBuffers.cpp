@@ -30,6 +30,13 @@ Attribute WholeBuffers::dealOf(Value value) {
 
 static SmallVector<unsigned> orderOf(Value buffer) { return layoutOf(cast<MemRefType>(buffer.getType())).order(); }
 
+/// A result lies in memory as its largest operand does.
+static SmallVector<unsigned> orderOfLargest(ArrayRef<Value> inputs) {
+  auto count = [](Value value) { return cast<MemRefType>(value.getType()).getNumElements(); };
+  return inputs.empty() ? SmallVector<unsigned>()
+                        : orderOf(*llvm::max_element(inputs, [&](Value a, Value b) { return count(a) < count(b); }));
+}
+
 void WholeBuffers::copy(Location loc, Value from, Value to, Attribute deal) {
   auto made = lldmir::SimdOp::create(builder, loc, TypeRange(), lldmir::kCopy, from, to, builder.getDictionaryAttr({}));
   if (deal)
@@ -238,22 +245,47 @@ LogicalResult WholeBuffers::lowerWhole(Operation *op) {
     if (!inputs.back())
       return failure();
   }
-  // The result lies in memory as its largest operand does.
-  SmallVector<unsigned> order;
-  auto count = [](Value value) { return cast<MemRefType>(value.getType()).getNumElements(); };
-  if (!inputs.empty() && (!corsair::rowsOp(op) || shapeOf(op->getOperand(0)) == shapeOf(op->getResult(0))))
-    order = orderOf(*llvm::max_element(inputs, [&](Value a, Value b) { return count(a) < count(b); }));
-  unit(op, inputs, order);
+  const bool keepsShape = !corsair::rowsOp(op) || shapeOf(op->getOperand(0)) == shapeOf(op->getResult(0));
+  unit(op, inputs, keepsShape ? orderOfLargest(inputs) : SmallVector<unsigned>());
+  return success();
+}
+
+LogicalResult WholeBuffers::lowerAs(const corsair::DeviceFunction &function, Operation *op) {
+  SmallVector<Value> inputs;
+  for (Value operand : function.operands) {
+    inputs.push_back(numbersOf(op, operand));
+    if (!inputs.back())
+      return failure();
+  }
+  if (ArrayRef<int64_t> shape = shapeOf(op->getResult(0)), whole = shapeOf(function.operands[0]);
+      function.axes.empty() && whole.size() == shape.size() && whole.back() > shape.back()) {
+    SmallVector<int64_t> starts(shape.size(), 0), ones(shape.size(), 1);
+    starts.back() = function.first;
+    inputs[0] = slicedView(builder, op->getLoc(), inputs[0], starts, shape, ones);
+  }
+  NamedAttrList parameters;
+  for (auto [key, number] : {std::pair("imm0", function.imm0), std::pair("imm1", function.imm1)})
+    if (number != 0)
+      parameters.set(key, builder.getF32FloatAttr(number));
+  if (!function.axes.empty())
+    parameters.set("axes", builder.getDenseI64ArrayAttr(function.axes));
+  const bool keepsShape = function.axes.empty();
+  unit(op, corsair::hw::nameOf(function.function), parameters.getDictionary(op->getContext()), inputs,
+       keepsShape ? orderOfLargest(inputs) : SmallVector<unsigned>());
   return success();
 }
 
 void WholeBuffers::unit(Operation *op, ValueRange inputs, ArrayRef<unsigned> order) {
-  Value made = allocate(op->getLoc(), shapeOf(op->getResult(0)), elementOf(op->getResult(0)), order);
   NamedAttrList parameters(op->getAttrDictionary());
-  Attribute deal = parameters.erase(lldmir::kDealAttr);
-  auto simd = lldmir::SimdOp::create(builder, op->getLoc(), TypeRange(), op->getName().stripDialect(), inputs, made,
-                                     parameters.getDictionary(op->getContext()));
-  if (deal)
+  parameters.erase(lldmir::kDealAttr);
+  unit(op, op->getName().stripDialect(), parameters.getDictionary(op->getContext()), inputs, order);
+}
+
+void WholeBuffers::unit(Operation *op, StringRef function, DictionaryAttr parameters, ValueRange inputs,
+                        ArrayRef<unsigned> order) {
+  Value made = allocate(op->getLoc(), shapeOf(op->getResult(0)), elementOf(op->getResult(0)), order);
+  auto simd = lldmir::SimdOp::create(builder, op->getLoc(), TypeRange(), function, inputs, made, parameters);
+  if (Attribute deal = op->getAttr(lldmir::kDealAttr))
     simd->setAttr(lldmir::kDealAttr, deal);
   places[op->getResult(0)] = {made, {}};
 }

@@ -8,6 +8,7 @@
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/emit/Functions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -41,6 +42,8 @@ protected:
   mlir::LogicalResult lower(lldmir::SumOp op);
   /// One op of the vector device.
   mlir::LogicalResult lowerWhole(mlir::Operation *op);
+  /// A function of it that also does what ops before this one would.
+  mlir::LogicalResult lowerAs(const corsair::DeviceFunction &function, mlir::Operation *op);
 
   /// Whether the device keeps numbers of such a type as f16, and another type says so.
   static bool isWide(mlir::Type type) { return type.isF32() || type.isF64() || type.isBF16(); }
@@ -64,6 +67,8 @@ private:
   void copy(mlir::Location loc, mlir::Value from, mlir::Value to, mlir::Attribute deal);
   /// One op of the vector device on buffers.
   void unit(mlir::Operation *op, mlir::ValueRange inputs, llvm::ArrayRef<unsigned> order);
+  void unit(mlir::Operation *op, llvm::StringRef function, mlir::DictionaryAttr parameters, mlir::ValueRange inputs,
+            llvm::ArrayRef<unsigned> order);
   /// The buffer, or a copy of it that lies row by row without gaps.
   mlir::Value rowByRow(mlir::Location loc, mlir::Value value, mlir::Value buffer);
   /// What each quad has of a value.

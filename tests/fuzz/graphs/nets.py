@@ -41,13 +41,15 @@ class Net:
         batch = self.random.choice(((), (), (1,), (2,), (3, 2)))
         # Hidden states are as large as they are: of a scale of hundreds and thousands, what comes first is a norm.
         self.scale = self.random.choice((1, 1, 1, 1, 100, 1000, 3000))
+        self.made = []
         self.x = self.input((*batch, rows, width))
         if self.scale > 1:
             self.x = self.random.choice((self.norm, self.root_norm, self.written_norm, self.unit_length))(self.x)
         self.made, self.is_mixed = [self.x], False
         for _ in range(self.random.randint(3, 12)):
             layer = self.random.choice((self.dense, self.dense, self.dense, self.softmax, self.softmax, self.norm, self.root_norm, self.written_norm,
-                                        self.unit_length, self.attention, self.mixed, self.gate, self.residual, self.residual, self.activation, self.turn))
+                                        self.unit_length, self.attention, self.mixed, self.gate, self.residual, self.residual, self.activation, self.turn,
+                                        self.line, self.rotation))
             # Products of products of themselves are below what 16 bits hold: a norm comes between.
             if layer == self.mixed and self.is_mixed:
                 layer = self.written_norm
@@ -118,7 +120,8 @@ class Net:
         return self.node("LayerNormalization", [x, self.weight(n), self.weight(n)], self.shape(x), axis=-1, epsilon=1e-3)
 
     def epsilon(self):
-        return self.random.choice((1e-2, 1e-3)) if self.scale == 1 else self.random.choice((1e-2, 1e-5, 1e-6, 1e-12))
+        """Later rows may be all but constant, and what is left of them noise."""
+        return self.random.choice((1e-2, 1e-3)) if self.scale == 1 or self.made else self.random.choice((1e-2, 1e-5, 1e-6, 1e-12))
 
     def written_norm(self, x):
         """LayerNorm as exporters below opset 17 write it."""
@@ -166,7 +169,29 @@ class Net:
         return self.node("Add", [x, self.random.choice(alike)], self.shape(x)) if alike else self.activation(x)
 
     def activation(self, x):
-        return self.node(self.random.choice(("Relu", "Tanh", "Sigmoid", "Erf", "Softplus")), [x], self.shape(x))
+        return self.node(self.random.choice(("Relu", "Tanh", "Sigmoid", "Erf", "Softplus", "LeakyRelu", "HardSigmoid", "HardSwish")), [x], self.shape(x))
+
+    def line(self, x):
+        """x times a number, or a vector, and a number, or a row, on top; perhaps kept within bounds."""
+        factor = self.constant(np.float32(self.random.choice((0.3, -1.7)))) if self.random.random() < 0.6 else self.weight(self.shape(x)[-1])
+        rest = self.constant(np.float32(self.random.choice((0.1, -2.3)))) if self.random.random() < 0.6 else self.weight(self.shape(x)[-1])
+        y = self.node(self.random.choice(("Add", "Sub")), [self.node("Mul", [x, factor], self.shape(x)), rest], self.shape(x))
+        if self.random.random() < 0.5:
+            low, high = (self.constant(np.float32(number)) for number in self.random.choice(((0, 1), (-1.1, 2.3))))
+            y = self.node("Min", [self.node("Max", [y, low], self.shape(x)), high], self.shape(x))
+        return y
+
+    def rotation(self, x):
+        """Rotary embedding by a table, as exporters write it; at least two columns."""
+        *outer, rows, width = self.shape(x)
+        if width % 2:
+            return self.line(x)
+        angles = np.arange(rows)[:, None] * 10.0 ** -np.linspace(0, 1, width // 2)
+        cosine, sine = (self.constant(np.concatenate([f(angles)] * 2, -1).astype(np.float32)) for f in (np.cos, np.sin))
+        half, cuts = (*outer, rows, width // 2), [self.constant(np.array([n])) for n in (0, width // 2, width, -1)]
+        first, second = (self.node("Slice", [x, cuts[i], cuts[i + 1], cuts[3]], half) for i in (0, 1))
+        quarter = self.node("Concat", [self.node("Neg", [second], half), first], self.shape(x), axis=-1)
+        return self.node("Add", [self.node("Mul", [x, cosine], self.shape(x)), self.node("Mul", [quarter, sine], self.shape(x))], self.shape(x))
 
     def turn(self, x):
         return self.turned(x)

@@ -39,7 +39,8 @@ def RecognizeFunctions : Pass<"dmir-recognize-functions", "::mlir::func::FuncOp"
     has for ln 2 or 1 / ln 2. (x - mean) / sqrt(variance + epsilon) and x / sqrt(mean(x^2) + epsilon), however squares, means and
     the inverse root are spelt, are normalisation, which keeps squares and a small epsilon where a format of few bits would lose them. The target
     that computes the formula must compute the function. For targets with an instruction for it, silu, gelu, softplus, hard_swish and 1 / sqrt(x)
-    are recognised however they are spelt: by what the formula gives at some places. Where values between ops are f16, x / sqrt(sum(x^2))
+    are recognised however they are spelt: by what the formula gives at some places; a rotary embedding is computed half by half, from half the
+    angles. Where values between ops are f16, x / sqrt(sum(x^2))
     is a normalisation too, and other roots of sums of squares are computed from x divided by its largest magnitude.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];

@@ -111,7 +111,7 @@ def LLDMIR_SimdOp : LLDMIR_UnitOp<"simd"> {
   let description = [{
     On tiles: `%h = lldmir.simd "cast"(%p : !P) -> !H`. On memrefs, where a row may span tiles:
     `lldmir.simd "softmax"(%x : memref<..>) outs(%y : memref<..>) {axis = 1}`. The function is named as the DMIR op, with
-    the op's attributes as parameters; `types` in them are the tensors' types, which say what part of the tiles matters.
+    the op's attributes as parameters, or as the vector device's own, with `imm0`, `imm1` and the `axes` of rows; `types` in them are the tensors' types, which say what part of the tiles matters.
     C1: either results, from tiles, or outs. C2: the function has a name.
   }];
 }
