@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Draws the rooms and their arrows in CONTRIBUTING.md from the include rules' table: update_rooms.py [--check]
+"""Draws the rooms and their arrows in CONTRIBUTING.md from the include rules' table, and the rooms of tests in tests/README.md: update_rooms.py [--check]
 
 A room stands above all that it may include; a folder that may include more than the rest of its room, below its room. --check changes nothing and fails when the picture differs."""
 import re
@@ -9,8 +9,9 @@ from generated import ROOT, update
 
 sys.path.insert(0, str(ROOT / "tests" / "include-rules"))
 import check_includes  # noqa: E402
+import rooms_of_tests  # noqa: E402
 
-PAGE = ROOT / "CONTRIBUTING.md"
+PAGES = {ROOT / "CONTRIBUTING.md": lambda: picture(), ROOT / "tests" / "README.md": rooms_of_tests.page}
 
 
 def picture():
@@ -38,11 +39,12 @@ def picture():
 
 
 def main():
-    text = PAGE.read_text()
-    drawn, count = re.subn(r"(<!-- rooms -->\n).*?(<!-- /rooms -->)", lambda match: f"{match[1]}\n{picture()}\n{match[2]}", text, flags=re.S)
-    if count != 1:
-        sys.exit(f"{PAGE.name} has no place for the rooms")
-    return update({PAGE: drawn}, "--check" in sys.argv, "tools/scripts/update_rooms.py")
+    drawn = {}
+    for page, draw in PAGES.items():
+        drawn[page], count = re.subn(r"(<!-- rooms -->\n).*?(<!-- /rooms -->)", lambda match: f"{match[1]}\n{draw()}\n{match[2]}", page.read_text(), flags=re.S)
+        if count != 1:
+            sys.exit(f"{page.relative_to(ROOT)} has no place for the rooms")
+    return update(drawn, "--check" in sys.argv, "tools/scripts/update_rooms.py")
 
 
 if __name__ == "__main__":

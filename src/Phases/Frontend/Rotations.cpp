@@ -36,8 +36,9 @@ bool isHalf(Value value, Value x, Pairs pairs, bool second) {
   const int64_t size = lastOf(x) / 2;
   const dmir::RowPart part = dmir::partOfRows(value), whole = dmir::partOfRows(x);
   const int64_t stride = pairs == Pairs::Neighbours ? 2 : 1, away = pairs == Pairs::Neighbours ? 1 : size;
-  return part.whole == whole.whole && shapeOf(value).drop_back() == shapeOf(x).drop_back() && lastOf(value) == size &&
-         part.step == whole.step * stride && part.start == whole.start + (second ? away * whole.step : 0);
+  return part.whole == whole.whole && !shapeOf(value).empty() && shapeOf(value).drop_back() == shapeOf(x).drop_back() &&
+         lastOf(value) == size && part.step == whole.step * stride &&
+         part.start == whole.start + (second ? away * whole.step : 0);
 }
 
 /// The op that joins two values along the last axis.
@@ -50,7 +51,8 @@ dmir::ConcatOp joinOf(Value value) {
 /// What a value is before a dim of 1 was put behind its last.
 Value withoutLastOne(Value value) {
   auto reshape = value.getDefiningOp<dmir::ReshapeOp>();
-  const bool adds = reshape && lastOf(value) == 1 && shapeOf(reshape.getInput()) == shapeOf(value).drop_back();
+  const bool adds = reshape && !shapeOf(value).empty() && lastOf(value) == 1 &&
+                    shapeOf(reshape.getInput()) == shapeOf(value).drop_back();
   return adds ? reshape.getInput() : Value();
 }
 

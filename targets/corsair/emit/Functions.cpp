@@ -110,8 +110,9 @@ std::optional<DeviceFunction> dmxc::corsair::matchRotation(Operation *op) {
   for (Value x0 : left->getOperands())
     for (Value x1 : right->getOperands()) {
       const dmir::RowPart first = dmir::partOfRows(x0), second = dmir::partOfRows(x1);
-      if (first.whole != second.whole || x0.getType() != x1.getType() || first.step != (alternate ? 2 : 1) ||
-          second.step != first.step || shapeOf(x0).drop_back() != shapeOf(op->getResult(0)).drop_back() ||
+      if (first.whole != second.whole || x0.getType() != x1.getType() || shapeOf(x0).empty() ||
+          first.step != (alternate ? 2 : 1) || second.step != first.step ||
+          shapeOf(x0).drop_back() != shapeOf(op->getResult(0)).drop_back() ||
           shapeOf(x0).back() * 2 != shapeOf(op->getResult(0)).back() ||
           second.start != first.start + (alternate ? 1 : shapeOf(x0).back()))
         continue;

@@ -258,7 +258,7 @@ LogicalResult WholeBuffers::lowerAs(const corsair::DeviceFunction &function, Ope
       return failure();
   }
   if (ArrayRef<int64_t> shape = shapeOf(op->getResult(0)), whole = shapeOf(function.operands[0]);
-      function.axes.empty() && whole.size() == shape.size() && whole.back() > shape.back()) {
+      function.axes.empty() && !whole.empty() && whole.size() == shape.size() && whole.back() > shape.back()) {
     SmallVector<int64_t> starts(shape.size(), 0), ones(shape.size(), 1);
     starts.back() = function.first;
     inputs[0] = slicedView(builder, op->getLoc(), inputs[0], starts, shape, ones);

@@ -2,6 +2,7 @@
 // RUN: split-file %s %t
 // RUN: dmxc %t/numbers.mlir -q -t corsair:quads=2 --emit schedule.buffers -o - | FileCheck %s --check-prefix=NUMBERS
 // RUN: dmxc %t/rows.mlir -q -t corsair:quads=2 --emit schedule.buffers -o - | FileCheck %s --check-prefix=ROWS
+// RUN: dmxc %t/scalars.mlir -q -t corsair --emit schedule.buffers -o - | FileCheck %s --check-prefix=SCALARS
 // RUN: dmxc %t/rows.mlir -q -t corsair:quads=2 --emit frontend -o - | FileCheck %s --check-prefix=TURNED
 // RUN: dmxc %t/rows.mlir -q --emit frontend -o - | FileCheck %s --check-prefix=HOST
 // RUN: dmxc %t/numbers.mlir -q -t corsair:quads=2 --emit schedule.buffers -o %t/numbers.text
@@ -20,6 +21,7 @@
 // ROWS-NOT: lldmir.simd "sub"
 // ROWS: lldmir.simd "rope"(%{{.*}}, %{{.*}}, %{{.*}} : memref<1x4x8x32xf16, {{.*}}>, memref<1x1x8x16xf16
 // ROWS: lldmir.simd "reduce_sum_square"(%{{.*}}) outs({{.*}}) {axes = array<i64: 3>}
+// SCALARS: lldmir.simd "fma"({{.*}} : memref<f16, "GM">, memref<f16, "GM">, memref<f16, "GM">)
 // TURNED: dmir.sub
 // TURNED: dmir.concat {{.*}} (tensor<1x4x8x16xf32>, tensor<1x4x8x16xf32>)
 // HOST: dmir.neg
@@ -42,6 +44,12 @@ func.func @main(%x: tensor<8x64xf32> {dmir.name = "x"}) -> (tensor<8x64xf32> {dm
   %4 = dmir.max %3, %low : (tensor<8x64xf32>, tensor<f32>) -> tensor<8x64xf32>
   %5 = dmir.min %4, %one : (tensor<8x64xf32>, tensor<f32>) -> tensor<8x64xf32>
   return %5 : tensor<8x64xf32>
+}
+//--- scalars.mlir
+func.func @main(%x: tensor<f32> {dmir.name = "x"}, %y: tensor<f32> {dmir.name = "y"}) -> (tensor<f32> {dmir.name = "z"}) {
+  %0 = dmir.mul %x, %y : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %1 = dmir.add %0, %x : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
 }
 //--- rows.mlir
 func.func @main(%x: tensor<1x4x8x32xf32> {dmir.name = "x"}, %f: tensor<1x1x8x16xf32> {dmir.name = "f"}) -> (tensor<1x4x8x1xf32> {dmir.name = "y"}) {
