@@ -104,13 +104,14 @@ void ProgramImporter::Uses::findDead(const Graph &graph) {
   }
 }
 
+const Arg &ProgramImporter::valueOf(const std::string &name, const Scope &scope) {
+  auto found = scope.values.find(name);
+  if (found == scope.values.end())
+    fail("torch-graph", "the value '" + name + "' is defined nowhere before");
+  return found->second;
+}
+
 Arg ProgramImporter::resolve(const Argument &argument, const Scope &scope) const {
-  auto lookup = [&](const std::string &name) -> const Arg & {
-    auto found = scope.values.find(name);
-    if (found == scope.values.end())
-      fail("torch-graph", "the value '" + name + "' is defined nowhere before");
-    return found->second;
-  };
   using Kind = Argument::Kind;
   switch (argument.kind) {
   case Kind::None:
@@ -136,7 +137,7 @@ Arg ProgramImporter::resolve(const Argument &argument, const Scope &scope) const
     break;
   }
   if (!argument.list && argument.elements[0].kind == Element::Kind::Name)
-    return lookup(argument.elements[0].text);
+    return valueOf(argument.elements[0].text, scope);
   Arg arg;
   arg.list = argument.list;
   arg.kind = argument.kind == Kind::Tensor  ? Arg::Kind::Tensor
@@ -145,34 +146,39 @@ Arg ProgramImporter::resolve(const Argument &argument, const Scope &scope) const
              : argument.kind == Kind::Bool  ? Arg::Kind::Bool
                                             : Arg::Kind::String;
   for (const Element &element : argument.elements)
-    switch (element.kind) {
-    case Element::Kind::None:
-      arg.tensors.push_back(Val());
-      break;
-    case Element::Kind::Name: {
-      const Arg &value = lookup(element.text);
-      if (value.kind != arg.kind || value.list)
-        fail("op-argument", "the list has '" + element.text + "', which is " + value.describe());
-      arg.tensors.insert(arg.tensors.end(), value.tensors.begin(), value.tensors.end());
-      arg.ints.append(value.ints.begin(), value.ints.end());
-      arg.numbers.insert(arg.numbers.end(), value.numbers.begin(), value.numbers.end());
-      break;
-    }
-    case Element::Kind::Int:
-    case Element::Kind::Bool:
-      if (arg.kind == Arg::Kind::Int)
-        arg.ints.push_back(element.integer);
-      else
-        arg.numbers.push_back(static_cast<double>(element.integer));
-      break;
-    case Element::Kind::Float:
-      arg.numbers.push_back(element.number);
-      break;
-    case Element::Kind::Text:
-      arg.text = element.text;
-      break;
-    }
+    append(element, scope, arg);
   return arg;
+}
+
+/// One more element of a list, or the only one.
+void ProgramImporter::append(const Element &element, const Scope &scope, Arg &arg) {
+  switch (element.kind) {
+  case Element::Kind::None:
+    arg.tensors.push_back(Val());
+    break;
+  case Element::Kind::Name: {
+    const Arg &value = valueOf(element.text, scope);
+    if (value.kind != arg.kind || value.list)
+      fail("op-argument", "the list has '" + element.text + "', which is " + value.describe());
+    arg.tensors.insert(arg.tensors.end(), value.tensors.begin(), value.tensors.end());
+    arg.ints.append(value.ints.begin(), value.ints.end());
+    arg.numbers.insert(arg.numbers.end(), value.numbers.begin(), value.numbers.end());
+    break;
+  }
+  case Element::Kind::Int:
+  case Element::Kind::Bool:
+    if (arg.kind == Arg::Kind::Int)
+      arg.ints.push_back(element.integer);
+    else
+      arg.numbers.push_back(static_cast<double>(element.integer));
+    break;
+  case Element::Kind::Float:
+    arg.numbers.push_back(element.number);
+    break;
+  case Element::Kind::Text:
+    arg.text = element.text;
+    break;
+  }
 }
 
 void ProgramImporter::importNodes(const Graph &graph, Scope &scope) {

@@ -45,6 +45,8 @@ public:
   void importNodes(const Graph &graph, Scope &scope);
   /// The argument as a value: names are looked up. Fails the node where one is defined nowhere.
   Arg resolve(const Argument &argument, const Scope &scope) const;
+  static const Arg &valueOf(const std::string &name, const Scope &scope);
+  static void append(const Element &element, const Scope &scope, Arg &arg);
 
   /// Of all nodes met so far.
   const llvm::StringSet<> &nodeNames() const { return names; }

@@ -30,9 +30,8 @@ struct PairFlags {
 /// One value each time it is given.
 CLI::Option *repeatable(CLI::Option *option) { return option->expected(1)->allow_extra_args(false)->take_all(); }
 
-void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
-  app.add_option("bundle", options.bundle, "The bundle: a file or a directory")->required();
-  std::string group = "Inputs and outputs";
+void addInputFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
+  const std::string group = "Inputs and outputs";
   app.add_option("--inputs", options.inputsDir,
                  "Directory with all inputs: in_<name>.npy, <name>.npy or "
                  "input_0.pb ...")
@@ -54,8 +53,10 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
   app.add_option("--output-dir", options.outputDir, "Write all outputs as out_<name>.npy")
       ->group(group)
       ->type_name("DIR");
+}
 
-  group = "Comparison";
+void addComparisonFlags(CLI::App &app, RunOptions &options) {
+  const std::string group = "Comparison";
   app.add_option(
          "--expect", options.expectDir,
          "Compare with the outputs in this directory; exit code 5 when they differ: floats by more than 2e-3 of "
@@ -77,8 +78,10 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
          "single elements do (for targets with block floating point)")
       ->group(group)
       ->type_name("DB");
+}
 
-  group = "Execution";
+void addExecutionFlags(CLI::App &app, RunOptions &options) {
+  std::string group = "Execution";
   app.add_option("--threads", options.session.threads, "Threads of a run; 0: all CPUs allowed")
       ->group(group)
       ->type_name("N")
@@ -118,8 +121,10 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
                  "A detached signature, instead of the one in the bundle; goes with --trusted-key")
       ->group(group)
       ->type_name("FILE");
+}
 
-  group = "Measurement";
+void addMeasurementFlags(CLI::App &app, RunOptions &options) {
+  const std::string group = "Measurement";
   app.add_flag("--benchmark", options.benchmark, "Run many times and print the latency; inputs not given are random")
       ->group(group);
   app.add_option("--warmup", options.warmup, "Runs before the clock starts")
@@ -142,6 +147,14 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->group(group)
       ->type_name("FILE");
   app.add_option("--json", options.jsonFile, "Write the figures as JSON")->group(group)->type_name("FILE");
+}
+
+void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
+  app.add_option("bundle", options.bundle, "The bundle: a file or a directory")->required();
+  addInputFlags(app, options, pairs);
+  addComparisonFlags(app, options);
+  addExecutionFlags(app, options);
+  addMeasurementFlags(app, options);
   app.add_flag("-q,--quiet", options.quiet, "Print results only")->group("General");
 }
 

@@ -145,7 +145,6 @@ Status ElfLoader::mapSegments() {
 Status ElfLoader::readDynamic(const Elf64_Phdr &dynamic) {
   if (!inImage(dynamic.p_vaddr, dynamic.p_memsz))
     return badElf("its dynamic section leaves the image");
-  uint64_t relaEntry = sizeof(Elf64_Rela), symbolEntry = sizeof(Elf64_Sym);
   for (uint64_t offset = 0; offset + sizeof(Elf64_Dyn) <= dynamic.p_memsz; offset += sizeof(Elf64_Dyn)) {
     auto entry = read<Elf64_Dyn>(dynamic.p_vaddr + offset);
     uint64_t value = entry.d_un.d_val;
@@ -163,7 +162,8 @@ Status ElfLoader::readDynamic(const Elf64_Phdr &dynamic) {
       stringsSize = value;
       break;
     case DT_SYMENT:
-      symbolEntry = value;
+      if (value != sizeof(Elf64_Sym))
+        return badElf("its tables have entries of another size");
       break;
     case DT_GNU_HASH:
       gnuHash = value;
@@ -178,7 +178,8 @@ Status ElfLoader::readDynamic(const Elf64_Phdr &dynamic) {
       relaSize = value;
       break;
     case DT_RELAENT:
-      relaEntry = value;
+      if (value != sizeof(Elf64_Rela))
+        return badElf("its tables have entries of another size");
       break;
     case DT_NEEDED:
       return badElf("it needs another library");
@@ -198,8 +199,6 @@ Status ElfLoader::readDynamic(const Elf64_Phdr &dynamic) {
       break; // flags, counts and names of no consequence
     }
   }
-  if (relaEntry != sizeof(Elf64_Rela) || symbolEntry != sizeof(Elf64_Sym))
-    return badElf("its tables have entries of another size");
   if (!inImage(strings, stringsSize) || !stringsSize || *at(strings + stringsSize - 1) != std::byte{})
     return badElf("its string table is missing or unterminated");
   return {};

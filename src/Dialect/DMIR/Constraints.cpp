@@ -38,6 +38,11 @@ private:
   void slice(SliceOp slice);
   void pad(PadOp pad);
   void matmul(MatMulOp matmul);
+  void broadcastTo(BroadcastOp broadcast);
+  void scatter(ScatterNDOp scatter);
+  /// Asks of the dims of each axis but one.
+  void axes(Value a, Value b, int64_t except, llvm::function_ref<void(Dim, Dim)> check);
+  void equalAxes(Value a, Value b, int64_t except, const char *text);
 
   Operation *op;
   llvm::function_ref<void(const DimConstraint &)> visit;
@@ -89,28 +94,39 @@ void Collector::matmul(MatMulOp matmul) {
   broadcast(ArrayRef<Dim>(lhs).drop_back(2), ArrayRef<Dim>(rhs).drop_back(2));
 }
 
+void Collector::axes(Value a, Value b, int64_t except, llvm::function_ref<void(Dim, Dim)> check) {
+  for (auto [i, dims] : llvm::enumerate(llvm::zip(dimsOf(a), dimsOf(b))))
+    if (static_cast<int64_t>(i) != except)
+      check(std::get<0>(dims), std::get<1>(dims));
+}
+
+void Collector::equalAxes(Value a, Value b, int64_t except, const char *text) {
+  axes(a, b, except, [&](Dim x, Dim y) { equal(x, y, text); });
+}
+
+void Collector::broadcastTo(BroadcastOp broadcast) {
+  SmallVector<Dim> from = dimsOf(broadcast.getInput()), to = dimsOf(broadcast.getResult());
+  for (size_t i = 1; i <= from.size(); ++i)
+    if (Dim x = from[from.size() - i], y = to[to.size() - i]; !(x == y) && !x.is(1) && !(x.isStatic() && y.isStatic()))
+      add(Kind::BroadcastTo, x, y, "the operand broadcasts to the shape asked for");
+}
+
+void Collector::scatter(ScatterNDOp scatter) {
+  SmallVector<Dim> expected = dimsOf(scatter.getIndices()), updates = dimsOf(scatter.getUpdates());
+  int64_t tuple = expected.pop_back_val().valueOr(0);
+  llvm::append_range(expected, ArrayRef<Dim>(dimsOf(scatter.getData())).drop_front(tuple));
+  for (auto [x, y] : llvm::zip(expected, updates))
+    equal(x, y, "the updates have the shape that the indices ask for");
+}
+
 void Collector::run() {
   if (op->hasTrait<Elementwise>())
     return broadcastAll(op->getOperands());
-  auto axes = [&](Value a, Value b, int64_t except, auto check) {
-    for (auto [i, dims] : llvm::enumerate(llvm::zip(dimsOf(a), dimsOf(b))))
-      if (static_cast<int64_t>(i) != except)
-        check(std::get<0>(dims), std::get<1>(dims));
-  };
-  auto equalAxes = [&](Value a, Value b, int64_t except, const char *text) {
-    axes(a, b, except, [&](Dim x, Dim y) { equal(x, y, text); });
-  };
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](ReshapeOp o) {
         equal(elementsOf(o.getInput().getType()), elementsOf(o.getType()), "a reshape keeps the number of elements");
       })
-      .Case([&](BroadcastOp o) {
-        SmallVector<Dim> from = dimsOf(o.getInput()), to = dimsOf(o.getResult());
-        for (size_t i = 1; i <= from.size(); ++i)
-          if (Dim x = from[from.size() - i], y = to[to.size() - i];
-              !(x == y) && !x.is(1) && !(x.isStatic() && y.isStatic()))
-            add(Kind::BroadcastTo, x, y, "the operand broadcasts to the shape asked for");
-      })
+      .Case([&](BroadcastOp o) { broadcastTo(o); })
       .Case([&](SliceOp o) { slice(o); })
       .Case([&](PadOp o) { pad(o); })
       .Case([&](ConcatOp o) {
@@ -128,13 +144,7 @@ void Collector::run() {
       .Case([&](ScatterElementsOp o) {
         equalAxes(o.getIndices(), o.getUpdates(), -1, "indices and updates have equal shapes");
       })
-      .Case([&](ScatterNDOp o) {
-        SmallVector<Dim> expected = dimsOf(o.getIndices()), updates = dimsOf(o.getUpdates());
-        int64_t tuple = expected.pop_back_val().valueOr(0);
-        llvm::append_range(expected, ArrayRef<Dim>(dimsOf(o.getData())).drop_front(tuple));
-        for (auto [x, y] : llvm::zip(expected, updates))
-          equal(x, y, "the updates have the shape that the indices ask for");
-      })
+      .Case([&](ScatterNDOp o) { scatter(o); })
       .Case([&](ArgReduceOp o) {
         atMost(Dim::min(elementsOf(o.getResult().getType()), 1), dimOf(o.getInput(), o.getAxis()),
                "the axis is not empty");

@@ -86,6 +86,25 @@ static void packImage(const QueueWriter &load, const DeviceTensor &image, const 
   load.copy(from, to, spec).create();
 }
 
+namespace {
+/// One step of a convolution after the other: how many, and what they move on by.
+struct Walk {
+  int64_t count, from, to, weights, bias;
+};
+/// Where a step takes its image from and puts its result.
+struct Step {
+  Address from, to, weights, bias;
+  Step plusLoop(int depth, const Walk &walk, int64_t times = 1) const {
+    return {from.plusLoop(depth, times * walk.from), to.plusLoop(depth, times * walk.to),
+            weights.plusLoop(depth, times * walk.weights), bias.plusLoop(depth, times * walk.bias)};
+  }
+  Step plus(const Walk &walk, int64_t times = 1) const {
+    return {from.plus(times * walk.from), to.plus(times * walk.to), weights.plus(times * walk.weights),
+            bias.plus(times * walk.bias)};
+  }
+};
+} // namespace
+
 /// Groups are convolutions side by side. What is convolved alternates between two places for its tiles, so that one is
 /// packed while the other is convolved.
 void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv) {
@@ -95,7 +114,7 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
   const int64_t groups = conv.groups;
   const int64_t channels = image.shape[1] / groups, columns = result.shape[1] / groups, images = image.shape[0];
   const int64_t blocks = (channels + 63) / 64;
-  const Address packed = residentTiles(*conv.tiles), vector = conv.bias;
+  const Address packed = residentTiles(*conv.tiles);
   const int64_t packedStep = conv.tiles->form.productBytes();
   main->taskWithAhead(node);
   const ConvSource tiles{window, blocks, window.outH * window.outW};
@@ -107,9 +126,6 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
     place = buffers.add(hw::Memory::GM, node + ".tiles", bytes);
   DeviceTensor part = image; // the channels of one group
   part.shape[1] = channels;
-  struct Walk {
-    int64_t count, from, to, weights, bias;
-  };
   const Walk byImage{images, image.strides[0], result.strides[0], 0, 0};
   const Walk byGroup{groups, channels * image.strides[1], columns * result.strides[1], packedStep, 4 * columns};
   const Walk &outer = images > 1 ? byGroup : byImage, &inner = images > 1 ? byImage : byGroup;
@@ -119,13 +135,13 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
     packImage(load, part, window, blocks, from, {places[half], 0, {}});
     load.signal(kIbFull + half);
   };
-  auto one = [&](int half, const Address &to, const Address &weights, const Address &bias) {
+  auto one = [&](int half, const Step &step) {
     MatmulOperands operands;
     operands.conv = &tiles;
     operands.a = {places[half], 0, {}};
-    operands.st = weights;
-    operands.bias = bias;
-    operands.out = to;
+    operands.st = step.weights;
+    operands.bias = step.bias;
+    operands.out = step.to;
     operands.outRow = result.strides[3];
     if (split.dim == 2)
       operands.pixel = operands.pixel.plusQuad(split.part * window.outW);
@@ -134,19 +150,17 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
     array.signal(kIbFree + half);
   };
   main->loop(outer.count, [&](int depth) {
-    const Address from = image.address.plusLoop(depth, outer.from), to = result.address.plusLoop(depth, outer.to);
-    const Address weights = packed.plusLoop(depth, outer.weights), bias = vector.plusLoop(depth, outer.bias);
+    const Step first = Step{image.address, result.address, packed, conv.bias}.plusLoop(depth, outer);
     main->loop(inner.count / 2, [&](int pair) {
-      const Address a = from.plusLoop(pair, 2 * inner.from), c = to.plusLoop(pair, 2 * inner.to);
-      const Address b = weights.plusLoop(pair, 2 * inner.weights), v = bias.plusLoop(pair, 2 * inner.bias);
-      pack(0, a);
-      pack(1, a.plus(inner.from));
-      one(0, c, b, v);
-      one(1, c.plus(inner.to), b.plus(inner.weights), v.plus(inner.bias));
+      const Step even = first.plusLoop(pair, inner, 2), odd = even.plus(inner);
+      pack(0, even.from);
+      pack(1, odd.from);
+      one(0, even);
+      one(1, odd);
     });
     if (const int64_t last = inner.count - 1; last % 2 == 0) {
-      pack(0, from.plus(last * inner.from));
-      one(0, to.plus(last * inner.to), weights.plus(last * inner.weights), bias.plus(last * inner.bias));
+      pack(0, first.plus(inner, last).from);
+      one(0, first.plus(inner, last));
     }
   });
 }

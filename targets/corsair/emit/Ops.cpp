@@ -308,6 +308,19 @@ static bool leavesF16(Value value, int depth = 6) {
   return passes && llvm::any_of(op->getOperands(), [&](Value operand) { return leavesF16(operand, depth - 1); });
 }
 
+static std::optional<std::string> refusesElementwise(Operation *op, bool floats) {
+  if (isa<dmir::DivOp, dmir::PowOp>(op) && !floats)
+    return "integers are divided and raised on the host";
+  if (isa<dmir::ModOp>(op) && floats)
+    return "a remainder of rounded floats may be off by the whole divisor";
+  if (isa<dmir::NotOp>(op) && !elementOf(op->getOperand(0)).isInteger(1))
+    return "the bits of integers are turned over on the host";
+  if (std::optional<std::string> number = floats ? refusesNumbers(op) : std::nullopt)
+    return number;
+  const bool leaves = floats && llvm::any_of(op->getOperands(), [](Value operand) { return leavesF16(operand); });
+  return leaves ? std::optional<std::string>("an operand has numbers that f16 has not") : std::nullopt;
+}
+
 static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &machine) {
   if (auto reason = refusesTypes(op))
     return reason;
@@ -316,19 +329,8 @@ static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &ma
   if (auto reason = refusesSizes(op, machine))
     return reason;
   bool floats = op->getNumOperands() && holdsFloats(op->getOperand(0));
-  if (elementwiseFunction(op)) {
-    bool exactOnFloats = isa<dmir::DivOp, dmir::PowOp>(op);
-    if (exactOnFloats && !floats)
-      return "integers are divided and raised on the host";
-    if (isa<dmir::ModOp>(op) && floats)
-      return "a remainder of rounded floats may be off by the whole divisor";
-    if (isa<dmir::NotOp>(op) && !elementOf(op->getOperand(0)).isInteger(1))
-      return "the bits of integers are turned over on the host";
-    if (std::optional<std::string> number = floats ? refusesNumbers(op) : std::nullopt)
-      return number;
-    const bool leaves = floats && llvm::any_of(op->getOperands(), [](Value operand) { return leavesF16(operand); });
-    return leaves ? std::optional<std::string>("an operand has numbers that f16 has not") : std::nullopt;
-  }
+  if (elementwiseFunction(op))
+    return refusesElementwise(op, floats);
   return llvm::TypeSwitch<Operation *, std::optional<std::string>>(op)
       .Case<dmir::ConstantOp, dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ReshapeOp, dmir::ConcatOp>(
           [](auto) { return std::nullopt; })
