@@ -1,7 +1,7 @@
 //===- Compare.cpp - the reference interpreter against a bundle -----------===//
 #include "dmxc/Driver/Compare.h"
-#include "Reports.h"
-#include "Streams.h"
+#include "compile/Streams.h"
+#include "reports/Reports.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Crash.h"
-#include "Work.h"
+#include "compile/Work.h"
 
 #include "dmxc/Driver/Driver.h"
 #include "dmxc/Phases/PhaseTable.h"

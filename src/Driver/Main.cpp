@@ -1,7 +1,7 @@
 //===- Main.cpp - dmxc from argv to exit code -----------------------------===//
 #include "Crash.h"
-#include "Streams.h"
-#include "Tune.h"
+#include "compile/Streams.h"
+#include "schedule/Tune.h"
 
 #include "dmxc/Driver/Driver.h"
 #include "dmxc/Driver/Messages.h"

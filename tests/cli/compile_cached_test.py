@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 LAUNCHER, CCACHE, CLANG = pathlib.Path(sys.argv[1]).resolve(), shutil.which("ccache"), shutil.which("clang++-22")
@@ -48,12 +49,14 @@ class Launcher(unittest.TestCase):
         counts = dict(line.split("\t") for line in text.splitlines())
         return int(counts["direct_cache_hit"]) + int(counts["preprocessed_cache_hit"])
 
-    def make(self, folder, *flags):
-        """Whether the object came from the cache."""
+    def make(self, folder, *flags, late=()):
+        """Whether the object came from the cache. `late`: files of the precompiled header that are newer than the compile of the object."""
         build, before = folder / "build", self.hits()
         header = ["-Xclang", "-include", "-Xclang", build / PCH]
         self.compile(folder, *flags, "-Xclang", "-emit-pch", *header, "-x", "c++-header", "-MD", "-MT", PCH + ".pch", "-MF", PCH + ".pch.d",
                      "-o", PCH + ".pch", "-c", build / (PCH + ".cxx"))
+        for name in late:
+            os.utime(build / name, (time.time() + 60,) * 2)
         self.compile(folder, *flags, "-Xclang", "-include-pch", "-Xclang", build / (PCH + ".pch"), *header, "-MD", "-MT", "a.o", "-MF", "a.o.d",
                      "-o", "a.o", "-c", folder / "a.cpp")
         return self.hits() > before
@@ -68,6 +71,24 @@ class Launcher(unittest.TestCase):
         self.assertTrue(self.make(third))
         self.assertEqual((third / "build/a.o").read_bytes(), wanted)
         self.assertNotIn("first", (third / "build/a.o.d").read_text())
+
+    def test_headers_that_are_newer_than_the_compile(self):
+        """Of a file system or a machine that is behind, or written while the compile starts."""
+        for name in ("first", "second"):
+            folder = self.clone(name)
+            (folder / "a.cpp").write_text('#include "late.h"\nint main() { return late() + ours() + version(); }\n')
+            (folder / "include/late.h").write_text("inline int late() { return 0; }\n")
+            os.utime(folder / "include/late.h", (time.time() + 60,) * 2)
+            hit = self.make(folder)
+        self.assertTrue(hit)
+
+    def test_a_precompiled_header_that_is_newer_than_the_compile(self):
+        for late in ((PCH + ".pch",), (PCH + ".pch.sum",), (PCH + ".pch", PCH + ".pch.sum", PCH)):
+            with self.subTest(late):
+                for name in ("first", "second"):
+                    folder = self.clone(f"{name}{len(late)}{late[0][-3:]}", ours=len(late) + len(late[0]))
+                    hit = self.make(folder, late=late)
+                self.assertTrue(hit)
 
     def test_a_change_makes_them_anew(self):
         self.make(self.clone("first"))

@@ -1,5 +1,5 @@
 //===- SearchTest.cpp - which candidates a tuner tries --------------------===//
-#include "src/Driver/Search.h"
+#include "src/Driver/schedule/Search.h"
 
 #include <gtest/gtest.h>
 

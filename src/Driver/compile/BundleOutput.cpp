@@ -1,8 +1,8 @@
 //===- BundleOutput.cpp - the compiled model becomes a bundle -------------===//
-#include "Formats.h"
-#include "PassTimes.h"
-#include "Reports.h"
-#include "Sparsity.h"
+#include "../reports/Formats.h"
+#include "../reports/PassTimes.h"
+#include "../reports/Reports.h"
+#include "../reports/Sparsity.h"
 #include "Work.h"
 
 #include "dmxc/Bundle/Weights.h"

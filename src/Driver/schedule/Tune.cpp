@@ -1,9 +1,9 @@
 //===- Tune.cpp - dmxc tune -----------------------------------------------===//
 #include "Tune.h"
+#include "../compile/Streams.h"
+#include "../options/OptionValues.h"
 #include "Journal.h"
-#include "OptionValues.h"
 #include "Space.h"
-#include "Streams.h"
 #include "TuningDatabase.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"

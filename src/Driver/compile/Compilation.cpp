@@ -1,11 +1,11 @@
 //===- Compilation.cpp - one model on its way to a bundle -----------------===//
 #include "dmxc/Driver/Compilation.h"
-#include "DiagnosticRouter.h"
-#include "OptionValues.h"
-#include "PassTimes.h"
-#include "Placement.h"
-#include "Schedule.h"
-#include "TuningDatabase.h"
+#include "../options/OptionValues.h"
+#include "../reports/DiagnosticRouter.h"
+#include "../reports/PassTimes.h"
+#include "../reports/Placement.h"
+#include "../schedule/Schedule.h"
+#include "../schedule/TuningDatabase.h"
 #include "Work.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"

@@ -1,6 +1,6 @@
 //===- PassTimes.cpp - time of each pass ----------------------------------===//
 #include "PassTimes.h"
-#include "Work.h"
+#include "../compile/Work.h"
 
 #include "dmxc/Support/WorkCount.h"
 
