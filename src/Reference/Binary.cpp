@@ -3,7 +3,7 @@
 #include "Strided.h"
 #include "Types.h"
 
-#include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Dialect/DMIR/masks/Where.h"
 
 #include <cmath>
 

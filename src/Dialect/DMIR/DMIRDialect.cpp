@@ -5,7 +5,7 @@
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/Names.h"
-#include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Dialect/DMIR/masks/Where.h"
 #include "dmxc/Support/Visible.h"
 
 #include "mlir/IR/DialectImplementation.h"

@@ -1,7 +1,7 @@
 //===- Sparsity.h - what masks leave out ------------------------*- C++ -*-===//
 #pragma once
 
-#include "dmxc/Dialect/DMIR/Tiles.h"
+#include "dmxc/Dialect/DMIR/masks/Tiles.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include <nlohmann/json_fwd.hpp>

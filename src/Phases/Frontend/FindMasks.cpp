@@ -2,8 +2,8 @@
 #include "MaskNumbers.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Dialect/DMIR/IndexFunction.h"
 #include "dmxc/Dialect/DMIR/Model.h"
+#include "dmxc/Dialect/DMIR/masks/IndexFunction.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,7 +1,7 @@
 //===- Simplify.cpp - canonical form of DMIR ------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
-#include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Dialect/DMIR/masks/Where.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -3,7 +3,7 @@
 
 #include "ElementExpr.h"
 
-#include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Dialect/DMIR/masks/Where.h"
 
 namespace dmxc::kernels {
 

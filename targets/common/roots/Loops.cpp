@@ -3,7 +3,7 @@
 #include "Loops.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
-#include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Dialect/DMIR/masks/Where.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

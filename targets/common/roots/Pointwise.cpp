@@ -4,7 +4,7 @@
 #include "Loops.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
-#include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Dialect/DMIR/masks/Where.h"
 
 #include "mlir/IR/TypeUtilities.h"
 

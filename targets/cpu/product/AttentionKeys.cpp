@@ -5,8 +5,8 @@
 #include "targets/common/element/ElementMask.h"
 #include "targets/common/roots/Plans.h"
 
-#include "dmxc/Dialect/DMIR/Columns.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/masks/Columns.h"
 #include "dmxc/Target/TargetBackend.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

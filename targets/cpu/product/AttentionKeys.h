@@ -4,7 +4,7 @@
 #include "targets/common/element/ElementExpr.h"
 #include "targets/cpu/code/CpuBuilder.h"
 
-#include "dmxc/Dialect/DMIR/Tiles.h"
+#include "dmxc/Dialect/DMIR/masks/Tiles.h"
 
 namespace dmxc::cpu {
 

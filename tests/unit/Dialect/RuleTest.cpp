@@ -1,7 +1,7 @@
 //===- RuleTest.cpp - ranges, tiles and counts of rules against enumeration ----===//
 
-#include "dmxc/Dialect/DMIR/Columns.h"
-#include "dmxc/Dialect/DMIR/Tiles.h"
+#include "dmxc/Dialect/DMIR/masks/Columns.h"
+#include "dmxc/Dialect/DMIR/masks/Tiles.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "dmxc/Dialect/DMIR/Dims.h"
-#include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Dialect/DMIR/masks/Where.h"
 
 #include "dmxc/Support/Tensor.h"
 

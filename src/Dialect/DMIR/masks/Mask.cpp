@@ -1,8 +1,8 @@
 //===- Mask.cpp - the op whose elements a rule keeps ----------------------===//
-#include "Infer.h"
+#include "../Infer.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
-#include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Dialect/DMIR/masks/Where.h"
 #include "dmxc/Support/Visible.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"

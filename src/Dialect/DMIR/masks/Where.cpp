@@ -1,7 +1,7 @@
 //===- Where.cpp - rules about the index of a tensor ----------------------===//
-#include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Dialect/DMIR/masks/Where.h"
 
-#include "dmxc/Dialect/DMIR/Columns.h"
+#include "dmxc/Dialect/DMIR/masks/Columns.h"
 
 using namespace mlir;
 using namespace dmxc;

@@ -1,7 +1,7 @@
 //===- Tiles.cpp - what a rule keeps, row by row and tile by tile ---------===//
-#include "dmxc/Dialect/DMIR/Tiles.h"
+#include "dmxc/Dialect/DMIR/masks/Tiles.h"
 
-#include "dmxc/Dialect/DMIR/Columns.h"
+#include "dmxc/Dialect/DMIR/masks/Columns.h"
 
 using namespace mlir;
 using namespace dmxc;

@@ -1,5 +1,5 @@
 //===- IndexFunction.cpp - values as functions of their index -------------===//
-#include "dmxc/Dialect/DMIR/IndexFunction.h"
+#include "dmxc/Dialect/DMIR/masks/IndexFunction.h"
 #include "IndexRules.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"

@@ -1,5 +1,5 @@
 //===- TwoValues.cpp - rules of constant matrices -------------------------===//
-#include "dmxc/Dialect/DMIR/IndexFunction.h"
+#include "dmxc/Dialect/DMIR/masks/IndexFunction.h"
 
 #include "dmxc/Support/Tensor.h"
 

@@ -1,7 +1,7 @@
 //===- IndexRules.h - elementwise ops on pieces -----------------*- C++ -*-===//
 #pragma once
 
-#include "dmxc/Dialect/DMIR/IndexFunction.h"
+#include "dmxc/Dialect/DMIR/masks/IndexFunction.h"
 
 namespace dmxc::dmir {
 
