@@ -1,12 +1,12 @@
 //===- CorsairTarget.cpp - the Corsair target's answers to the phases -----===//
 
+#include "decide/Constants.h"
+#include "decide/Functions.h"
+#include "decide/Kernels.h"
+#include "decide/Ops.h"
+#include "decide/ProductDecisions.h"
 #include "dialect/Corsair/Corsair.h"
 #include "dialect/LLDMIR/LLDMIR.h"
-#include "emit/Constants.h"
-#include "emit/Functions.h"
-#include "emit/Kernels.h"
-#include "emit/Ops.h"
-#include "emit/ProductDecisions.h"
 #include "encode/Encode.h"
 #include "passes/KernelFunctions.h"
 #include "passes/Passes.h"

@@ -14,7 +14,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOMS = {
     "schemas/corsair/Isa.cpp": ("corsair.CorsairImage cli.corsair-graphs runtime.CorsairSimd lit.targets/corsair", "cli.aie torch.Aten conformance.node"),
     "schemas/aie/Verify.cpp": ("aie. cli.aie runtime.exports.aie", "cli.corsair-graphs conformance.zoo"),
-    "targets/corsair/emit/Ops.cpp": ("cli.corsair-range lit.targets/corsair corsair.stages fuzz.nets", "runtime.CorsairSimd cli.aie cuda.models cli.dynamic-shapes"),
+    "targets/corsair/decide/Ops.cpp": ("cli.corsair-range lit.targets/corsair corsair.stages fuzz.nets", "runtime.CorsairSimd cli.aie cuda.models cli.dynamic-shapes"),
     "targets/aie/place/Placement.h": ("cli.aie aie.AieConv lit.targets/aie cuda.joins", "cli.corsair-range torch.Aten"),
     "targets/cuda/CMakeLists.txt": ("cuda.models lit.targets/cuda conformance.cuda", "cli.aie torch.Aten fuzz.graphs-corsair"),
     "targets/cpu/CpuTarget.cpp": ("conformance.node ProductRegion. cli.dynamic-shapes torch.Aten", "cuda.models cli.corsair-shapes runtime.CudaSim"),

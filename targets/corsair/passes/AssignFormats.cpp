@@ -13,7 +13,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
-#include "targets/corsair/emit/Constants.h"
+#include "targets/corsair/decide/Constants.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/GlobPattern.h"

@@ -11,8 +11,8 @@
 #include "WholeBuffers.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "targets/corsair/decide/Distribution.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
-#include "targets/corsair/emit/Distribution.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

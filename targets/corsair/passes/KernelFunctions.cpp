@@ -2,11 +2,11 @@
 #include "KernelFunctions.h"
 #include "Passes.h"
 
+#include "targets/corsair/decide/Constants.h"
+#include "targets/corsair/decide/Decide.h"
+#include "targets/corsair/decide/Kernels.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
-#include "targets/corsair/emit/Constants.h"
-#include "targets/corsair/emit/Decide.h"
-#include "targets/corsair/emit/DeviceTensor.h"
-#include "targets/corsair/emit/Kernels.h"
+#include "targets/corsair/write/DeviceTensor.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -1,7 +1,7 @@
 //===- StageUnits.cpp - ops on whole buffers to tasks ---------------------===//
 #include "StageWriter.h"
 
-#include "targets/corsair/emit/Ops.h"
+#include "targets/corsair/decide/Ops.h"
 
 using namespace mlir;
 using namespace dmxc;

@@ -9,8 +9,8 @@
 #include "Views.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "targets/corsair/decide/Ops.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
-#include "targets/corsair/emit/Ops.h"
 
 #include "schemas/corsair/SimdFunctions.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
-#include "targets/corsair/emit/KernelWriter.h"
+#include "targets/corsair/write/KernelWriter.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

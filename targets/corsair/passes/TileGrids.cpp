@@ -4,8 +4,8 @@
 #include "Views.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "targets/corsair/decide/Constants.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
-#include "targets/corsair/emit/Constants.h"
 
 using namespace mlir;
 using namespace dmxc;

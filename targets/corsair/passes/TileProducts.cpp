@@ -14,9 +14,9 @@
 #include "TileGrids.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "targets/corsair/decide/Constants.h"
+#include "targets/corsair/decide/MatmulPlan.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
-#include "targets/corsair/emit/Constants.h"
-#include "targets/corsair/emit/MatmulPlan.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

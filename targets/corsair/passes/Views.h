@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "targets/corsair/emit/DeviceTensor.h"
+#include "targets/corsair/write/DeviceTensor.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 

@@ -3,7 +3,7 @@
 #include "KernelFunctions.h"
 #include "Views.h"
 
-#include "targets/corsair/emit/Ops.h"
+#include "targets/corsair/decide/Ops.h"
 
 using namespace mlir;
 using namespace dmxc;

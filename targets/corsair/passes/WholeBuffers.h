@@ -7,8 +7,8 @@
 #pragma once
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
+#include "targets/corsair/decide/Functions.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
-#include "targets/corsair/emit/Functions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

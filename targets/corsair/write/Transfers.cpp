@@ -1,7 +1,7 @@
 //===- Transfers.cpp - between the host's buffers and GM ------------------===//
 
+#include "../decide/Ops.h"
 #include "KernelWriter.h"
-#include "Ops.h"
 
 using namespace mlir;
 using namespace dmxc;

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "Constants.h"
+#include "../decide/Constants.h"
 #include "MatmulView.h"
 #include "SimdOp.h"
 #include "Window.h"

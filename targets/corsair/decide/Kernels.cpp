@@ -1,8 +1,8 @@
 //===- Kernels.cpp - what partition decided for a kernel ------------------===//
 
 #include "Kernels.h"
+#include "../write/DeviceTensor.h"
 #include "Constants.h"
-#include "DeviceTensor.h"
 #include "MatmulPlan.h"
 
 #include "dmxc/Target/TargetBackend.h"

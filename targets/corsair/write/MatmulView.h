@@ -1,8 +1,8 @@
 //===- MatmulView.h - operands of a product as strided matrices -*- C++ -*-===//
 #pragma once
 
+#include "../decide/MatmulPlan.h"
 #include "DeviceTensor.h"
-#include "MatmulPlan.h"
 #include "Window.h"
 
 namespace dmxc::corsair {

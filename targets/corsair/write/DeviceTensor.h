@@ -1,7 +1,7 @@
 //===- DeviceTensor.h - where a tensor lies on a quad -----------*- C++ -*-===//
 #pragma once
 
-#include "Distribution.h"
+#include "../decide/Distribution.h"
 #include "Program.h"
 
 namespace dmxc::corsair {
