@@ -10,7 +10,7 @@
 #include "encode/Encode.h"
 #include "passes/KernelFunctions.h"
 #include "passes/Passes.h"
-#include "passes/StageWriter.h"
+#include "passes/writer/StageWriter.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Support/MappedFile.h"

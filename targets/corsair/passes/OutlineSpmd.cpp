@@ -6,7 +6,7 @@
 #include "KernelFunctions.h"
 #include "OutlineKernel.h"
 #include "Passes.h"
-#include "Split.h"
+#include "product/Split.h"
 
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 

@@ -4,7 +4,7 @@
 // between; ops on memrefs of tiles tell theirs.
 //
 //===----------------------------------------------------------------------===//
-#include "Passes.h"
+#include "../Passes.h"
 
 #include "mlir/Analysis/AliasAnalysis.h"
 #include "mlir/Dialect/Affine/Utils.h"

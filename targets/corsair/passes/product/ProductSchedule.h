@@ -1,7 +1,7 @@
 //===- ProductSchedule.h - a product for the queues of its quads *- C++ -*-===//
 #pragma once
 
-#include "../encode/DlirWriter.h"
+#include "../../encode/DlirWriter.h"
 #include "ProductPlan.h"
 
 namespace dmxc {

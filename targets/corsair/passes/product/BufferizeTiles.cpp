@@ -1,5 +1,5 @@
 //===- BufferizeTiles.cpp - tensors to memrefs of tiles -------------------===//
-#include "Passes.h"
+#include "../Passes.h"
 
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 

@@ -1,6 +1,6 @@
 //===- AffineNormalizeFuse.cpp - normalize, then fuse ---------------------===//
+#include "../Passes.h"
 #include "AffineSupport.h"
-#include "Passes.h"
 
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/Utils.h"

@@ -3,7 +3,7 @@
 // Outer loops of one trip stay: they are what is split over quads and cores, and a later stage counts on them.
 //
 //===----------------------------------------------------------------------===//
-#include "Passes.h"
+#include "../Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/LoopUtils.h"

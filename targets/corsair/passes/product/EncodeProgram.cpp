@@ -1,7 +1,7 @@
 //===- EncodeProgram.cpp - DLIR to files of the DMX ISA -------------------===//
-#include "Passes.h"
+#include "../Passes.h"
 
-#include "../encode/Encode.h"
+#include "../../encode/Encode.h"
 #include "schemas/corsair/Assembler.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 

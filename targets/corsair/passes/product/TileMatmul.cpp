@@ -7,7 +7,7 @@
 // to its size. A bias and a cast that only read the product are computed on its tiles.
 //
 //===----------------------------------------------------------------------===//
-#include "Passes.h"
+#include "../Passes.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/dialect/AffineExt/AffineExt.h"

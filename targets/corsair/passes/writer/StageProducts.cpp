@@ -1,6 +1,6 @@
 //===- StageProducts.cpp - loops over tiles to products -------------------===//
-#include "KernelFunctions.h"
-#include "ProductNest.h"
+#include "../KernelFunctions.h"
+#include "../product/ProductNest.h"
 #include "StageWriter.h"
 
 using namespace mlir;

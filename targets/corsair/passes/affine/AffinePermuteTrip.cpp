@@ -1,6 +1,6 @@
 //===- AffinePermuteTrip.cpp - the largest trip count outermost -----------===//
+#include "../Passes.h"
 #include "AffineSupport.h"
-#include "Passes.h"
 
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
 #include "mlir/Dialect/Affine/LoopUtils.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "StageWriter.h"
-#include "KernelFunctions.h"
-#include "Views.h"
+#include "../KernelFunctions.h"
+#include "../Views.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/decide/Ops.h"

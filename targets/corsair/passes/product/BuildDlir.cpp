@@ -1,5 +1,5 @@
 //===- BuildDlir.cpp - a kernel over quads to a device's program ----------===//
-#include "Passes.h"
+#include "../Passes.h"
 #include "ProductSchedule.h"
 
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
