@@ -1,7 +1,7 @@
 //===- AtenTable.h - one row per ATen overload ------------------*- C++ -*-===//
 #pragma once
 
-#include "Schema.h"
+#include "reader/Schema.h"
 
 #include <list>
 #include <map>

@@ -1,6 +1,6 @@
 //===- Program.cpp - an exported program as its JSON has it ---------------===//
 #include "Program.h"
-#include "JsonReader.h"
+#include "reader/JsonReader.h"
 
 #include <algorithm>
 #include <cmath>

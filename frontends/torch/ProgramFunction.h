@@ -1,7 +1,7 @@
 //===- ProgramFunction.h - the function that a program becomes --*- C++ -*-===//
 #pragma once
 
-#include "Schema.h"
+#include "reader/Schema.h"
 
 #include "frontends/common/ModelFunction.h"
 

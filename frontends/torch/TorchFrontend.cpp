@@ -1,11 +1,11 @@
 //===- TorchFrontend.cpp - exported PyTorch programs to DMIR --------------===//
 #include "TorchFrontend.h"
 #include "InputShapes.h"
-#include "ModelFile.h"
 #include "ProgramFunction.h"
 #include "ProgramImporter.h"
 #include "SymbolicExpr.h"
-#include "TextImporter.h"
+#include "reader/ModelFile.h"
+#include "text/TextImporter.h"
 
 #include <algorithm>
 

@@ -8,10 +8,10 @@
 #include "Engine.h"
 #include "TextMutator.h"
 
-#include "frontends/torch/Archive.h"
-#include "frontends/torch/ModelFile.h"
-#include "frontends/torch/Pickle.h"
 #include "frontends/torch/SymbolicExpr.h"
+#include "frontends/torch/reader/Archive.h"
+#include "frontends/torch/reader/ModelFile.h"
+#include "frontends/torch/reader/Pickle.h"
 
 #include <algorithm>
 #include <cstring>

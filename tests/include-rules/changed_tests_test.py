@@ -22,7 +22,7 @@ ROOMS = {
     "runtime/devices/corsair/Card.cpp": ("runtime.CorsairSimd cli.corsair-range", "runtime.CudaSim lit.targets/cpu"),
     "runtime/session/Session.cpp": ("runtime.CorsairSimd runtime.CudaSim conformance.node cli.aie torch.Aten", "lit_without"),
     "frontends/onnx/Import.cpp": ("frontends.onnx conformance.node lit.frontends/onnx fuzz.onnx", "torch.Aten frontends.torch ProductRegion."),
-    "frontends/torch/Archive.cpp": ("frontends.torch torch.Aten fuzz.torch models.fixtures", "conformance.node frontends.onnx"),
+    "frontends/torch/reader/Archive.cpp": ("frontends.torch torch.Aten fuzz.torch models.fixtures", "conformance.node frontends.onnx"),
     "targets/common/roots/Loops.cpp": ("conformance.node cuda.models cli.aie TargetsCommonTest", "runtime.CudaSim frontends.onnx"),
     "src/Dialect/DMIR/Rows.cpp": ("dialect. reference. frontends.onnx frontends.torch cli.corsair-range conformance.node", "runtime.CudaSim support."),
     "src/Support/Json.cpp": ("support. unit.Bundle conformance.node cuda.models", "runtime.CudaSim"),

@@ -249,7 +249,7 @@ def self_test(root):
            ("runtime", "#include <spdlog/spdlog.h>"), ("Support", '#include "dmxc/Dialect/DMIR/DMIR.h"'),
            ("Bundle", '#include "mlir/IR/Builders.h"'), ("Dialect", '#include "dmxc/Phases/Phases.h"'),
            ("Phases", '#include "dmxc/Driver/Options.h"'), ("frontends/onnx", '#include "dmxc/Phases/Phases.h"'),
-           ("frontends/onnx", '#include "frontends/torch/Schema.h"'), ("frontends/mlir", '#include "frontends/onnx/Dims.h"'),
+           ("frontends/onnx", '#include "frontends/torch/reader/Schema.h"'), ("frontends/mlir", '#include "frontends/onnx/Dims.h"'),
            ("frontends/common", '#include "frontends/onnx/Dims.h"'), ("frontends/common", "#include <onnx/onnx_pb.h>"),
            ("frontends/torch", '#include "frontends/onnx/OnnxOperators.h"'), ("frontends/torch", "#include <onnx/onnx_pb.h>"),
            ("frontends/common", "#include <google/protobuf/arena.h>"), ("frontends/common", "#include <nlohmann/json.hpp>"),

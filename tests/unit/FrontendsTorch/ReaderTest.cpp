@@ -1,9 +1,9 @@
 //===- ReaderTest.cpp - archives, programs, payloads, pickles -------------===//
 #include "ArchiveBuilder.h"
 
-#include "frontends/torch/ModelFile.h"
-#include "frontends/torch/Pickle.h"
 #include "frontends/torch/SymbolicExpr.h"
+#include "frontends/torch/reader/ModelFile.h"
+#include "frontends/torch/reader/Pickle.h"
 
 #include "gtest/gtest.h"
 

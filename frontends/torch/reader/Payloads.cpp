@@ -1,7 +1,7 @@
 //===- Payloads.cpp - parameters, buffers and constants -------------------===//
 #include "Payloads.h"
+#include "../Program.h"
 #include "Pickle.h"
-#include "Program.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,8 +1,8 @@
 //===- ModelFile.h - an exported program and its tensors --------*- C++ -*-===//
 #pragma once
 
+#include "../Program.h"
 #include "Payloads.h"
-#include "Program.h"
 
 namespace dmxc::torchfe {
 

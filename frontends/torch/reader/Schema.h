@@ -1,7 +1,7 @@
 //===- Schema.h - operator signatures and their arguments -------*- C++ -*-===//
 #pragma once
 
-#include "Shared.h"
+#include "../Shared.h"
 
 #include <optional>
 #include <string>

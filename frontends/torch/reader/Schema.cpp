@@ -1,6 +1,6 @@
 //===- Schema.cpp - operator signatures and their arguments ---------------===//
 #include "Schema.h"
-#include "Program.h"
+#include "../Program.h"
 
 #include <cassert>
 #include <cstdlib>

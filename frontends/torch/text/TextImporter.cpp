@@ -1,9 +1,9 @@
 //===- TextImporter.cpp - torch-dialect text to DMIR ----------------------===//
 #include "TextImporter.h"
-#include "AtenContext.h"
-#include "InputShapes.h"
-#include "ProgramFunction.h"
-#include "ProgramImporter.h"
+#include "../AtenContext.h"
+#include "../InputShapes.h"
+#include "../ProgramFunction.h"
+#include "../ProgramImporter.h"
 #include "TextDialect.h"
 #include "TextTypes.h"
 #include "dmxc/Dialect/DMIR/Text.h"

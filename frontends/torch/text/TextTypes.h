@@ -1,7 +1,7 @@
 //===- TextTypes.h - types and literals of torch-dialect text ---*- C++ -*-===//
 #pragma once
 
-#include "Shared.h"
+#include "../Shared.h"
 
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/BuiltinAttributes.h"
