@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "Access.h"
+#include "verify/Access.h"
 
 namespace dmx::corsair {
 

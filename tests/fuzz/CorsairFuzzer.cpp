@@ -10,8 +10,8 @@
 
 #include "runtime/devices/Device.h"
 #include "schemas/Size.h"
-#include "schemas/corsair/Assembler.h"
 #include "schemas/corsair/MemoryMap.h"
+#include "schemas/corsair/text/Assembler.h"
 
 #include <algorithm>
 #include <cstring>

@@ -6,7 +6,7 @@
 
 #include "DeviceParam.h"
 
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 
 #include <gtest/gtest.h>
 

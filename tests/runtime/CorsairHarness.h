@@ -3,7 +3,7 @@
 
 #include "runtime/devices/Device.h"
 #include "runtime/devices/corsair/CorsairDevice.h"
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "MixedBundle.h"
 
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 
 namespace dmxtest {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "Quad.h"
 
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 
 #include <cstdio>
 

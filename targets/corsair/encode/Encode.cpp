@@ -3,7 +3,7 @@
 #include "Encode.h"
 #include "StreamEncoder.h"
 
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 
 using namespace mlir;
 using namespace dmxc;

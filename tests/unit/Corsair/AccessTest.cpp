@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "schemas/corsair/Access.h"
+#include "schemas/corsair/verify/Access.h"
 #include "runtime/devices/corsair/Card.h"
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 
 #include <gtest/gtest.h>
 

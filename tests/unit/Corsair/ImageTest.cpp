@@ -1,6 +1,6 @@
 //===- ImageTest.cpp - the container of compiled programs -----------------===//
 
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 
 #include <gtest/gtest.h>
 

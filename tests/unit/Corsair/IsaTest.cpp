@@ -1,6 +1,6 @@
 //===- IsaTest.cpp - instructions as values, bytes and text ---------------===//
 
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 //===- ViewTest.cpp - maps, differences and descriptions of images --------===//
 
-#include "schemas/corsair/View.h"
-#include "schemas/corsair/Access.h"
-#include "schemas/corsair/Assembler.h"
-#include "schemas/corsair/ImageDiff.h"
+#include "schemas/corsair/verify/View.h"
 #include "schemas/corsair/MemoryMap.h"
+#include "schemas/corsair/text/Assembler.h"
+#include "schemas/corsair/text/ImageDiff.h"
+#include "schemas/corsair/verify/Access.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

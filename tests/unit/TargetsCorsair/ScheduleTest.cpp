@@ -2,7 +2,7 @@
 
 #include "Device.h"
 
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 
 using namespace dmxtest;
 

@@ -2,7 +2,7 @@
 
 #include "Stages.h"
 
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 #include "targets/corsair/encode/Encode.h"
 #include "targets/corsair/passes/Passes.h"
 

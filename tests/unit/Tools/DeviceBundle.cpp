@@ -2,7 +2,7 @@
 #include "DeviceBundle.h"
 
 #include "BundleBuilder.h"
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 
 #include <cstdio>
 

@@ -2,7 +2,7 @@
 #include "DeviceBundle.h"
 #include "InspectSupport.h"
 
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 
 namespace dmxc::tools::test {
 namespace {

@@ -3,8 +3,8 @@
 #include "InspectSupport.h"
 
 #include "dmxc/Tools/Run.h"
-#include "schemas/corsair/Assembler.h"
 #include "schemas/corsair/MemoryMap.h"
+#include "schemas/corsair/text/Assembler.h"
 
 #include <regex>
 

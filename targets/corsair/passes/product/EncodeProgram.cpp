@@ -2,7 +2,7 @@
 #include "../Passes.h"
 
 #include "../../encode/Encode.h"
-#include "schemas/corsair/Assembler.h"
+#include "schemas/corsair/text/Assembler.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "llvm/Support/FileSystem.h"

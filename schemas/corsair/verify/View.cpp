@@ -1,9 +1,9 @@
 //===- View.cpp - code objects for people and tools -----------------------===//
 
 #include "View.h"
-#include "Assembler.h"
-#include "ImageDiff.h"
-#include "MemoryMap.h"
+#include "../MemoryMap.h"
+#include "../text/Assembler.h"
+#include "../text/ImageDiff.h"
 
 #include <nlohmann/json.hpp>
 

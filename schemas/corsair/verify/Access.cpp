@@ -1,8 +1,8 @@
 //===- Access.cpp - which bytes code touches, before it runs --------------===//
 
 #include "Access.h"
+#include "../Schedule.h"
 #include "AccessRules.h"
-#include "Schedule.h"
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 //===- Assembler.h - the text form of images --------------------*- C++ -*-===//
 #pragma once
 
-#include "Image.h"
+#include "../Image.h"
 
 namespace dmx::corsair {
 

@@ -1,6 +1,6 @@
 //===- WriteTables.cpp - prints ISA-tables.md -----------------------------===//
 
-#include "Isa.h"
+#include "../Isa.h"
 
 #include <cstdio>
 

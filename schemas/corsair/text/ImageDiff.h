@@ -1,7 +1,7 @@
 //===- ImageDiff.h - what differs between two images ------------*- C++ -*-===//
 #pragma once
 
-#include "Image.h"
+#include "../Image.h"
 
 namespace dmx::corsair {
 

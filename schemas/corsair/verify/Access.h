@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "Image.h"
+#include "../Image.h"
 
 namespace dmx::corsair {
 

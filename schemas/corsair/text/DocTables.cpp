@@ -1,6 +1,6 @@
 //===- DocTables.cpp - the tables of ISA-tables.md ------------------------===//
 
-#include "Isa.h"
+#include "../Isa.h"
 #include "Text.h"
 
 namespace dmx::corsair {

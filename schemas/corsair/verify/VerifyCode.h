@@ -1,7 +1,7 @@
 //===- VerifyCode.h - parts of the verifier ---------------------*- C++ -*-===//
 #pragma once
 
-#include "Image.h"
+#include "../Image.h"
 
 namespace dmx::corsair {
 
