@@ -1,10 +1,10 @@
 //===- Report.cpp - what dmx-run reports ----------------------------------===//
 #include "Report.h"
 
-#include "InspectView.h"
 #include "dmxc/Support/OutputFile.h"
 #include "dmxc/Support/Visible.h"
 #include "dmxc/Tools/Progress.h"
+#include "inspect/InspectView.h"
 
 #include "schemas/BundleFormat.h"
 

@@ -1,8 +1,8 @@
 //===- Inspect.cpp - what dmx-inspect does --------------------------------===//
 #include "dmxc/Tools/Inspect.h"
 
+#include "../Report.h"
 #include "InspectView.h"
-#include "Report.h"
 #include "dmxc/Support/OutputFile.h"
 #include "dmxc/Support/Visible.h"
 #include "dmxc/Tools/Check.h"
