@@ -6,7 +6,7 @@
 #pragma once
 
 #include "Shared.h"
-#include "TensorReader.h"
+#include "reader/TensorReader.h"
 
 #include "frontends/common/SizeOptions.h"
 

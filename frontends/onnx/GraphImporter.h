@@ -1,11 +1,11 @@
 //===- GraphImporter.h - walks graphs and imports their nodes ---*- C++ -*-===//
 #pragma once
 
-#include "DeclaredShapes.h"
 #include "NodeContext.h"
 #include "OpTable.h"
 #include "Shared.h"
-#include "TensorReader.h"
+#include "reader/DeclaredShapes.h"
+#include "reader/TensorReader.h"
 
 #include "dmxc/Support/Diagnostic.h"
 

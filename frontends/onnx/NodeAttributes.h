@@ -3,8 +3,8 @@
 
 #include "frontends/common/OperatorSet.h"
 
-#include "AttributeKinds.h"
-#include "TensorReader.h"
+#include "reader/AttributeKinds.h"
+#include "reader/TensorReader.h"
 
 namespace dmxc::onnxfe {
 

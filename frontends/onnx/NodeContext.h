@@ -4,7 +4,7 @@
 #include "NodeAttributes.h"
 #include "OpTable.h"
 #include "Shared.h"
-#include "TensorReader.h"
+#include "reader/TensorReader.h"
 
 #include <cstdint>
 #include <functional>

@@ -3,7 +3,7 @@
 #include "Dims.h"
 #include "GraphImporter.h"
 #include "OnnxOperators.h"
-#include "WireReader.h"
+#include "reader/WireReader.h"
 
 #include "frontends/common/ModelFunction.h"
 

@@ -1,7 +1,7 @@
 //===- OpTable.h - one row per (op, since-version) --------------*- C++ -*-===//
 #pragma once
 
-#include "AttributeKinds.h"
+#include "reader/AttributeKinds.h"
 
 #include "dmxc/Support/DType.h"
 

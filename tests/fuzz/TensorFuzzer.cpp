@@ -7,8 +7,8 @@
 #include "Engine.h"
 #include "Folder.h"
 #include "ModelMutator.h"
-#include "onnx/TensorReader.h"
-#include "onnx/WireReader.h"
+#include "onnx/reader/TensorReader.h"
+#include "onnx/reader/WireReader.h"
 
 #include "dmxc/Tools/TensorFile.h"
 

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "onnx/OnnxFrontend.h"
-#include "onnx/TensorReader.h"
+#include "onnx/reader/TensorReader.h"
 
 #include "dmxc/Reference/Interpreter.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "onnx/OnnxFrontend.h"
-#include "onnx/TensorReader.h"
+#include "onnx/reader/TensorReader.h"
 
 #include "dmxc/Reference/Interpreter.h"
 

@@ -1,6 +1,6 @@
 //===- ReaderTest.cpp - broken and hostile model files --------------------===//
 #include "ModelBuilder.h"
-#include "onnx/WireReader.h"
+#include "onnx/reader/WireReader.h"
 
 #include <gtest/gtest.h>
 
