@@ -2,7 +2,7 @@
 """Tiny models of every kind on the simulator of GPUs, no op on the host, against their framework's results.
 
 Usage: models.py BIN [DRIVER]. A plain run takes SAMPLE; with DMXC_LONG=1 all of MODELS run. With DRIVER, a library that stands for
-NVIDIA's (tests/runtime/FakeCuda.h), they run as on a GPU instead. Exit 77 where numpy is not there."""
+NVIDIA's (tests/runtime/cuda/FakeCuda.h), they run as on a GPU instead. Exit 77 where numpy is not there."""
 
 import importlib.util
 import pathlib

@@ -11,7 +11,7 @@
 #include "runtime/devices/cpu/ElfImage.h"
 
 #if DMXC_SIGNATURES
-#include "TestKey.h"
+#include "bundle/TestKey.h"
 #endif
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 
 #include "runtime/bundle/Contract.h"
 #include "runtime/devices/cuda/CudaImage.h"
-#include "tests/runtime/CudaBody.h"
+#include "tests/runtime/cuda/CudaBody.h"
 
 #include <nlohmann/json.hpp>
 

@@ -33,7 +33,7 @@ OWN = {
     "tests/cli/aie_test.py": ("cli.aie", "cli.dmxc"),
     "tests/lit/targets/corsair/functions.mlir": ("lit.targets/corsair", "cli."),
     "tests/cli/dynamic_shapes.py": ("cli.dynamic-shapes cli.corsair-range cli.corsair-rotations", "torch."),
-    "tests/runtime/CudaBody.h": ("runtime.CudaSim", "cli."),
+    "tests/runtime/cuda/CudaBody.h": ("runtime.CudaSim", "cli."),
     "tests/models/TRAINED.md": ("models.trained", "cli."),
     "tests/unit/TargetsCpu/RowRegionTest.cpp": ("RowRegion.", "cli."),
     "tools/scripts/longest_tests.py": ("", "cli.dmxc runtime."),

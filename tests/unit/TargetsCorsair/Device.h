@@ -1,8 +1,8 @@
 //===- Device.h - encoded programs on the simulated card --------*- C++ -*-===//
 #pragma once
 
-#include "CorsairHarness.h"
 #include "Stages.h"
+#include "corsair/CorsairHarness.h"
 
 namespace dmxtest {
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 
 #include <fcntl.h>
 #include <filesystem>

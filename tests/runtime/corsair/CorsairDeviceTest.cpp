@@ -1,7 +1,7 @@
 //===- CorsairDeviceTest.cpp - the simulated card through the C API -------===//
 
+#include "../RuntimeTest.h"
 #include "CorsairHarness.h"
-#include "RuntimeTest.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,7 +1,7 @@
 //===- ExprTest.cpp - size expressions and JSON reading -------------------===//
 
 #include "runtime/bundle/Expr.h"
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 
 using namespace dmxrt;
 

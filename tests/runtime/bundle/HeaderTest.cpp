@@ -1,6 +1,6 @@
 //===- HeaderTest.cpp - dmx.hpp, and what dmx.h says of options -----------===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 #include "dmx/dmx.hpp"
 #include "runtime/devices/Device.h"
 

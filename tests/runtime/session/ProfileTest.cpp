@@ -1,7 +1,7 @@
 //===- ProfileTest.cpp - events and figures of runs -----------------------===//
 
-#include "AllocationCount.h"
-#include "RuntimeTest.h"
+#include "../AllocationCount.h"
+#include "../RuntimeTest.h"
 
 using namespace dmxtest;
 

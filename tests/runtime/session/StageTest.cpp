@@ -1,7 +1,7 @@
 //===- StageTest.cpp - dims that tasks return, constraints, late outputs --===//
 
-#include "AllocationCount.h"
-#include "RuntimeTest.h"
+#include "../AllocationCount.h"
+#include "../RuntimeTest.h"
 
 #include <thread>
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "DeviceParam.h"
+#include "../DeviceParam.h"
 
 #include "schemas/corsair/text/Assembler.h"
 

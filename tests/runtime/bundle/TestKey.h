@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "BundleBuilder.h"
+#include "../BundleBuilder.h"
 
 #include <array>
 #include <sodium.h>

@@ -1,8 +1,8 @@
 //===- CudaBundle.h - bundles for GPUs, made by tests -----------*- C++ -*-===//
 #pragma once
 
+#include "../RuntimeTest.h"
 #include "FakeCuda.h"
-#include "RuntimeTest.h"
 
 namespace dmxtest {
 

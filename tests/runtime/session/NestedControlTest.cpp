@@ -1,6 +1,6 @@
 //===- NestedControlTest.cpp - branches in loops in loops -----------------===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 
 #include <atomic>
 #include <thread>

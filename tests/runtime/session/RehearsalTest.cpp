@@ -1,6 +1,6 @@
 //===- RehearsalTest.cpp - runs laid out without computing anything --------===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 
 #include <functional>
 

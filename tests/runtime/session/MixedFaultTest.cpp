@@ -1,6 +1,6 @@
 //===- MixedFaultTest.cpp - a session that runs out of memory -------------===//
 
-#include "AllocationCount.h"
+#include "../AllocationCount.h"
 #include "MixedBundle.h"
 
 using namespace dmxtest;

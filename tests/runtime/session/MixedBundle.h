@@ -1,7 +1,7 @@
 //===- MixedBundle.h - a graph for the host and a card ----------*- C++ -*-===//
 #pragma once
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 
 namespace dmxtest {
 

@@ -1,6 +1,6 @@
 //===- RunTest.cpp - what a run computes ----------------------------------===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 
 #include <random>
 #include <set>

@@ -1,6 +1,6 @@
 //===- BundleTest.cpp - opening and describing bundles --------------------===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 
 #include <fcntl.h>
 #include <filesystem>

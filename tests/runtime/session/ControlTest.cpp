@@ -1,7 +1,7 @@
 //===- ControlTest.cpp - branches and loops -------------------------------===//
 
-#include "AllocationCount.h"
-#include "RuntimeTest.h"
+#include "../AllocationCount.h"
+#include "../RuntimeTest.h"
 
 #include <atomic>
 

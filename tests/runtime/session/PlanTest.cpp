@@ -1,6 +1,6 @@
 //===- PlanTest.cpp - how tasks are split over threads --------------------===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 #include "runtime/devices/cpu/CpuPlan.h"
 
 #include <random>

@@ -1,7 +1,7 @@
 //===- ArchiveTest.cpp - the archive layer and checksums ------------------===//
 
 #include "runtime/bundle/Archive.h"
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 #include "runtime/bundle/Sha256.h"
 #include "runtime/bundle/Zip.h"
 

@@ -1,6 +1,6 @@
 //===- ConcurrencyTest.cpp - threads, async runs, executors ---------------===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 
 #include <atomic>
 #include <chrono>

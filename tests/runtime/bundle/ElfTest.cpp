@@ -1,6 +1,6 @@
 //===- ElfTest.cpp - the loader of kernel objects -------------------------===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 #include "runtime/devices/cpu/ElfImage.h"
 
 #include <elf.h>

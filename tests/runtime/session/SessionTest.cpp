@@ -1,6 +1,6 @@
 //===- SessionTest.cpp - options, binding and shapes ----------------------===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 
 #include <cfenv>
 

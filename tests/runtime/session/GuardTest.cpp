@@ -1,6 +1,6 @@
 //===- GuardTest.cpp - kernels beside inaccessible pages ------------------===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 #include "runtime/devices/cpu/GuardMemory.h"
 #include "runtime/devices/cpu/GuardedCall.h"
 

@@ -1,6 +1,6 @@
 //===- ContractTest.cpp - what kernels rely on, against what tasks say -----===//
 
-#include "RuntimeTest.h"
+#include "../RuntimeTest.h"
 #include "runtime/devices/cpu/ElfImage.h"
 
 #include <functional>
