@@ -2,19 +2,19 @@
 # library of its own, so that the runtime, whose images carry theirs, does not hold a copy.
 
 add_library(dmxCorsairIsa STATIC
-  Assembler.cpp
+  text/Assembler.cpp
   Codec.cpp
   ConfigTable.cpp
-  DocTables.cpp
+  text/DocTables.cpp
   Image.cpp
   ImageFile.cpp
-  InstructionParser.cpp
+  text/InstructionParser.cpp
   InstructionTable.cpp
   Isa.cpp
   Machine.cpp
-  Printer.cpp
-  VerifyCode.cpp
-  VerifyKernel.cpp)
+  text/Printer.cpp
+  verify/VerifyCode.cpp
+  verify/VerifyKernel.cpp)
 target_link_libraries(dmxCorsairIsa PUBLIC dmxCorsairNumerics PRIVATE nlohmann_json::nlohmann_json)
 
 file(READ ${CMAKE_CURRENT_SOURCE_DIR}/corsair-like.json DMX_MACHINE_JSON)
@@ -35,16 +35,16 @@ endforeach()
 target_compile_options(dmxCorsairIsa PRIVATE ${DMXC_SMALL})
 
 # Writes ISA-tables.md: dmx-isa-tables > schemas/corsair/ISA-tables.md
-add_executable(dmx-isa-tables WriteTables.cpp)
+add_executable(dmx-isa-tables text/WriteTables.cpp)
 target_link_libraries(dmx-isa-tables PRIVATE dmxCorsairIsa)
 
 # What dmx-inspect shows of images; not part of the runtime.
 add_library(dmxCorsairView STATIC
-  Access.cpp
-  AccessRules.cpp
-  ImageDiff.cpp
+  verify/Access.cpp
+  verify/AccessRules.cpp
+  text/ImageDiff.cpp
   MemoryMap.cpp
   Schedule.cpp
-  View.cpp)
+  verify/View.cpp)
 target_link_libraries(dmxCorsairView PUBLIC dmxCorsairIsa PRIVATE nlohmann_json::nlohmann_json)
 set_target_properties(dmxCorsairView PROPERTIES POSITION_INDEPENDENT_CODE ON)

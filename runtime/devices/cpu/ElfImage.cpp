@@ -142,12 +142,38 @@ Status ElfLoader::mapSegments() {
   return {};
 }
 
+/// Why a dynamic entry is none that kernels may have; null for others.
+static const char *refusalOf(const Elf64_Dyn &entry) {
+  switch (entry.d_tag) {
+  case DT_NEEDED:
+    return "it needs another library";
+  case DT_INIT:
+  case DT_FINI:
+  case DT_TEXTREL:
+  case DT_REL:
+  case DT_RELR:
+    return "it has constructors, text relocations or relocations without addend";
+  case DT_INIT_ARRAYSZ:
+  case DT_FINI_ARRAYSZ:
+  case DT_PLTRELSZ:
+    return entry.d_un.d_val ? "it has constructors or lazily bound symbols" : nullptr;
+  case DT_SYMENT:
+    return entry.d_un.d_val != sizeof(Elf64_Sym) ? "its tables have entries of another size" : nullptr;
+  case DT_RELAENT:
+    return entry.d_un.d_val != sizeof(Elf64_Rela) ? "its tables have entries of another size" : nullptr;
+  default:
+    return nullptr;
+  }
+}
+
 Status ElfLoader::readDynamic(const Elf64_Phdr &dynamic) {
   if (!inImage(dynamic.p_vaddr, dynamic.p_memsz))
     return badElf("its dynamic section leaves the image");
   for (uint64_t offset = 0; offset + sizeof(Elf64_Dyn) <= dynamic.p_memsz; offset += sizeof(Elf64_Dyn)) {
     auto entry = read<Elf64_Dyn>(dynamic.p_vaddr + offset);
     uint64_t value = entry.d_un.d_val;
+    if (const char *why = refusalOf(entry))
+      return badElf(why);
     switch (entry.d_tag) {
     case DT_NULL:
       offset = dynamic.p_memsz;
@@ -161,10 +187,6 @@ Status ElfLoader::readDynamic(const Elf64_Phdr &dynamic) {
     case DT_STRSZ:
       stringsSize = value;
       break;
-    case DT_SYMENT:
-      if (value != sizeof(Elf64_Sym))
-        return badElf("its tables have entries of another size");
-      break;
     case DT_GNU_HASH:
       gnuHash = value;
       break;
@@ -176,24 +198,6 @@ Status ElfLoader::readDynamic(const Elf64_Phdr &dynamic) {
       break;
     case DT_RELASZ:
       relaSize = value;
-      break;
-    case DT_RELAENT:
-      if (value != sizeof(Elf64_Rela))
-        return badElf("its tables have entries of another size");
-      break;
-    case DT_NEEDED:
-      return badElf("it needs another library");
-    case DT_INIT:
-    case DT_FINI:
-    case DT_TEXTREL:
-    case DT_REL:
-    case DT_RELR:
-      return badElf("it has constructors, text relocations or relocations without addend");
-    case DT_INIT_ARRAYSZ:
-    case DT_FINI_ARRAYSZ:
-    case DT_PLTRELSZ:
-      if (value)
-        return badElf("it has constructors or lazily bound symbols");
       break;
     default:
       break; // flags, counts and names of no consequence
