@@ -3,6 +3,8 @@
 #include "lower/Lower.h"
 #include "passes/Passes.h"
 
+#include "targets/common/code/SaveTemps.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Target/TargetBackend.h"
 
@@ -186,10 +188,7 @@ Result<std::vector<CodeEntry>> AieTarget::emit(ArrayRef<Operation *> kernels) co
 }
 
 Status AieTarget::saveFile(const std::string &name, StringRef content) const {
-  std::string path = saveTempsDir + "/" + name;
-  return saveTempsDir.empty() || aie::writeFile(path, content)
-             ? Status::ok()
-             : Status(Error{ErrorKind::IO, "cannot write '" + path + "'"});
+  return saveTemp(saveTempsDir, name, [&](raw_ostream &out) { out << content; });
 }
 
 Status AieTarget::saveText(const std::string &name, Operation *op) const {

@@ -12,6 +12,9 @@
 #include "passes/Passes.h"
 #include "passes/writer/StageWriter.h"
 
+#include "schemas/corsair/text/Assembler.h"
+#include "targets/common/code/SaveTemps.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/WorkCount.h"
@@ -33,7 +36,8 @@ enum class Mode : uint8_t { Auto, Performance, Capacity };
 class CorsairTarget : public TargetBackend {
 public:
   /// `quads`: of a team; 0 = as many as are fastest.
-  CorsairTarget(hw::Machine machine, int quads, Mode mode) : machine(std::move(machine)), quads(quads), mode(mode) {}
+  CorsairTarget(hw::Machine machine, int quads, Mode mode, std::string saveTempsDir)
+      : machine(std::move(machine)), quads(quads), mode(mode), saveTempsDir(std::move(saveTempsDir)) {}
 
   StringRef name() const override { return "corsair"; }
   void registerDialects(DialectRegistry &registry) const override {
@@ -74,6 +78,7 @@ private:
   hw::Machine machine;
   int quads;
   Mode mode;
+  std::string saveTempsDir; ///< for KERNEL.dlir.mlir and kernels.dmxasm; "": none
 };
 
 /// Whether an argument of a region's body is a constant of the model.
@@ -233,6 +238,14 @@ Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<Operation *> kernels
   FailureOr<hw::Image> image = corsair::encode(programs, machine);
   if (failed(image))
     return Error{ErrorKind::Model, "the programs for the device have no encoding: " + why};
+  for (dlir::DeviceProgramOp program : programs)
+    if (Status s = saveTemp(saveTempsDir, program.getSymName() + ".dlir.mlir",
+                            [&](raw_ostream &out) { out << program << "\n"; });
+        !s)
+      return s.takeError();
+  if (Status s = saveTemp(saveTempsDir, "kernels.dmxasm", [&](raw_ostream &out) { out << hw::disassemble(*image); });
+      !s)
+    return s.takeError();
   std::vector<uint8_t> bytes = hw::write(*image);
   CodeEntry entry{"code/corsair/" + machine.name + "/kernels.dmxisa", machine.name, {}, {bytes.begin(), bytes.end()}};
   return std::vector<CodeEntry>{std::move(entry)};
@@ -279,6 +292,6 @@ Result<std::unique_ptr<TargetBackend>> createCorsairTarget(const TargetOptions &
   if (!text.empty() && (StringRef(text).getAsInteger(10, quads) || quads < 1 || quads > machine.quadCount()))
     return usageError("quads=" + text + " of the corsair target: the machine '" + machine.name + "' has 1 to " +
                       std::to_string(machine.quadCount()) + " quads");
-  return std::unique_ptr<TargetBackend>(new CorsairTarget(std::move(machine), quads, mode));
+  return std::unique_ptr<TargetBackend>(new CorsairTarget(std::move(machine), quads, mode, options.saveTempsDir));
 }
 } // namespace dmxc

@@ -19,7 +19,6 @@
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace dmxc;
@@ -189,7 +188,6 @@ private:
   std::vector<IsaLevel> levelsOf(ArrayRef<Operation *> kernels) const;
   Result<std::vector<std::vector<KernelObject>>> compileAll(ArrayRef<Operation *> kernels,
                                                             ArrayRef<IsaLevel> levels) const;
-  Status makeTempsDirs(ArrayRef<IsaLevel> levels) const;
   Result<KernelObject> compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const;
 
   TargetOptions options;
@@ -271,19 +269,9 @@ std::vector<IsaLevel> CpuTarget::levelsOf(ArrayRef<Operation *> kernels) const {
   return all;
 }
 
-Status CpuTarget::makeTempsDirs(ArrayRef<IsaLevel> levels) const {
-  for (const IsaLevel &isa : levels)
-    if (std::string dir = options.saveTempsDir + "/" + isa.name; !options.saveTempsDir.empty())
-      if (std::error_code failed = llvm::sys::fs::create_directories(dir))
-        return ioError("cannot make the folder '" + dir + "': " + failed.message());
-  return Status::ok();
-}
-
 /// By level, then by kernel. All levels are one queue of work: a thread is idle only when nothing is left of any.
 Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Operation *> kernels,
                                                                      ArrayRef<IsaLevel> levels) const {
-  if (Status s = makeTempsDirs(levels); !s)
-    return s.takeError();
   std::vector<std::string> texts, names;
   std::vector<std::pair<size_t, size_t>> jobs; // kernel and level
   for (auto [k, kernel] : llvm::enumerate(kernels)) {

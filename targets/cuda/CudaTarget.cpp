@@ -14,7 +14,6 @@
 #include "dmxc/Target/DecisionsMade.h"
 #include "dmxc/Target/TargetBackend.h"
 
-#include "llvm/Support/FileSystem.h"
 
 using namespace dmxc;
 using namespace dmxc::cuda;
@@ -160,9 +159,6 @@ Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext 
 Result<std::vector<CodeEntry>> CudaTarget::emit(ArrayRef<Operation *> kernels) const {
   if (kernels.empty())
     return std::vector<CodeEntry>();
-  if (!options.saveTempsDir.empty())
-    if (std::error_code failed = llvm::sys::fs::create_directories(options.saveTempsDir))
-      return ioError("cannot make the folder '" + options.saveTempsDir + "': " + failed.message());
   std::vector<std::string> texts, names;
   for (Operation *kernel : kernels) {
     texts.push_back(kernelText(kernel));

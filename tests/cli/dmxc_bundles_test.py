@@ -73,6 +73,20 @@ class Pipeline(Base):
         suffixes = {path.suffix for path in (self.dir / "temps").rglob("*") if path.is_file()}
         self.assertLessEqual({".mlir", ".ll", ".s"}, suffixes)
 
+    def test_save_temps_of_devices(self):
+        for target, wanted in (("corsair", {".mlir", ".dmxasm"}), ("cuda", {".mlir", ".ll", ".ptx"}), ("aie", {".mlir"})):
+            if f"\n{target}" not in self.run_tool("--print-targets").stdout:
+                continue
+            with self.subTest(target):
+                self.run_tool(self.small, "-o", "o", "-t", target, "--save-temps", f"temps-{target}")
+                found = [path for path in (self.dir / f"temps-{target}").rglob("*") if path.is_file()]
+                self.assertLessEqual(wanted, {path.suffix for path in found})
+                self.assertTrue(all(path.stat().st_size for path in found))
+                (self.dir / "file").write_text("")
+                message = self.run_tool(self.small, "-o", "no", "-t", target, "--save-temps", "file/temps", code=3).stderr
+                self.assertIn("file/temps", message)
+                self.assertFalse((self.dir / "no").exists())
+
     def test_placement(self):
         self.run_tool(self.small, "-o", "o", "--place", "body/*=cpu", "--require-target", "cpu:100", "--placement-report", "p.txt")
         report = (self.dir / "p.txt").read_text()

@@ -8,8 +8,8 @@ BEFORE and AFTER are build folders (they have bin/dmxc). For a change that must 
 the commit before. Models: the zoo (FOLDER, as tests/conformance/zoo.sh makes it), real models and exported programs beside the
 checkout, the twins and ATen calls of tests/torch, random graphs with open and with fixed dims, and as models
 that are wrong the corpora of tests/fuzz and the broken archives. Each is compiled with default flags, for x86-64-v2, -v3 and -v4, in
-every mode of --numerics and for corsair with 1, 8 and as many quads as it likes; the texts of their phases are compared with default flags and
-for corsair (--texts cpu: without it). What is not there is skipped and named. Needs numpy. Exit codes: 0 all equal, 1 something differs."""
+every mode of --numerics, for corsair with 1, 8 and as many quads as it likes, for aie and for cuda; the texts of their phases are compared with default
+flags and for corsair (--texts cpu: without it). What is not there is skipped and named. Needs numpy. Exit codes: 0 all equal, 1 something differs."""
 import argparse
 import concurrent.futures
 import fnmatch
@@ -34,6 +34,8 @@ VARIANTS = {
     "corsair": ["-t", "corsair"],
     "corsair-1": ["-t", "corsair:quads=1"],
     "corsair-8": ["-t", "corsair:quads=8"],
+    "aie": ["-t", "aie"],
+    "cuda": ["-t", "cuda"],
 }
 # Those whose phases are compared as text, by --texts.
 TEXTS = {"none": (), "cpu": ("default",), "all": ("default", "corsair")}

@@ -166,7 +166,8 @@ private:
            stages);
     text("--dump-phases", options.dumpPhases, "DIR",
          "Write every phase's and stage's text there, one numbered file each", "pipeline");
-    text("--save-temps", options.saveTemps, "DIR", "Keep the kernels' .mlir, .ll and .s there", "pipeline");
+    text("--save-temps", options.saveTemps, "DIR",
+         "Keep the kernels' texts there: .mlir, .ll, .s and what else a target has", "pipeline");
     list("--schedule", options.schedules, "FILE",
          "MLIR transform script applied after partition, repeatable; see --help schedules", "pipeline");
     list("--tuning-db", options.tuningDatabases, "FILE", "What 'dmxc tune' found, obeyed; repeatable", "pipeline");

@@ -46,7 +46,8 @@ public:
     }
     auto algorithm = region.getStrategyAttr().getAs<StringAttr>(strategy::kAlgorithm);
     std::string name = "k" + std::to_string(kernels.size() - 1) + "_";
-    for (char c : algorithm ? algorithm.getValue() : StringRef("region"))
+    // Its first word: what follows says how it is used, "bf16-tiles of 64x32x64".
+    for (char c : algorithm ? algorithm.getValue().split(' ').first : StringRef("region"))
       name += llvm::isAlnum(c) ? c : '_';
     kernel.setSymName(name);
     return kernel;

@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_TILEPRODUCTS
@@ -64,11 +65,14 @@ public:
     if (deal && !deal.isSums()) // which what is made of the value asks for
       value.getDefiningOp()->setAttr(lldmir::kDealAttr, deal);
     last->getResult(0).replaceAllUsesWith(value);
-    Operation *chain[] = {last, bias ? last->getOperand(0).getDefiningOp() : nullptr, op};
-    SmallPtrSet<Operation *, 3> erased;
-    for (Operation *dead : {chain[0], chain[1], chain[2]})
-      if (dead && dead->use_empty() && erased.insert(dead).second)
-        dead->erase();
+    // Readers first, and each once: the last may be the product itself.
+    llvm::SmallSetVector<Operation *, 3> chain;
+    for (Operation *each : {last, bias ? last->getOperand(0).getDefiningOp() : nullptr, op.getOperation()})
+      if (each)
+        chain.insert(each);
+    for (Operation *each : chain)
+      if (each->use_empty())
+        each->erase();
     return success();
   }
 

@@ -7,6 +7,8 @@ using corsair::DeviceTensor;
 
 DeviceTensor dmxc::layoutOf(MemRefType type) {
   auto [strides, offset] = type.getStridesAndOffset();
+  if (type.hasStaticShape() && type.getNumElements() == 0) // strides of nothing are said to be dynamic
+    strides.assign(strides.size(), 0);
   DeviceTensor layout{
       corsair::hw::ElemKind::U8, SmallVector<int64_t>(type.getShape()), SmallVector<int64_t>(strides), {}};
   layout.address.offset = offset;

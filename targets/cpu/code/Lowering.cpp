@@ -3,6 +3,7 @@
 #include "Lowering.h"
 
 #include "targets/common/code/KernelDialects.h"
+#include "targets/common/code/SaveTemps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -187,26 +188,15 @@ static void setAttributes(llvm::Module &module, const IsaLevel &isa, const llvm:
   }
 }
 
-static Status writeText(const std::string &dir, const std::string &name,
-                        llvm::function_ref<void(llvm::raw_ostream &)> print) {
-  std::string path = dir + "/" + name;
-  std::error_code failed;
-  llvm::raw_fd_ostream out(path, failed);
-  if (failed)
-    return ioError("cannot write '" + path + "': " + failed.message());
-  print(out);
-  return Status::ok();
-}
-
 static Status saveLLVM(llvm::Module &module, llvm::TargetMachine &machine, const std::string &dir,
                        const std::string &name) {
-  if (Status s = writeText(dir, name + ".ll", [&](auto &out) { module.print(out, nullptr); }); !s)
+  if (Status s = saveTemp(dir, name + ".ll", [&](auto &out) { module.print(out, nullptr); }); !s)
     return s;
   auto copy = llvm::CloneModule(module); // code generation changes the module
   auto text = generate(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
   if (!text)
     return text.takeError();
-  return writeText(dir, name + ".s", [&](auto &out) { out.write(text->data(), text->size()); });
+  return saveTemp(dir, name + ".s", [&](auto &out) { out.write(text->data(), text->size()); });
 }
 
 Result<std::vector<std::string>> dmxc::cpu::undefinedSymbols(const std::vector<char> &elf, bool dynamic) {
@@ -251,9 +241,8 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &i
   object.name = object.kernels.front();
   if (failed(mlir::verify(module)))
     return internalError("kernel '" + object.name + "': invalid IR was emitted");
-  if (!options.saveTempsDir.empty())
-    if (Status s = writeText(options.saveTempsDir, object.name + ".mlir", [&](auto &out) { module.print(out); }); !s)
-      return s.takeError();
+  if (Status s = saveTemp(options.saveTempsDir, object.name + ".mlir", [&](auto &out) { module.print(out); }); !s)
+    return s.takeError();
   if (failed(lowerToLLVMDialect(module, isa.hasF16C)))
     return internalError("kernel '" + object.name + "': lowering to LLVM failed");
 

@@ -3,6 +3,7 @@
 #include "Ptx.h"
 
 #include "targets/common/code/KernelDialects.h"
+#include "targets/common/code/SaveTemps.h"
 
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -95,19 +96,6 @@ static void finishModule(llvm::Module &module, StringRef kernel, const PtxOption
     global.setName(global.getAddressSpace() == sharedSpace ? kernel + "_shared" : kernel + "_table" + llvm::Twine(i));
 }
 
-static Status save(const std::string &dir, const std::string &name,
-                   llvm::function_ref<void(llvm::raw_ostream &)> print) {
-  if (dir.empty())
-    return Status::ok();
-  std::string path = dir + "/" + name;
-  std::error_code failed;
-  llvm::raw_fd_ostream out(path, failed);
-  if (failed)
-    return ioError("cannot write '" + path + "': " + failed.message());
-  print(out);
-  return Status::ok();
-}
-
 /// The text behind the header that LLVM writes.
 static Result<std::string> generate(llvm::Module &module, llvm::TargetMachine &machine, StringRef kernel) {
   llvm::SmallString<0> bytes;
@@ -146,7 +134,7 @@ Result<std::string> dmxc::cuda::compileKernel(ModuleOp module, const PtxOptions 
   std::string name = (*functions.begin()).getName().str();
   if (failed(mlir::verify(module)))
     return internalError("kernel '" + name + "': invalid IR was emitted");
-  if (Status s = save(options.saveTempsDir, name + ".mlir", [&](auto &out) { module.print(out); }); !s)
+  if (Status s = saveTemp(options.saveTempsDir, name + ".mlir", [&](auto &out) { module.print(out); }); !s)
     return s.takeError();
   if (failed(kernels::lowerToLLVMDialect(module, /*hasHalf=*/true)))
     return internalError("kernel '" + name + "': lowering to LLVM failed");
@@ -163,7 +151,11 @@ Result<std::string> dmxc::cuda::compileKernel(ModuleOp module, const PtxOptions 
   llvmModule->setDataLayout((*machine)->createDataLayout());
   finishModule(*llvmModule, name, options);
   optimize(*llvmModule, **machine, options.optLevel);
-  if (Status s = save(options.saveTempsDir, name + ".ll", [&](auto &out) { llvmModule->print(out, nullptr); }); !s)
+  if (Status s = saveTemp(options.saveTempsDir, name + ".ll", [&](auto &out) { llvmModule->print(out, nullptr); }); !s)
     return s.takeError();
-  return generate(*llvmModule, **machine, name);
+  Result<std::string> text = generate(*llvmModule, **machine, name);
+  if (text)
+    if (Status s = saveTemp(options.saveTempsDir, name + ".ptx", [&](auto &out) { out << ptxHeader() << *text; }); !s)
+      return s.takeError();
+  return text;
 }

@@ -16,7 +16,7 @@ struct PtxOptions {
   unsigned optLevel = 2;       ///< 0..3
   int64_t block = 128;         ///< threads that a block of the kernel has
   bool movesRegisters = false; ///< warpgroups give registers to each other: a block has a multiprocessor's to itself
-  std::string saveTempsDir;    ///< an existing folder for `<kernel>.mlir` and `.ll`; empty: none
+  std::string saveTempsDir;    ///< a folder for `<kernel>.mlir`, `.ll` and `.ptx`; empty: none
 };
 
 /// Loads what instructions of GPUs are in kernels. Call once for a context, before kernels are built in it.
