@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <random>
+#include <tuple>
 
 using namespace dmx::aie;
 
@@ -95,6 +96,33 @@ TEST(AieForm, PatchesStayInTheirArguments) {
   EXPECT_EQ(verify(image), "");
   image.kernels[0].arguments.push_back(kernel.arguments[0]);
   EXPECT_NE(verify(image).find("it has 4096 arguments"), std::string::npos) << verify(image);
+}
+
+TEST(AieForm, WaitsAreForTilesThatAreThere) {
+  Image image;
+  image.machine = "npu1";
+  image.overlays.push_back({"o", {}, {}});
+  KernelCode kernel;
+  kernel.name = "k";
+  const Machine machine = *machineOf(image.machine);
+  ControlOp wait;
+  wait.kind = ControlOp::Kind::Sync;
+  auto said = [&](Tile first, uint32_t columns, uint32_t rows) {
+    wait.tile = first, wait.columns = columns, wait.rows = rows;
+    kernel.control = {wait};
+    image.kernels = {kernel};
+    return verify(image);
+  };
+  EXPECT_EQ(said({0, 0}, machine.columns, 1), "");
+  EXPECT_EQ(said({machine.columns - 1, 0}, 1, 1), "");
+  const std::tuple<Tile, uint32_t, uint32_t> wrong[] = {{{0, 0}, machine.columns + 1, 1},
+                                                        {{machine.columns - 1, 0}, 2, 1},
+                                                        {{0, 0}, 1, machine.rows + 1},
+                                                        {{0, 0}, 0, 1},
+                                                        {{0, 0}, 1, 0}};
+  for (auto [tile, columns, rows] : wrong)
+    EXPECT_NE(said(tile, columns, rows).find("waits for tiles that the machine does not have"), std::string::npos)
+        << tile.column << " " << columns << " " << rows;
 }
 
 } // namespace
