@@ -149,6 +149,7 @@ GraphImporter::GraphImporter(const onnx::ModelProto &model, const std::string &p
     opsets.try_emplace("", 1);
   declared = declaredShapes(model.graph());
   ranks = declaredRanks(model.graph());
+  fromPytorch = llvm::StringRef(model.producer_name()).starts_with("pytorch");
   for (const auto &proto : model.functions()) {
     Function function{&proto, {}, {}};
     for (const auto &import : proto.opset_import())

@@ -54,6 +54,9 @@ public:
                             std::vector<Diagnostic> &problems);
   void report(Diagnostic diagnostic);
 
+  /// Whether PyTorch wrote the file, whose exporters mean what torch does where ONNX's reference differs.
+  bool isFromPytorch() const { return fromPytorch; }
+
   /// Of all nodes met so far, those of functions and graphs with the names of who runs them before theirs.
   const llvm::StringSet<> &nodeNames() const { return names; }
 
@@ -88,6 +91,7 @@ private:
   DeclaredShapes declared;
   std::map<std::string, int64_t> ranks;
   int depth = 0;
+  bool fromPytorch = false;
   int64_t nodeCount = 0;
   llvm::StringSet<> names;
 };

@@ -82,6 +82,8 @@ Dim NodeContext::size(int i, const char *what, std::optional<int64_t> implied) {
   return values.front();
 }
 
+bool NodeContext::isFromPytorch() const { return place && place->importer.isFromPytorch(); }
+
 std::optional<int64_t> NodeContext::declaredRank(int i) const {
   if (!place || !place->scope.ranks || i >= numResults())
     return std::nullopt;

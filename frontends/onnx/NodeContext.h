@@ -71,6 +71,9 @@ public:
   /// Operand i as one size.
   Dim size(int i, const char *what, std::optional<int64_t> implied = std::nullopt);
 
+  /// Whether the node stands in a file that PyTorch wrote: see GraphImporter::isFromPytorch.
+  bool isFromPytorch() const;
+
   // --- Operands known at run time only
   // ---------------------------------------------------------------
   // Where the model declares a result's shape, that shape often leaves an operand no choice, or a few. Such an operand

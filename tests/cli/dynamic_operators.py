@@ -51,7 +51,8 @@ def grid_sample(x, grid, mode, padding, align):
             ends = (0, size - 1) if align else (-0.5, size - 0.5)
             if mode == "nearest":
                 p = float(np.rint(p))
-            p = min(max(p, 0), size - 1) if padding == "border" else reflect(p, *ends) if padding == "reflection" else p
+            if mode != "cubic":  # which takes each of its pixels from inside: PyTorch and ONNX Runtime agree, ONNX's reference moves the point
+                p = min(max(p, 0), size - 1) if padding == "border" else reflect(p, *ends) if padding == "reflection" else p
             reach = range(math.floor(p) - 1, math.floor(p) + 3) if kernel else [int(p)]
             taps = []
             for t in reach:
@@ -65,6 +66,39 @@ def grid_sample(x, grid, mode, padding, align):
             index = (at[0], slice(None), *(t for t, _ in taps))
             result[(at[0], slice(None), *at[1:])] += x[index] * math.prod(w for _, w in taps)
     return result
+
+
+def torch_places(size, scale, mode, corners):
+    """Where PyTorch takes the results of an axis from: numbers of f32, whose step is one over the scale as a Python float."""
+    out = int(size * scale)
+    i, step = np.arange(out, dtype=np.float32), np.float32(1 / scale)
+    if mode != "cubic" and out == size:
+        return i
+    if mode == "nearest":
+        return np.float32(np.floor(i / np.float32(2))) if out == 2 * size else i * step
+    if corners:
+        return i * (np.float32(size - 1) / np.float32(out - 1) if out > 1 else np.float32(0))
+    return step * (i + np.float32(0.5)) - np.float32(0.5)
+
+
+def torch_resize(x, scales, mode, corners):
+    for axis, scale in zip((2, 3), scales):
+        size = x.shape[axis]
+        places = torch_places(size, scale, mode, corners).astype(np.float64)
+        matrix = np.zeros((len(places), size))
+        for row, at in zip(matrix, places):
+            if mode == "nearest":
+                row[min(int(np.floor(at)), size - 1)] = 1
+            elif mode == "linear":
+                at = max(at, 0)
+                low = min(int(at), size - 1)
+                row[low] += 1 - (at - low)
+                row[min(low + 1, size - 1)] += at - low
+            else:
+                for t in range(math.floor(at) - 1, math.floor(at) + 3):
+                    row[min(max(t, 0), size - 1)] += cubic(t - at)
+        x = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
+    return x
 
 
 def resample(x, axis, out, scale, kernel, antialias, exclude):
@@ -186,7 +220,7 @@ TYPES = {"f": TensorProto.FLOAT, "i": TensorProto.INT64}
 
 
 class Operators(BundleTest):
-    def compile_op(self, op, inputs, rank, opset=20, **attributes):
+    def compile_op(self, op, inputs, rank, opset=20, producer="", **attributes):
         """`inputs`: name -> its type and dims, e.g. "f n 3", or its value. Underscores stand for no operand."""
         infos, constants = [], []
         for name, text in inputs.items():
@@ -200,7 +234,7 @@ class Operators(BundleTest):
         node = helper.make_node(op, operands, ["out"], **attributes)
         out = helper.make_tensor_value_info("out", TensorProto.FLOAT, [f"out{i}" for i in range(rank)])
         model = helper.make_model(helper.make_graph([node], "g", infos, [out], constants), opset_imports=[helper.make_opsetid("", opset)])
-        model.ir_version = 8
+        model.ir_version, model.producer_name = 8, producer
         (self.dir / "m.onnx").write_bytes(model.SerializeToString())
         self.compile_file(self.dir / "m.onnx")
 
@@ -220,12 +254,41 @@ class Operators(BundleTest):
         return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
     def test_grid_sample(self):
-        for mode, padding, align in (("linear", "zeros", 0), ("cubic", "border", 1), ("linear", "reflection", 1), ("nearest", "reflection", 0)):
+        for mode, padding, align in itertools.product(("linear", "nearest", "cubic"), ("zeros", "border", "reflection"), (0, 1)):
             self.compile_op("GridSample", {"x": "f n c h w", "grid": "f n p q 2"}, 4, mode=mode, padding_mode=padding, align_corners=align)
             for n, c, h, w, p, q in ((1, 1, 1, 1, 3, 2), (2, 3, 5, 7, 4, 6), (1, 2, 8, 3, 1, 9)):
                 x, grid = self.random(n, c, h, w), self.random(n, p, q, 2) * 0.9
                 self.check(grid_sample(x, grid, mode, padding, align), x=x, grid=grid)
         self.refused(x=self.random(2, 1, 4, 4), grid=self.random(3, 2, 2, 2))
+
+    def test_resize_of_pytorch(self):
+        """A file that PyTorch wrote means what PyTorch does; others what ONNX's reference does, where corners are those of the size before it is rounded."""
+        x = self.random(1, 2, 7, 10)
+        for mode, places in (("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"), ("cubic", "half_pixel"), ("cubic", "align_corners")):
+            for scales in ((1.7, 1.7), (0.6, 0.45), (2, 3), (0.3, 1.09), (1.25, 0.75), (3.3, 0.9), (1.1, 0.2)):
+                options = {"mode": mode, "coordinate_transformation_mode": places, "nearest_mode": "floor"}
+                inputs = {"x": "f 1 2 7 10", "_": "f", "scales": np.array((1, 1, *scales), np.float32)}
+                with self.subTest(mode=mode, places=places, scales=scales):
+                    self.compile_op("Resize", inputs, 4, producer="pytorch", **options)
+                    self.check(torch_resize(x, scales, mode, places == "align_corners"), rtol=1e-4, atol=1e-4, x=x)
+        wanted = torch_resize(x, (1.7, 1.7), "linear", True)
+        self.compile_op("Resize", {"x": "f 1 2 7 10", "_": "f", "scales": np.array((1, 1, 1.7, 1.7), np.float32)}, 4, mode="linear",
+                        coordinate_transformation_mode="align_corners")
+        self.assertEqual(self.run_bundle({"x": x}).returncode, 0)
+        got = np.load(next((self.dir / "out").glob("*.npy")))
+        self.assertGreater(np.abs(got[..., 1:, :] - wanted[..., 1:, :]).max(), 0.1)
+
+    def test_squeeze_of_open_dims(self):
+        self.compile_op("Squeeze", {"x": "f 1 n 1 m"}, 2)
+        for n, m in ((2, 3), (7, 2)):
+            x = self.random(1, n, 1, m)
+            self.check(x[0, :, 0], x=x)
+        self.refused(x=self.random(1, 1, 1, 4))
+        self.compile_op("Squeeze", {"x": "f n 3 m"}, 1)
+        self.check(self.random(1, 3, 1)[0, :, 0], x=self.random(1, 3, 1))
+        self.refused(x=self.random(2, 3, 1))
+        with self.assertRaisesRegex(AssertionError, "2 open dims .* may be 1 or not, and the declared rank 2 does not say which"):
+            self.compile_op("Squeeze", {"x": "f n 3 m"}, 2)
 
     def test_resize(self):
         for mode, kernel, options in (("linear", triangle, {"antialias": 1}), ("cubic", cubic, {"antialias": 1, "exclude_outside": 1}),

@@ -29,8 +29,8 @@ Val place(const Sampler &s, const Val &grid, Dim size) {
   Val at = s.alignCorners ? e.mul(fromStart, e.mul(e.add(n, -1.0), 0.5)) : e.mul(e.add(e.mul(fromStart, n), -1.0), 0.5);
   if (s.mode == "nearest")
     at = e.emit<RoundOp>({at});
-  if (s.padding == Padding::Border)
-    return clamped(s, at, size);
+  if (s.padding == Padding::Border) // each of sixteen pixels is clamped, not the point among them
+    return s.mode == "cubic" ? at : clamped(s, at, size);
   return s.padding == Padding::Reflection ? reflected(s, at, size) : at;
 }
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 using namespace dmxc::dmir;
 
@@ -25,11 +26,29 @@ struct AxisPlan {
   double roiStart = 0, roiEnd = 1;
 };
 
+/// The same as torch's kernels compute it, for what its modes are exported as; nullopt for others.
+std::optional<double> torchCoordinate(const Options &o, const AxisPlan &a, int64_t i) {
+  const auto x = static_cast<float>(i), step = static_cast<float>(1 / a.scale);
+  if (o.mode != "cubic" && a.in == a.out) // whatever the scale
+    return x;
+  if (o.mode == "nearest" && a.out == 2 * a.in)
+    return x / 2;
+  if (o.coordinates == "asymmetric")
+    return x * step;
+  if (o.coordinates == "align_corners")
+    return a.out == 1 ? 0 : x * (static_cast<float>(a.in - 1) / static_cast<float>(a.out - 1));
+  if (o.coordinates == "half_pixel" || (o.coordinates == "pytorch_half_pixel" && a.out > 1))
+    return step * (x + 0.5F) - 0.5F;
+  return std::nullopt;
+}
+
 /// Where result element i lies on the input axis.
 double coordinate(const Options &o, const AxisPlan &a, int64_t i) {
   // The result's length before it was rounded down: what the official cases
   // were made with.
   double in = static_cast<double>(a.in), out = a.scale * in, x = static_cast<double>(i);
+  if (std::optional<double> place = o.asTorch ? torchCoordinate(o, a, i) : std::nullopt)
+    return *place;
   if (o.coordinates == "asymmetric")
     return x / a.scale;
   if (o.coordinates == "align_corners")
@@ -136,10 +155,15 @@ Val extrapolate(Emitter &e, const Val &y, int64_t axis, const Options &o, const 
   return e.select(alongAxis(e, e.constant(std::move(outside)), axis, y.rank()), e.scalarLike(y, o.extrapolation), y);
 }
 
-/// floor(dim * scale) as an expression: a float is a whole number over a power of two.
+/// floor(dim * scale) as an expression: a float is a whole number over a power of two, and a number that someone wrote
+/// one over a power of ten.
 Dim scaledSize(Dim dim, double scale) {
   requireShape(std::isfinite(scale) && scale > 1e-6 && scale < 1e6,
                "the scale " + std::to_string(scale) + " is not usable");
+  for (int64_t power = 1; power <= 1000000000; power *= 10)
+    if (const double whole = std::round(scale * static_cast<double>(power));
+        whole / static_cast<double>(power) == scale)
+      return Dim::floorDiv(dim * static_cast<int64_t>(whole), power);
   int64_t denominator = 1;
   while (scale != std::floor(scale) && denominator < (int64_t(1) << 40)) {
     scale *= 2;

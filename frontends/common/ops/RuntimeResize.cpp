@@ -65,6 +65,8 @@ Val Resampler::coordinates(const Axis &a) {
   Val i = e.iota(DType::F64, {a.out}, 0), length = e.mul(a.scale, in), half = e.add(i, 0.5), zero = e.mul(i, 0.0);
   if (o.coordinates == "asymmetric")
     return e.div(i, a.scale);
+  if (o.coordinates == "align_corners" && o.asTorch)
+    length = number(a.out);
   if (o.coordinates == "align_corners") {
     if (a.out.is(1))
       return zero;

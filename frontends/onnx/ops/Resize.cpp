@@ -3,6 +3,8 @@
 #include "../NodeContext.h"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 
 using namespace dmxc::dmir;
 
@@ -15,6 +17,15 @@ std::vector<double> constantDoubles(NodeContext &c, int i, const char *what) {
   for (size_t k = 0; k < values.size(); ++k)
     values[k] = tensor.asDouble(k);
   return values;
+}
+
+/// The number that was rounded to the f32 of a file: the shortest one that is.
+double asWritten(double single) {
+  char text[32];
+  std::to_chars_result end = std::to_chars(text, std::end(text), static_cast<float>(single));
+  double number = single;
+  std::from_chars(text, end.ptr, number);
+  return number;
 }
 
 /// Scales that the run brings, and with them the sizes.
@@ -128,6 +139,7 @@ ResizeOptions optionsOf(NodeContext &c) {
   o.extrapolation = c.attrFloat("extrapolation_value", 0);
   o.excludeOutside = c.attrInt("exclude_outside", 0) != 0;
   o.antialias = c.attrInt("antialias", 0) != 0;
+  o.asTorch = c.isFromPytorch();
   o.policy = c.attrString("keep_aspect_ratio_policy", "stretch");
   auto known = [&](const std::string &name, const std::string &value, std::initializer_list<const char *> values) {
     c.requireAttr(std::find(values.begin(), values.end(), value) != values.end(), name + " '" + value + "' is unknown");
@@ -161,6 +173,8 @@ void importResize(NodeContext &c) {
     return resampleByScales(c, o, axes, 2);
   Dims sizes = hasSizes ? c.sizes(3, "sizes", std::nullopt, axes.size()) : Dims();
   std::vector<double> scales = hasScales ? constantDoubles(c, 2, "scales") : std::vector<double>();
+  for (double &scale : scales)
+    scale = o.asTorch ? asWritten(scale) : scale;
   c.result(resize(c.e, x, o, axes, scales, sizes, crop ? c.operand(1) : Val()));
 }
 

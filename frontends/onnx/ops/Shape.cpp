@@ -158,6 +158,29 @@ void unsqueezeAtRun(NodeContext &c) {
   c.result(e.reshape(x, e.dimsOf(e.select(e.compare(Compare::eq, named, one), one, dims))));
 }
 
+/// Without axes, of open dims: the rank that the model declares says whether they are 1, which each run must hold to.
+void squeezeToRank(NodeContext &c, int64_t rank) {
+  Emitter &e = c.e;
+  Val x = c.operand(0);
+  int64_t open = 0, kept = 0;
+  for (const Dim &dim : x.dims())
+    (dim.isStatic() ? kept : open) += dim.isStatic() ? !dim.is(1) : 1;
+  const bool keeps = kept + open == rank;
+  c.requireShape(keeps || kept == rank, "without axes, " + std::to_string(open) + " open dims of " + x.describe() +
+                                            " may be 1 or not, and the declared rank " + std::to_string(rank) +
+                                            " does not say which; fix them with --dim");
+  Dims dims;
+  for (const Dim &dim : x.dims()) {
+    if (dim.is(1))
+      continue;
+    if (!dim.isStatic())
+      c.requireAtRun(e.compare(keeps ? Compare::ne : Compare::eq, e.size(dim), e.size(1)));
+    if (dim.isStatic() || keeps)
+      dims.push_back(dim);
+  }
+  c.result(e.reshape(x, dims));
+}
+
 void importSqueeze(NodeContext &c) {
   Val x = c.operand(0);
   if (hasRuntimeAxes(c))
@@ -165,6 +188,8 @@ void importSqueeze(NodeContext &c) {
   std::optional<std::vector<int64_t>> axes = axesOf(c);
   if (axes)
     axes = c.normalizeAxes(*axes, x.rank());
+  if (!axes && !x.hasStaticShape() && c.declaredRank())
+    return squeezeToRank(c, *c.declaredRank());
   Dims dims;
   for (int64_t i = 0; i < x.rank(); ++i) {
     bool named = axes && std::find(axes->begin(), axes->end(), i) != axes->end();

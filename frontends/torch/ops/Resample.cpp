@@ -15,14 +15,8 @@ ResizeOptions resizeMode(AtenContext &c, const std::string &mode) {
   o.mode = mode;
   o.coordinates = mode == "nearest" ? "asymmetric" : corners ? "align_corners" : "half_pixel";
   o.nearest = "floor";
+  o.asTorch = true;
   return o;
-}
-
-/// Scales as torch' kernels have them, in f32.
-std::vector<double> rounded(std::vector<double> scales) {
-  for (double &scale : scales)
-    scale = static_cast<float>(scale);
-  return scales;
 }
 
 /// torch resamples by the scales where they are given, else by the sizes; with the corners aligned, by the sizes
@@ -43,7 +37,7 @@ Val resized(AtenContext &c, const Val &x, const std::string &mode) {
     scales.clear();
   Dims whole{x.extent(0), x.extent(1)};
   whole.append(size.begin(), size.end());
-  return resize(c.e, x, resizeMode(c, mode), allAxes(x), rounded(scales), size.empty() ? Dims() : whole);
+  return resize(c.e, x, resizeMode(c, mode), allAxes(x), scales, size.empty() ? Dims() : whole);
 }
 template <char mode> void importUpsample(AtenContext &c) {
   c.result(resized(c, c.tensor("input"), mode == 'n' ? "nearest" : mode == 'l' ? "linear" : "cubic"));
@@ -63,8 +57,8 @@ template <char mode> void importUpsampleBackward(AtenContext &c) {
     bool bySize = scales.size() != 2 || (c.given("align_corners") && c.flag("align_corners"));
     scales = bySize ? std::vector<double>() : std::vector<double>{1.0, 1.0, scales[axis - 2]};
     Val images = c.e.reshape(units, {in, 1, in});
-    Val matrix = resize(c.e, images, resizeMode(c, mode == 'n' ? "nearest" : "linear"), allAxes(images),
-                        rounded(scales), bySize ? Dims{in, 1, out} : Dims());
+    Val matrix = resize(c.e, images, resizeMode(c, mode == 'n' ? "nearest" : "linear"), allAxes(images), scales,
+                        bySize ? Dims{in, 1, out} : Dims());
     matrix = c.e.reshape(matrix, {in, out});
     if (axis == 3)
       g = c.e.matmul(g, c.e.transposeLast(matrix));
@@ -77,8 +71,6 @@ template <char mode> void importUpsampleBackward(AtenContext &c) {
 void importGridSample(AtenContext &c) {
   int64_t mode = c.integer("interpolation_mode"), padding = c.integer("padding_mode");
   c.require(mode >= 0 && mode <= 2 && padding >= 0 && padding <= 2, "the mode is unknown");
-  // ONNX clamps a point before it takes the sixteen pixels around it, torch each pixel.
-  c.require(mode != 2 || padding == 0, "bicubic interpolation is known with zeros around the image alone");
   static const char *const modes[] = {"linear", "nearest", "cubic"};
   static const Padding paddings[] = {Padding::Zeros, Padding::Border, Padding::Reflection};
   Sampler sampler{c.e, modes[mode], paddings[padding], c.flag("align_corners")};
@@ -136,10 +128,10 @@ std::vector<AtenRow> resampleOps() {
        importUpsampleBackward<'l'>},
       {"grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
        "Tensor",
-       importGridSample, "bicubic with zero padding alone"},
+       importGridSample},
       {"grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
        "Tensor",
-       importGridSample, "bicubic with zero padding alone"},
+       importGridSample},
       {"affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", importAffineGrid},
   };
 #undef VEC
