@@ -158,25 +158,18 @@ void unsqueezeAtRun(NodeContext &c) {
   c.result(e.reshape(x, e.dimsOf(e.select(e.compare(Compare::eq, named, one), one, dims))));
 }
 
-/// Without axes, of open dims: the rank that the model declares says whether they are 1, which each run must hold to.
-void squeezeToRank(NodeContext &c, int64_t rank) {
+/// Without axes open dims stay: what is always 1 would be declared so. A run in which one is 1 would give another rank,
+/// and is refused. Declared ranks are no guide: converters write them for one frame, or as they guess.
+void squeezeOpen(NodeContext &c) {
   Emitter &e = c.e;
   Val x = c.operand(0);
-  int64_t open = 0, kept = 0;
-  for (const Dim &dim : x.dims())
-    (dim.isStatic() ? kept : open) += dim.isStatic() ? !dim.is(1) : 1;
-  const bool keeps = kept + open == rank;
-  c.requireShape(keeps || kept == rank, "without axes, " + std::to_string(open) + " open dims of " + x.describe() +
-                                            " may be 1 or not, and the declared rank " + std::to_string(rank) +
-                                            " does not say which; fix them with --dim");
   Dims dims;
   for (const Dim &dim : x.dims()) {
     if (dim.is(1))
       continue;
     if (!dim.isStatic())
-      c.requireAtRun(e.compare(keeps ? Compare::ne : Compare::eq, e.size(dim), e.size(1)));
-    if (dim.isStatic() || keeps)
-      dims.push_back(dim);
+      c.requireAtRun(e.compare(Compare::ne, e.size(dim), e.size(1)));
+    dims.push_back(dim);
   }
   c.result(e.reshape(x, dims));
 }
@@ -188,14 +181,14 @@ void importSqueeze(NodeContext &c) {
   std::optional<std::vector<int64_t>> axes = axesOf(c);
   if (axes)
     axes = c.normalizeAxes(*axes, x.rank());
-  if (!axes && !x.hasStaticShape() && c.declaredRank())
-    return squeezeToRank(c, *c.declaredRank());
+  if (!axes && !x.hasStaticShape())
+    return squeezeOpen(c);
   Dims dims;
   for (int64_t i = 0; i < x.rank(); ++i) {
     bool named = axes && std::find(axes->begin(), axes->end(), i) != axes->end();
     c.requireShape(!named || x.extent(i).valueOr(1) == 1,
                    "axis " + std::to_string(i) + " has " + x.extent(i).str() + " elements, not 1");
-    if (axes ? !named : x.dim(i) != 1) // without axes the rank depends on the dims, which must be known
+    if (axes ? !named : x.dim(i) != 1)
       dims.push_back(x.extent(i));
   }
   c.result(c.e.reshape(x, dims));
