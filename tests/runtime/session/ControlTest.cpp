@@ -13,10 +13,6 @@ void expectPart(const dmx_error &error, const std::string &part) {
   EXPECT_NE(std::string(error.message).find(part), std::string::npos) << error.message << "\nexpected part: " << part;
 }
 
-std::string bytesOf(const std::vector<int64_t> &values) {
-  return {reinterpret_cast<const char *>(values.data()), values.size() * sizeof(int64_t)};
-}
-
 /// y = the input with itself appended to (then), or twice the input (else), and its length.
 Json thenGraph() {
   ModelBuilder builder;
