@@ -14,7 +14,6 @@
 #include "dmxc/Target/DecisionsMade.h"
 #include "dmxc/Target/TargetBackend.h"
 
-
 using namespace dmxc;
 using namespace dmxc::cuda;
 using namespace mlir;

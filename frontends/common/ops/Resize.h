@@ -13,7 +13,8 @@ struct ResizeOptions {
   std::string policy = "stretch"; ///< or not_larger, not_smaller: sizes at one scale
   double cubicA = -0.75, extrapolation = 0;
   bool excludeOutside = false, antialias = false;
-  /// Places are numbers of f32, and aligned corners are those of the result's size, not of the size before it is rounded.
+  /// Places are numbers of f32, and aligned corners are those of the result's size, not of the size before it is
+  /// rounded.
   bool asTorch = false;
 };
 

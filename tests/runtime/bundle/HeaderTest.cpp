@@ -143,9 +143,10 @@ TEST(Header, ListsTheOptionsOfDevices) {
   for (std::string line; std::getline(header, line);) {
     std::istringstream words(line);
     std::string star, option;
-    size_t dot;
-    if (line.starts_with(" *   ") && words >> star >> option && (dot = option.find('.')) != option.npos &&
-        option.find('=') != option.npos && option.find('"') == option.npos)
+    if (!line.starts_with(" *   ") || !(words >> star >> option))
+      continue;
+    const size_t dot = option.find('.');
+    if (dot != option.npos && option.find('=') != option.npos && option.find('"') == option.npos)
       documented[option.substr(0, dot)].insert(option.substr(dot + 1));
   }
   EXPECT_FALSE(documented.empty()) << DMX_TEST_HEADER;
