@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What 16-bit floats cannot hold on the simulated card: norms that are written out keep their squares inside, and what saturates is counted and
 said. The numbers are numpy's. Usage: corsair_range.py BIN [unittest arguments]. Exit 77 where numpy is not installed."""
+import itertools
 import json
 import math
 import re
@@ -244,6 +245,21 @@ class Range(BundleTest):
                 x = rows(1).astype(np.float16).astype(np.float32)
                 got, wanted = self.result(x), oracle(x.astype(np.float64))
                 self.assertLessEqual(np.abs(got - wanted).max(), 1e-2 if name == "CumSum" else 0)
+
+    def test_places_on_teams(self):
+        """Each quad has rows of a product of its own, also where the axis goes and the dims behind it move up."""
+        random = np.random.default_rng(2)
+        x, w = random.standard_normal((1, 64, 64)).astype(np.float32), random.standard_normal((64, 75)).astype(np.float32)
+        weights = [onnx.tensor("w", onnx.FLOAT, w.shape, raw=w.tobytes())]
+        for name, axis, keep, quads in itertools.product(("ArgMax", "ArgMin"), (1, 2), (0, 1), (1, 2, 4)):
+            nodes = [onnx.node("MatMul", "x w", "s"), onnx.node(name, "s", "y", axis=axis, keepdims=keep)]
+            (self.dir / "m.onnx").write_bytes(onnx.model(nodes, [onnx.info("x", onnx.FLOAT, list(x.shape))],
+                                                         [onnx.info("y", onnx.INT64, None), onnx.info("s", onnx.FLOAT, None)], weights=weights))
+            self.compile_file(self.dir / "m.onnx", "-t", f"corsair:quads={quads}", "--require-target", "corsair")
+            with self.subTest(name, axis=axis, keep=keep, quads=quads):
+                got, sums = self.result(x), np.load(self.dir / "out/out_s.npy")
+                wanted = (sums.argmax if name == "ArgMax" else sums.argmin)(axis)
+                np.testing.assert_array_equal(got, np.expand_dims(wanted, axis) if keep else wanted)
 
     def test_constants(self):
         """f16 has neither 1e-7 nor 1e6: where that matters the host computes the node, and says so."""

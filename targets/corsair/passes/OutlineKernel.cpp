@@ -137,11 +137,15 @@ private:
   }
   static int64_t dimOf(lldmir::SimdOp op, unsigned, MemRefType operand, MemRefType result, int64_t dim) {
     DictionaryAttr parameters = op.getParametersAttr();
-    auto axes = parameters ? parameters.getAs<DenseI64ArrayAttr>("axes") : DenseI64ArrayAttr();
-    if (axes && operand.getRank() > result.getRank()) { // reduced away
+    auto several = parameters ? parameters.getAs<DenseI64ArrayAttr>("axes") : DenseI64ArrayAttr();
+    auto one = parameters ? parameters.getAs<IntegerAttr>("axis") : IntegerAttr();
+    SmallVector<int64_t> axes(several ? several.asArrayRef() : ArrayRef<int64_t>());
+    if (one)
+      axes.push_back(one.getInt());
+    if (!axes.empty() && operand.getRank() > result.getRank()) { // reduced away
       int64_t at = 0;
       for (int64_t i = 0; i < operand.getRank(); ++i)
-        if (!llvm::is_contained(axes.asArrayRef(), i) && at++ == dim)
+        if (!llvm::is_contained(axes, i) && at++ == dim)
           return i;
       return -1;
     }
