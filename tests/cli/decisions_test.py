@@ -324,7 +324,7 @@ class Obeyed(DecisionsBase):
         direct = script([f'%r = transform.dmx.match {{algorithm = "conv-winograd"}} in %m expect any : {ANY} -> {ANY}',
                          f'transform.dmx.decide %r {{algorithm = "conv-direct"}} : {ANY}'])
         (self.dir / "direct.mlir").write_text(direct)
-        pages = {CPU: r"Schedules decide \(`Decisions.cpp`\): (.*?)\. A domain", CORSAIR: r"Schedules decide the same, .*?`emit/ProductDecisions`\): (.*?)\. Domains"}
+        pages = {CPU: r"Schedules decide \(`Decisions.cpp`\): (.*?)\. A domain", CORSAIR: r"Schedules decide the same, .*?`decide/ProductDecisions`\): (.*?)\. Domains"}
         for target in pages:
             if target not in self.targets():
                 continue
