@@ -146,6 +146,12 @@ class Queries(Base):
         names = [line.split()[0] for line in self.run_tool("--print-phases").stdout.splitlines()]
         self.assertEqual([name for name in names if "." not in name], ["frontend", "partition", "memory", "schedule", "codegen"])
         self.assertEqual({name.split(".")[0] for name in names if "." in name} - {"schedule"}, set())  # stages of targets
+        self.assertNotIn("(target ", self.run_tool("--print-phases", "-t", "cpu").stdout)
+        targets = self.run_tool("--print-targets").stdout
+        for target in ("corsair", "aie"):
+            if f"\n{target}" in targets:
+                named = set(re.findall(r"\(target (\w+)\)", self.run_tool("--print-phases", "-t", target).stdout))
+                self.assertLessEqual(named, {target})
 
     def test_stages_belong_to_targets(self):
         stages = [line.split()[0] for line in self.run_tool("--print-phases").stdout.splitlines() if "." in line.split()[0]]

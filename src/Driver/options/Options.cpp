@@ -219,7 +219,8 @@ private:
     text("--print-target-info", options.queryTarget, "T", "What is known of a target", "query");
     app.add_flag("--print-ops", raw.printOps, "DMIR ops x {verifier, interpreter, targets}")->group("query");
     choice("--format", raw.format, {"md", "json"}, "Form of --print-ops", "query");
-    app.add_flag("--print-phases", raw.printPhases, "The phases")->group("query");
+    app.add_flag("--print-phases", raw.printPhases, "The phases, and the stages of -t's targets, or of all")
+        ->group("query");
     tools::setHelp(app, helpPage(), "query"); // last of all options
   }
 

@@ -38,10 +38,14 @@ static int printTargetInfo(const std::string &name) {
   return 0;
 }
 
-static int printPhases() {
+/// With the stages of the targets that are asked for, or of all.
+static int printPhases(const Options &options) {
   std::vector<llvm::ArrayRef<TargetStage>> stages;
-  for (const TargetInfo &target : registeredTargets())
-    stages.push_back(target.stages ? target.stages() : llvm::ArrayRef<TargetStage>());
+  for (const TargetInfo &target : registeredTargets()) {
+    const bool asked = options.targets.empty() ||
+                       llvm::any_of(options.targets, [&](const TargetChoice &t) { return t.name == target.name; });
+    stages.push_back(asked && target.stages ? target.stages() : llvm::ArrayRef<TargetStage>());
+  }
   for (const Stop &stop : stops(stages)) {
     auto [in, result] =
         stop.stage ? std::pair(stop.stage->in, stop.stage->out) : std::pair(stop.phase->in, stop.phase->out);
@@ -83,7 +87,7 @@ int answerQuery(const Options &options) {
   case Query::Ops:
     return printOps(options);
   case Query::Phases:
-    return printPhases();
+    return printPhases(options);
   case Query::None:
     break;
   }
