@@ -440,7 +440,7 @@ class Tuning(Base):
         self.run_tool("x.bundle", "--random-inputs", "1", tool="dmx-run")
 
     def test_what_tune_refuses(self):
-        for arguments, code, message in (((DIGITS, "-t", "corsair", "--db", "d"), 2, "fix them with --dim"),
+        for arguments, code, message in (((DIGITS, "-t", "corsair", "--db", "d"), 2, "add the sizes that count, for example --dim"),
                                          ((DIGITS, "-t", "nothing", *BATCH, "--db", "d"), 2, "unknown target 'nothing'"),
                                          ((DIGITS, *BATCH, "--db", "d"), 2, "simulated clock"),
                                          ((DIGITS, *BATCH, "-t", "corsair"), 2, "needs --db FILE"),
