@@ -72,17 +72,9 @@ void KernelWriter::fill(const DeviceTensor &tensor, double value) {
   simd(std::move(op));
 }
 
-void KernelWriter::rotate(hw::SimdFunction function, const DeviceTensor &result, ArrayRef<DeviceTensor> operands) {
-  SimdOp op{function, result.shape, /*inner=*/1};
-  op.result = SimdOp::operand(result, result.shape);
-  for (const DeviceTensor &operand : operands)
-    op.sources.push_back(SimdOp::operand(operand, result.shape));
-  simd(std::move(op));
-}
-
 void KernelWriter::map(hw::SimdFunction function, const DeviceTensor &result, ArrayRef<DeviceTensor> operands,
-                       Split split, float imm0, float imm1) {
-  SimdOp op{function, result.shape};
+                       Split split, float imm0, float imm1, unsigned inner) {
+  SimdOp op{function, result.shape, inner};
   op.imm0 = imm0, op.imm1 = imm1;
   op.result = SimdOp::operand(result, result.shape);
   for (const DeviceTensor &operand : operands)

@@ -106,11 +106,10 @@ protected:
             llvm::ArrayRef<int64_t> axes, float imm0, Split split);
   void copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split);
   void fill(const DeviceTensor &tensor, double value);
-  /// Elements of the operands, broadcast, to those of the result.
+  /// Elements of the operands, broadcast, to those of the result; of a function of rows the innermost `inner` dims are
+  /// one.
   void map(hw::SimdFunction function, const DeviceTensor &result, llvm::ArrayRef<DeviceTensor> operands, Split split,
-           float imm0 = 0, float imm1 = 0);
-  /// Rows of x turned by the angles of which cos and sin are given, half as many as a row has elements.
-  void rotate(hw::SimdFunction function, const DeviceTensor &result, llvm::ArrayRef<DeviceTensor> operands);
+           float imm0 = 0, float imm1 = 0, unsigned inner = 0);
   void simd(SimdOp op);
   /// The elements of `data` along the axis that the indices name; both lie row by row. `to` may be the part of the
   /// result that the indices are a part for.

@@ -218,7 +218,7 @@ Status StageWriter::deviceFunction(lldmir::SimdOp op, ArrayRef<DeviceTensor> inp
     half.back() /= 2;
     if (!broadcast(inputs.drop_front(), half))
       return fail(op, "turns rows by angles that are not half as many as a row's elements");
-    rotate(*function, out, inputs);
+    map(*function, out, inputs, {}, 0, 0, /*inner=*/1);
     return Status::ok();
   }
   if (!broadcast(inputs, out.shape))
