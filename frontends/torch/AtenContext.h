@@ -107,11 +107,10 @@ private:
 /// What an operator gives.
 std::vector<Arg> callOperator(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e);
 
-/// Whether a tensor among an argument's is complex.
+/// Whether a tensor among an argument's is complex, or the type that it names.
 bool hasComplex(const Arg &arg);
-/// The same with complex tensors among the arguments (ops/Complex.cpp). Fails the node where the operator has no
-/// meaning for them here.
-std::vector<Arg> callWithComplex(const AtenOp &op, const std::vector<Arg> &arguments, const std::string &name,
-                                 Emitter &e);
+/// What an operator gives, with complex tensors among the arguments (ops/Complex.cpp). Fails the node where the
+/// operator has no meaning for them here.
+std::vector<Arg> callWithComplex(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e);
 
 } // namespace dmxc::torchfe

@@ -48,6 +48,10 @@ private:
   std::list<std::string> signatures; ///< those that are made here; rows point into them
 };
 
+/// Of assertions, which give nothing: what the exporter has checked or a run checks anyway. Sizes that do not fit fail
+/// where they are used. What only they read is not imported.
+void ignoreAssertion(AtenContext &);
+
 /// The name by which the table knows what a program calls: "add.Tensor" for torch.ops.aten.add.Tensor,
 /// "torchvision.nms.default" for torch.ops.torchvision.nms.default; empty for what is no operator of a library.
 std::string_view operatorName(std::string_view target);

@@ -138,10 +138,16 @@ void ProgramImporter::noteViews(const AtenOp &op, const Node &node, const std::v
 }
 
 Val ProgramImporter::callOperator(const AtenOp &op, std::vector<Arg> arguments) {
-  return torchfe::callOperator(op, std::move(arguments), op.schema.name, emitter).at(0).tensors.at(0);
+  bool complex = std::any_of(arguments.begin(), arguments.end(), hasComplex);
+  auto call = complex ? callWithComplex : torchfe::callOperator;
+  return call(op, std::move(arguments), op.schema.name, emitter).at(0).tensors.at(0);
 }
 
 Val ProgramImporter::putBack(const View &view, const Val &base, const Val &value) {
+  if (base.isComplex() && value.isComplex()) {
+    Val re = putBack(view, base.real(), value.real()), im = putBack(view, base.imaginary(), value.imaginary());
+    return re && im ? Val::complexOf(re, im) : Val();
+  }
   if (view.same)
     return value;
   if (!view.op)

@@ -445,6 +445,11 @@ std::optional<DType> dtypeOfSchema(int64_t type) {
   }
 }
 
+std::optional<DType> dtypeOfComplexParts(int64_t type) {
+  constexpr DType parts[] = {DType::F16, DType::F32, DType::F64};
+  return type >= 9 && type <= 11 ? std::optional(parts[type - 9]) : std::nullopt;
+}
+
 std::string schemaTypeName(int64_t type) {
   if (std::optional<DType> known = dtypeOfSchema(type))
     return std::string(dtypeName(*known));

@@ -126,6 +126,8 @@ Result<std::map<std::string, PayloadConfig>> readPayloadConfig(std::string_view 
 
 /// ScalarType of the schema as a DType; nothing for complex and unknown types.
 std::optional<DType> dtypeOfSchema(int64_t type);
+/// The same of the parts of a complex type.
+std::optional<DType> dtypeOfComplexParts(int64_t type);
 /// The same of c10's numbers, which torch-mlir and the operators' integer arguments use.
 std::optional<DType> dtypeOfC10(int64_t type);
 /// "complex64", "type 99": for messages.

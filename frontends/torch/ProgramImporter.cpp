@@ -79,8 +79,8 @@ ProgramImporter::Uses::Uses(const Graph &graph) {
   findDead(graph);
 }
 
-/// From the end: dead is what gives values of which none is read by a node that is not dead. A node that gives none, an
-/// assertion, or that changes its operand is not dead.
+/// From the end: dead are assertions and what gives values of which none is read by a node that is not dead. A node
+/// that changes its operand is not dead.
 void ProgramImporter::Uses::findDead(const Graph &graph) {
   std::set<std::string> read;
   auto addNames = [&](const Argument &argument) {
@@ -97,7 +97,8 @@ void ProgramImporter::Uses::findDead(const Graph &graph) {
         gives = true;
         isRead |= read.count(name) != 0;
       });
-    dead[i] = gives && !isRead && !inPlaceOperator(node);
+    const AtenOp *op = AtenTable::get().find(operatorName(node.target));
+    dead[i] = (op && op->row.import == ignoreAssertion) || (gives && !isRead && !inPlaceOperator(node));
     if (!dead[i])
       for (const NamedArgument &input : node.inputs)
         addNames(input.value);
@@ -127,11 +128,11 @@ Arg ProgramImporter::resolve(const Argument &argument, const Scope &scope) const
     return arg;
   }
   case Kind::Type: {
-    std::optional<DType> type = dtypeOfSchema(argument.elements[0].integer);
-    if (!type)
-      fail("op-dtype",
-           "the element type " + schemaTypeName(argument.elements[0].integer) + " has no tensor meaning here");
-    return Arg::dtype(*type);
+    const int64_t number = argument.elements[0].integer;
+    std::optional<DType> type = dtypeOfSchema(number), parts = dtypeOfComplexParts(number);
+    if (!type && !parts)
+      fail("op-dtype", "the element type " + schemaTypeName(number) + " has no tensor meaning here");
+    return Arg::dtype(type ? *type : *parts, !type);
   }
   default:
     break;
@@ -263,6 +264,15 @@ std::vector<Arg> ProgramImporter::bindArguments(const AtenOp &op, bool inPlace, 
   return arguments;
 }
 
+/// A value with the type and shape of the one whose place it takes.
+Val ProgramImporter::asStored(const Val &value, const Val &before) {
+  if (!before.isComplex())
+    return emitter.broadcast(emitter.cast(value.isComplex() ? value.real() : value, before.dtype()), before.dims());
+  const Val &re = value.isComplex() ? value.real() : value;
+  Val im = value.isComplex() ? value.imaginary() : emitter.splat(re.dtype(), re.dims(), 0);
+  return Val::complexOf(asStored(re, before.real()), asStored(im, before.imaginary()));
+}
+
 std::vector<Arg> ProgramImporter::importOperator(const Node &node, const std::string &name, Scope &scope, size_t index,
                                                  const Uses &uses) {
   std::string_view target = operatorName(node.target);
@@ -277,13 +287,12 @@ std::vector<Arg> ProgramImporter::importOperator(const Node &node, const std::st
   for (size_t i = 0; i < op->schema.parameters.size(); ++i) {
     if (!op->schema.parameters[i].written && !(inPlace && i == 0))
       continue;
-    if (complex || results.empty() || results[0].tensors.size() != 1 || arguments[i].tensors.size() != 1)
+    if (results.empty() || results[0].tensors.size() != 1 || arguments[i].tensors.size() != 1)
       fail("op-unsupported", "the operator changes its argument in place in a way that is not known here");
-    const Val &before = arguments[i].tensors[0];
-    results[0] = Arg::tensor(emitter.broadcast(emitter.cast(results[0].tensors[0], before.dtype()), before.dims()));
+    results[0] = Arg::tensor(asStored(results[0].tensors[0], arguments[i].tensors[0]));
     writeInPlace(*op, node, i, results[0], scope, index, uses);
   }
-  if (!inPlace && !complex && uses.inPlace)
+  if (!inPlace && uses.inPlace)
     noteViews(*op, node, arguments, results, scope);
   return results;
 }

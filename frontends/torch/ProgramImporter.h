@@ -84,6 +84,7 @@ private:
   /// The base with `value` in the place of its view; null where that is not known.
   Val putBack(const View &view, const Val &base, const Val &value);
   Val callOperator(const AtenOp &op, std::vector<Arg> arguments);
+  Val asStored(const Val &value, const Val &before);
   void bindResults(const Node &node, std::vector<Arg> results, const Graph &graph, Scope &scope, size_t index,
                    const Uses &uses);
   void bindOne(const std::string &name, Arg value, const Graph &graph, Scope &scope);

@@ -214,6 +214,14 @@ void ArchiveImport::findStates() {
     add(value, value);
 }
 
+/// A complex tensor from its parts along the last axis.
+Val fromParts(Emitter &e, const Val &parts) {
+  Dims dims = parts.dims();
+  dims.pop_back();
+  auto part = [&](int64_t i) { return e.reshape(e.sliceAxis(parts, parts.rank() - 1, i, 1), dims); };
+  return Val::complexOf(part(0), part(1));
+}
+
 bool ArchiveImport::bindTensors(Scope &scope) {
   size_t before = diagnostics.errorCount();
   for (const InputSpec &spec : model->program.inputs) {
@@ -234,10 +242,14 @@ bool ArchiveImport::bindTensors(Scope &scope) {
     if (!payload)
       continue;
     for (State &state : states)
-      if (state.value == name)
+      if (state.value == name) {
+        if (payload->isComplex)
+          error("op-dtype", "the complex buffer '" + spec.name + "' is changed by a run; keep its parts as a real one");
         state.initial = *payload;
-    scope.values[name] = Arg::tensor(
-        function->emitter().stored(payload->tensor, payload->mapped ? options.path : "", payload->offset, spec.name));
+      }
+    Val value =
+        function->emitter().stored(payload->tensor, payload->mapped ? options.path : "", payload->offset, spec.name);
+    scope.values[name] = Arg::tensor(payload->isComplex ? fromParts(function->emitter(), value) : value);
   }
   return diagnostics.errorCount() == before;
 }

@@ -59,6 +59,40 @@ def deformable():
     return Case(model, [{"pixel_values": images(1, 128)}], {}, outputs("logits", "pred_boxes"), config=model.config)
 
 
+def llava():
+    """A text with the places of an image's patches."""
+    tower = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    model = build("LlavaForConditionalGeneration", "LlavaConfig", image_token_index=511, image_token_id=511,
+                  vision_config={"model_type": "clip_vision_model", "image_size": 32, "patch_size": 8, "projection_dim": 32, **tower},
+                  text_config={"model_type": "llama", "vocab_size": 512, "num_key_value_heads": 2, **SMALL})
+    ids = tokens(1, 24, 500)
+    ids[:, 2:18] = 511
+    return Case(model, [{"input_ids": ids, "pixel_values": images(1, 32)}], {}, outputs("logits"), config=model.config)
+
+
+def siglip2():
+    """Texts, and images of patches of which some are none."""
+    import torch
+
+    tower = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    model = build("Siglip2Model", "Siglip2Config", text_config={"vocab_size": 512, "max_position_embeddings": 16, "projection_size": 32, **tower},
+                  vision_config={"num_patches": 16, "patch_size": 4, **tower})
+    patches = torch.ones(2, 16, dtype=torch.long)
+    patches[1, 12:] = 0
+    inputs = {"input_ids": tokens(2, 16, 500), "pixel_values": normal(2, 16, 48), "pixel_attention_mask": patches,
+              "spatial_shapes": torch.tensor([[4, 4], [3, 4]])}
+    return Case(model, [inputs], {}, outputs("logits_per_image", "text_embeds", "image_embeds"), config=model.config)
+
+
+def fourier():
+    """A Fourier neural operator: complex weights on the lowest frequencies."""
+    import small_modules
+    import torch
+
+    torch.manual_seed(0)
+    return Case(small_modules.FourierOperator().eval(), [{"x": normal(2, 32, 32, 3)}])
+
+
 def resnet():
     from transformers import ResNetConfig
 
@@ -90,3 +124,6 @@ row("raft-small", "flow", raft, "pt2 pt2-core")
 row("deformable-detr-2", "detection", deformable, "pt2 pt2-core")
 row("mask2former-2", "segmentation", mask2former, "pt2 pt2-core")
 row("owlvit-2", "detection", owl, "pt2 pt2-core")
+row("llava-2", "llava", llava, "pt2 pt2-core")
+row("siglip2-2", "siglip", siglip2, "pt2 pt2-core")
+row("fourier-operator", "fourier", fourier, "pt2 pt2-core")

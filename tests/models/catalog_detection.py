@@ -104,6 +104,12 @@ def detr_small():
     )
 
 
+def dfine():
+    """Boxes as distributions over distances, in a configuration as published but of two layers."""
+    model = build("DFineForObjectDetection", "DFineConfig", decoder_layers=2, num_queries=30, num_labels=80, anchor_image_size=None)
+    return Case(model, [{"pixel_values": images(1, 224)}], {}, outputs("logits", "pred_boxes"))
+
+
 def rtdetr(kind, config):
     def make():
         import transformers
@@ -178,6 +184,7 @@ row("faster-rcnn-mobilenet", "detection", detector("fasterrcnn_mobilenet_v3_larg
 row("mask-rcnn", "detection", detector("maskrcnn_resnet50_fpn", 224, min_size=224, max_size=224), "script17", True)
 row("detr-2", "detection", detr_small, ALL + " pt2")
 row("rt-detr-2", "detection", rtdetr("RTDetrForObjectDetection", "RTDetrConfig"), ALL)
+row("d-fine-2", "detection", dfine, "pt2 pt2-core")
 row("rt-detr-v2-2", "detection", rtdetr("RTDetrV2ForObjectDetection", "RTDetrV2Config"), "pt2 script17")
 row(
     "yolos-tiny-2",

@@ -176,3 +176,37 @@ class Spectrum(nn.Module):
     def forward(self, audio):
         power = torch.stft(audio, 400, 160, window=self.window.to(audio.dtype), return_complex=True).abs() ** 2
         return torch.log(self.bands(power.transpose(1, 2)).abs() + 1e-5)
+
+
+class Frequencies(nn.Module):
+    """Products with complex weights on the lowest frequencies of an image."""
+
+    def __init__(self, width, modes):
+        super().__init__()
+        self.modes = modes
+        self.low = nn.Parameter(torch.randn(width, width, modes, modes, dtype=torch.cfloat) / width)
+        self.high = nn.Parameter(torch.randn(width, width, modes, modes, dtype=torch.cfloat) / width)
+
+    def forward(self, x):
+        spectrum = torch.fft.rfft2(x)
+        result = torch.zeros(x.shape[0], x.shape[1], x.shape[-2], x.shape[-1] // 2 + 1, dtype=torch.cfloat, device=x.device)
+        top, bottom = (..., slice(None, self.modes), slice(None, self.modes)), (..., slice(-self.modes, None), slice(None, self.modes))
+        result[top] = torch.einsum("bixy,ioxy->boxy", spectrum[top], self.low)
+        result[bottom] = torch.einsum("bixy,ioxy->boxy", spectrum[bottom], self.high)
+        return torch.fft.irfft2(result, s=x.shape[-2:])
+
+
+class FourierOperator(nn.Module):
+    """A Fourier neural operator on images of some channels."""
+
+    def __init__(self, channels=3, width=16, modes=6, layers=3):
+        super().__init__()
+        self.enter, self.leave = nn.Linear(channels, width), nn.Linear(width, 1)
+        self.across = nn.ModuleList(Frequencies(width, modes) for _ in range(layers))
+        self.local = nn.ModuleList(nn.Conv2d(width, width, 1) for _ in range(layers))
+
+    def forward(self, x):
+        x = self.enter(x).permute(0, 3, 1, 2)
+        for across, local in zip(self.across, self.local):
+            x = nn.functional.gelu(across(x) + local(x))
+        return self.leave(x.permute(0, 2, 3, 1))

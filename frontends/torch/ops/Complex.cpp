@@ -112,13 +112,39 @@ void squareOf(AtenContext &c) {
   c.result(product(c.e, x, x));
 }
 
+/// To a complex type, or from one to a real type as torch does it: without the imaginary part.
+void convert(AtenContext &c) {
+  ComplexParts x = c.parts("self");
+  const Arg &type = c.arg("dtype");
+  if (type.kind != Arg::Kind::Type)
+    return c.result(x);
+  Val real = c.cast(x.re, type.type);
+  if (!type.isComplex)
+    return c.result(real);
+  c.result(ComplexParts{real, x.im ? c.cast(x.im, type.type) : c.e.splat(type.type, real.dims(), 0)});
+}
+
 /// Operators that take complex tensors themselves, or that have a form for them above.
 const std::map<std::string, ImportFn, std::less<>> &formsOfComplex() {
   static const std::map<std::string, ImportFn, std::less<>> forms = {
-      {"mul.Tensor", multiply}, {"mul.Scalar", multiply},     {"div.Tensor", divide},         {"div.Scalar", divide},
-      {"abs.default", length},  {"exp.default", exponential}, {"pow.Tensor_Scalar", squareOf}};
+      {"mul.Tensor", multiply},        {"mul.Scalar", multiply},     {"div.Tensor", divide},
+      {"div.Scalar", divide},          {"abs.default", length},      {"exp.default", exponential},
+      {"pow.Tensor_Scalar", squareOf}, {"to.dtype", convert},        {"to.dtype_layout", convert},
+      {"to.device", convert},          {"_to_copy.default", convert}};
   return forms;
 }
+
+/// Operators that make a tensor of real numbers, which may have a complex type.
+bool createsReal(const std::string &name) {
+  static const std::set<std::string, std::less<>> names = {
+      "zeros.default",     "ones.default",       "empty.memory_format",  "full.default",      "zeros_like.default",
+      "ones_like.default", "empty_like.default", "full_like.default",    "new_zeros.default", "new_ones.default",
+      "new_empty.default", "new_full.default",   "scalar_tensor.default"};
+  return names.count(name) != 0;
+}
+
+/// Sums of products of two tensors.
+bool isProduct(const std::string &name) { return name == "einsum.default"; }
 
 /// Operators that do to each part what they do to a real tensor.
 bool worksByParts(const std::string &name) {
@@ -131,6 +157,10 @@ bool worksByParts(const std::string &name) {
                                                            "mean.dim",
                                                            "cumsum.default",
                                                            "cat.default",
+                                                           "copy.default",
+                                                           "slice_scatter.default",
+                                                           "select_scatter.default",
+                                                           "lift_fresh_copy.default",
                                                            "stack.default",
                                                            "alias.default",
                                                            "detach.default",
@@ -188,20 +218,65 @@ std::vector<Arg> partOf(const AtenOp &op, std::vector<Arg> arguments, bool imagi
   return arguments;
 }
 
+/// The product of the real or the imaginary parts of each operand, as `imaginary` says.
+Val productOfParts(const AtenOp &op, std::vector<Arg> arguments, std::vector<bool> imaginary, const std::string &name,
+                   Emitter &e) {
+  size_t operand = 0;
+  for (Arg &arg : arguments)
+    for (Val &x : arg.tensors) {
+      if (x && x.isComplex())
+        x = imaginary[operand] ? x.imaginary() : x.real();
+      else if (x && imaginary[operand])
+        return Val();
+      ++operand;
+    }
+  return callOperator(op, std::move(arguments), name, e)[0].tensors[0];
+}
+
+ComplexParts productOf(const AtenOp &op, const std::vector<Arg> &arguments, const std::string &name, Emitter &e) {
+  size_t operands = 0;
+  for (const Arg &arg : arguments)
+    operands += arg.tensors.size();
+  if (operands != 2)
+    fail("op-unsupported", "of complex tensors two are multiplied at once, not " + std::to_string(operands));
+  auto part = [&](bool first, bool second) { return productOfParts(op, arguments, {first, second}, name, e); };
+  Val re = part(false, false), im = part(false, true), other = part(true, false), both = part(true, true);
+  return {both ? e.sub(re, both) : re, !im ? other : !other ? im : e.add(im, other)};
+}
+
+/// Of a creator: the real tensor, and zeros.
+ComplexParts createdOf(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e) {
+  for (Arg &arg : arguments) {
+    arg.isComplex = false;
+    for (Val &x : arg.tensors)
+      x = x && x.isComplex() ? x.real() : x;
+  }
+  Val real = callOperator(op, std::move(arguments), name, e)[0].tensors[0];
+  return {real, e.splat(real.dtype(), real.dims(), 0)};
+}
+
 } // namespace
 
 bool hasComplex(const Arg &arg) {
-  return std::any_of(arg.tensors.begin(), arg.tensors.end(), [](const Val &x) { return x && x.isComplex(); });
+  return arg.isComplex ||
+         std::any_of(arg.tensors.begin(), arg.tensors.end(), [](const Val &x) { return x && x.isComplex(); });
 }
 
-std::vector<Arg> callWithComplex(const AtenOp &op, const std::vector<Arg> &arguments, const std::string &name,
-                                 Emitter &e) {
+std::vector<Arg> callWithComplex(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e) {
   const std::string &target = op.schema.name;
   if (auto form = formsOfComplex().find(target); form != formsOfComplex().end()) {
     AtenContext context(op, arguments, name, e);
     form->second(context);
     return context.results();
   }
+  auto complexArg = [](const ComplexParts &x) { return std::vector<Arg>{Arg::tensor(Val::complexOf(x.re, x.im))}; };
+  bool isComplexType = std::any_of(arguments.begin(), arguments.end(), [](const Arg &arg) { return arg.isComplex; });
+  bool givesType =
+      std::any_of(arguments.begin(), arguments.end(), [](const Arg &arg) { return arg.kind == Arg::Kind::Type; });
+  if (createsReal(target) && (isComplexType || !givesType))
+    return complexArg(createdOf(op, arguments, name, e));
+  if (isProduct(target))
+    return complexArg(productOf(op, arguments, name, e));
   if (!worksByParts(target)) // those that take complex tensors; the others fail where they ask for a real one
     return callOperator(op, arguments, name, e);
   std::vector<Arg> results = callOperator(op, partOf(op, arguments, false, e), name, e);

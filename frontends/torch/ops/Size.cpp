@@ -34,10 +34,9 @@ void importItem(AtenContext &c) {
   c.result(Arg::computed(Arg::Kind::Float, c.cast(x, DType::F64)));
 }
 
-/// What the exporter has checked or a run checks anyway: sizes that do not fit fail where they are used.
-void ignore(AtenContext &) {}
-
 } // namespace
+
+void ignoreAssertion(AtenContext &) {}
 
 std::vector<AtenRow> sizeOps() {
   const char *ordered = "as of a tensor in row-major order";
@@ -53,14 +52,15 @@ std::vector<AtenRow> sizeOps() {
        ordered},
       {"item(Tensor self) -> Scalar", importItem, "an integer must not be negative"},
       {"_local_scalar_dense(Tensor self) -> Scalar", importItem, "an integer must not be negative"},
-      {"_assert_scalar(Scalar self, str assert_msg) -> ()", ignore, "not checked"},
-      {"_assert_async.msg(Tensor self, str assert_msg) -> ()", ignore, "not checked"},
+      {"_assert_scalar(Scalar self, str assert_msg) -> ()", ignoreAssertion, "not checked"},
+      {"_assert_async.msg(Tensor self, str assert_msg) -> ()", ignoreAssertion, "not checked"},
       {"_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
        "Device? "
        "device=None, Layout? layout=None) -> ()",
-       ignore, "not checked"},
-      {"sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", ignore, "not checked"},
-      {"sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", ignore, "not checked"},
+       ignoreAssertion, "not checked"},
+      {"sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", ignoreAssertion,
+       "not checked"},
+      {"sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", ignoreAssertion, "not checked"},
   };
 }
 

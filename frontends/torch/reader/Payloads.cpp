@@ -91,7 +91,21 @@ std::string listText(const std::vector<int64_t> &list) {
   return "[" + text + "]";
 }
 
+/// What is larger than kMaxElements stays so.
+int64_t twice(int64_t number) { return std::clamp(number, -kMaxElements, kMaxElements + 1) * 2; }
+
 } // namespace
+
+void Payloads::View::splitComplex(std::optional<DType> parts) {
+  if (!parts)
+    return;
+  dtype = parts;
+  isComplex = true;
+  offset = twice(offset);
+  std::transform(strides.begin(), strides.end(), strides.begin(), twice);
+  sizes.push_back(2);
+  strides.push_back(1);
+}
 
 Status Payloads::addTable(const Archive &archive, const std::string &folder, const std::string &model) {
   std::string prefix = "data/" + folder + "/", where = prefix + model + "_" + folder + "_config.json";
@@ -114,6 +128,7 @@ Status Payloads::addTable(const Archive &archive, const std::string &folder, con
         !numbersOf(config.meta.strides, view.strides))
       return modelError("record '" + where + "': the shape of '" + name + "' is symbolic");
     view.offset = config.meta.offset.number;
+    view.splitComplex(dtypeOfComplexParts(config.meta.dtype));
     if (const Record *record = archive.find(view.recordName))
       view.record = *record;
     views[name] = std::move(view);
@@ -147,12 +162,20 @@ Status Payloads::addPickle(const Archive &archive, const std::string &name) {
     view.offset = tensor.offset;
     view.sizes = std::move(tensor.sizes);
     view.strides = std::move(tensor.strides);
+    view.splitComplex(tensor.parts);
     views[key] = std::move(view);
   }
   return Status::ok();
 }
 
 Result<Payload> Payloads::read(const std::string &name) const {
+  Result<Payload> payload = readParts(name);
+  if (payload)
+    payload->isComplex = views.at(name).isComplex;
+  return payload;
+}
+
+Result<Payload> Payloads::readParts(const std::string &name) const {
   const View &view = views.at(name);
   auto wrong = [&](const std::string &what) {
     return modelError("record '" + view.recordName + "', tensor '" + name + "': " + what);

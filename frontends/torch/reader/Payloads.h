@@ -17,9 +17,10 @@ namespace dmxc::torchfe {
 /// A tensor of the archive. With `mapped`, its bytes are those at `offset` of the model file; others were gathered from
 /// a view that is not contiguous.
 struct Payload {
-  Tensor tensor;
+  Tensor tensor; ///< of a complex one its parts, along a last axis of two
   bool mapped = false;
   uint64_t offset = 0;
+  bool isComplex = false;
 };
 
 /// The tensors of one kind (weights, constants) by their names. Nothing is read before it is asked for; what is asked
@@ -44,10 +45,15 @@ private:
     std::optional<DType> dtype;
     std::string typeName, recordName;
     std::optional<Record> record; ///< nothing: the archive has none of this name
-    bool pickled = false;
+    bool pickled = false, isComplex = false;
     int64_t offset = 0;
     std::vector<int64_t> sizes, strides;
+
+    /// A complex tensor is one of its parts from here on.
+    void splitComplex(std::optional<DType> parts);
   };
+
+  Result<Payload> readParts(const std::string &name) const;
 
   std::shared_ptr<const MappedFile> file;
   std::map<std::string, View> views;

@@ -359,6 +359,10 @@ PickledTensor Machine::tensorOf(const List &arguments, bool withType) {
     tensor.typeName = type.substr(type.find(' ') + 1);
   }
   tensor.dtype = dtypeNamed(tensor.typeName);
+  if (tensor.typeName == "ComplexFloatStorage" || tensor.typeName == "complex64")
+    tensor.parts = DType::F32;
+  if (tensor.typeName == "ComplexDoubleStorage" || tensor.typeName == "complex128")
+    tensor.parts = DType::F64;
   tensor.offset = as<int64_t>(arguments[1], "storage offset");
   for (Ref size : as<List>(arguments[2], "size"))
     tensor.sizes.push_back(as<int64_t>(size, "size"));

@@ -18,6 +18,7 @@ namespace dmxc::torchfe {
 /// A tensor of a torch.save file: a view of a storage.
 struct PickledTensor {
   std::optional<DType> dtype; ///< nothing where it has none here
+  std::optional<DType> parts; ///< of a complex one, that of its parts
   std::string typeName;       ///< as the file has it
   std::string storage;        ///< key of the record data/<key>
   int64_t offset = 0;         ///< in elements

@@ -57,9 +57,10 @@ Arg Arg::string(std::string value) {
   arg.text = std::move(value);
   return arg;
 }
-Arg Arg::dtype(DType value) {
+Arg Arg::dtype(DType value, bool isComplex) {
   Arg arg = make(Kind::Type);
   arg.type = value;
+  arg.isComplex = isComplex;
   return arg;
 }
 Arg Arg::ignored() { return make(Kind::Ignored); }

@@ -21,6 +21,7 @@ struct Arg {
   std::vector<double> numbers; ///< of Float, and of Bool as 0 and 1
   std::string text;            ///< of String
   DType type = DType::F32;     ///< of Type
+  bool isComplex = false;      ///< of Type: `type` is that of the parts
   const void *graph = nullptr; ///< of Graph: what the importer knows
 
   static Arg none() { return {}; }
@@ -32,7 +33,7 @@ struct Arg {
   static Arg computed(Kind kind, Val value);
   static Arg flag(bool value);
   static Arg string(std::string value);
-  static Arg dtype(DType value);
+  static Arg dtype(DType value, bool isComplex = false);
   static Arg ignored();
 
   bool isNone() const { return kind == Kind::None; }
