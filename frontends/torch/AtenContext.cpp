@@ -121,7 +121,8 @@ std::string AtenContext::text(std::string_view name) const { return arg(name).te
 DType AtenContext::type(std::string_view name, DType otherwise) const {
   const Arg &found = arg(name);
   if (found.isComplex)
-    fail("op-dtype", named(name) + "is a complex type, which the operator has no meaning for here");
+    fail("op-dtype", named(name) + "is complex" + std::to_string(2 * dtypeBits(found.type)) +
+                         ", which the operator has no meaning for here");
   return found.kind == Arg::Kind::Type ? found.type : otherwise;
 }
 

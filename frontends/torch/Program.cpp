@@ -243,6 +243,25 @@ OutputSpec outputSpec(const Cursor &at) {
   at.fail("has the unknown tag '" + tag + "' of an output");
 }
 
+/// The names of `count` children by a node's context: that is a list of them, or has one among other things, as a
+/// cache's is [[names], [what cannot be written]]. Nothing where none fits: the children go by their positions.
+std::vector<std::string> keysOf(const Json &context, size_t count) {
+  auto namesAll = [&](const Json &list) {
+    auto isName = [](const Json &key) { return key.is_string() || key.is_number_integer(); };
+    return list.is_array() && list.size() == count && std::all_of(list.begin(), list.end(), isName);
+  };
+  std::vector<std::string> keys;
+  if (namesAll(context)) {
+    for (const Json &key : context)
+      keys.push_back(key.is_string() ? key.get<std::string>() : key.dump());
+    return keys;
+  }
+  for (const Json &part : context)
+    if (namesAll(part))
+      return keysOf(part, count);
+  return keys;
+}
+
 /// Labels of a pytree's leaves: dict keys and positions joined by dots. False where the spec has an unknown form.
 bool collectLabels(const Json &spec, const std::string &prefix, int depth, std::vector<std::string> &labels) {
   if (depth > 32 || !spec.is_object() || !spec.contains("type") || !spec.contains("children_spec") ||
@@ -252,14 +271,12 @@ bool collectLabels(const Json &spec, const std::string &prefix, int depth, std::
     labels.push_back(prefix);
     return true;
   }
-  std::vector<std::string> keys;
   const Json &children = spec["children_spec"];
+  std::vector<std::string> keys;
   if (spec.contains("context") && spec["context"].is_string()) {
     const std::string &text = spec["context"].get_ref<const std::string &>();
-    Json context = jsonDepthIsBounded(text) ? Json::parse(text, nullptr, /*allow_exceptions=*/false) : Json();
-    if (context.is_array() && context.size() == children.size())
-      for (const Json &key : context)
-        keys.push_back(key.is_string() ? key.get<std::string>() : key.dump());
+    if (jsonDepthIsBounded(text))
+      keys = keysOf(Json::parse(text, nullptr, /*allow_exceptions=*/false), children.size());
   }
   for (size_t i = 0; i < children.size(); ++i) {
     std::string label = keys.empty() ? std::to_string(i) : keys[i];

@@ -186,6 +186,51 @@ class Complex(unittest.TestCase):
         c.expect(c.call("cat.default", {"tensors": {"as_tensors": [{"name": right}, {"name": left}]}, "dim": {"as_int": 1}}), np.roll(x, 2, 1))
         self.check(c)
 
+    def test_types(self):
+        """To complex and back: what torch does without the imaginary part."""
+        c = Calls()
+        a, x = c.complex(3, 4)
+        r, z = c.real(3, 4)
+        for target in ("to.dtype", "to.dtype_layout", "_to_copy.default"):
+            for kind in ("c64", "c128"):
+                whole = c.call(target, {"self": c.of(r), "dtype": {"as_scalar_type": pt2file.SCHEMA[kind]}})
+                single = c.call("to.dtype", {"self": c.of(whole), "dtype": {"as_scalar_type": pt2file.SCHEMA["c64"]}})
+                c.expect(c.call("mul.Tensor", {"self": c.of(single), "other": c.of(a)}), z * x)
+            c.expect(c.call(target, {"self": c.of(a), "dtype": {"as_scalar_type": pt2file.SCHEMA["f32"]}}), x.real)
+        ones = c.call("ones.default", {"size": {"as_ints": [3, 4]}, "dtype": {"as_scalar_type": pt2file.SCHEMA["c64"]}})
+        c.expect(c.call("add.Tensor", {"self": c.of(ones), "other": c.of(a)}), x + 1)
+        c.expect(c.call("ones_like.default", {"self": c.of(a)}), np.ones_like(x))
+        c.expect(c.call("zeros_like.default", {"self": c.of(a), "dtype": {"as_scalar_type": pt2file.SCHEMA["f32"]}}), np.zeros(x.shape, np.float32))
+        self.check(c)
+
+    def test_parameters(self):
+        """Complex weights, whole and as a view of every other element."""
+        c = Calls()
+        a, x = c.complex(2, 3)
+        w = (c.random.normal(size=(3, 8)) + 1j * c.random.normal(size=(3, 8))).astype(np.complex64)
+        c.program.tensor("w", "parameter", "c64", (3, 8), w.tobytes())
+        c.expect(c.call("einsum.default", {"equation": {"as_string": "bi,io->bo"}, "tensors": {"as_tensors": [{"name": a}, {"name": "w"}]}}), x @ w)
+        folder, about, data = c.program.payloads["w"]
+        about |= {"sizes": pt2file.sizes((3, 3)), "strides": [{"as_int": 8}, {"as_int": 2}], "storage_offset": {"as_int": 1}}
+        c.program.values["w"] = about
+        c.expected.clear(), c.program.outputs.clear(), c.program.output_specs.clear(), c.program.nodes.__delitem__(slice(1, None))
+        r, z = c.real(2, 3)
+        c.expect(c.call("einsum.default", {"equation": {"as_string": "bi,io->bo"}, "tensors": {"as_tensors": [{"name": a}, {"name": "w"}]}}), x @ w[:, 1:6:2])
+        c.expect(c.call("einsum.default", {"equation": {"as_string": "bi,io->bo"}, "tensors": {"as_tensors": [{"name": r}, {"name": "w"}]}}), z @ w[:, 1:6:2])
+        self.check(c)
+
+    def test_a_part_is_written(self):
+        c = Calls()
+        a, x = c.complex(4, 2)
+        size = {"size": {"as_ints": [4, 5]}, "dtype": {"as_scalar_type": pt2file.SCHEMA["c64"]}}
+        whole = c.call("zeros.default", size)
+        part = c.call("slice.Tensor", {"self": c.of(whole), "dim": {"as_int": 1}, "start": {"as_int": 1}, "end": {"as_int": 3}})
+        c.call("copy_.default", {"self": c.of(part), "src": c.of(a)})
+        expected = np.zeros((4, 5), np.complex64)
+        expected[:, 1:3] = x
+        c.expect(whole, expected)
+        self.check(c)
+
     def test_refusals(self):
         for target, arguments, message in (("relu.default", {}, "a real tensor is expected"), ("view_as_complex.default", {}, "a real tensor is expected"),
                                            ("fft_rfft.default", {}, "takes a real tensor"),

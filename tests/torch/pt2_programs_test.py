@@ -36,6 +36,38 @@ class Programs(ProgramCase):
         program.output("sum")
         self.assertIn("random numbers", self.compile_program(program, code=1))
 
+    def test_what_only_assertions_read_is_left_out(self):
+        """Whatever it is: operators that are unknown here, complex types, conditions that a run decides."""
+        program = self.program("torch.ops.aten.relu.default", {"self": self.X})
+        given = lambda name, kind="as_tensor": {kind: {"name": name}}
+        program.node("torch.ops.aten.unheard_of.default", {"self": self.X}, [given("all")])
+        program.node("torch.ops.aten.item.default", {"self": given("all")}, [{"as_sym_bool": {"as_name": "flag"}}])
+        program.node("torch.sym_ite", {"b": {"as_sym_bool": {"as_name": "flag"}}, "t": {"as_int": 1}, "f": {"as_int": 0}}, [{"as_sym_int": {"as_name": "one"}}])
+        program.node("torch.ops.aten._assert_scalar.default", {"self": {"as_sym_int": {"as_name": "one"}}, "assert_msg": {"as_string": "no"}}, [])
+        program.node("torch.ops.aten._assert_tensor_metadata.default", {"a": self.X, "dtype": {"as_scalar_type": 10}}, [])
+        self.compile_program(program)
+        x = np.random.default_rng(1).standard_normal((2, 3)).astype(np.float32)
+        self.close(*self.run_bundle({"x": x}).values(), np.maximum(x, 0), "relu")
+        program.output("all")
+        self.assertIn("the operator is unknown", self.compile_program(program, code=1))
+
+    def test_results_have_the_names_of_their_tree(self):
+        leaf = {"type": None, "context": None, "children_spec": []}
+        several = lambda kind, context, count, child=leaf: {"type": kind, "context": json.dumps(context), "children_spec": [child] * count}
+        pair = several("builtins.list", None, 2)
+        cases = ((several("builtins.tuple", None, 4), ["out0", "out1", "out2", "out3"]), (several("builtins.dict", ["a", "b", "c", 3], 4), ["a", "b", "c", "out3"]),
+                 (several("cache", [["key_cache", "value_cache"], [None, None]], 2, pair), ["key_cache.0", "key_cache.1", "value_cache.0", "value_cache.1"]),
+                 (several("collections.defaultdict", {"default_factory_name": "list", "dict_context": ["x", "y"]}, 2, pair), ["x.0", "x.1", "y.0", "y.1"]),
+                 (several("strange", [[None, 1.5], {}], 2, pair), ["out0.0", "out0.1", "out1.0", "out1.1"]))
+        for tree, names in cases:
+            program = self.program("torch.ops.aten.relu.default", {"self": self.X}, results=[{"as_tensor": {"name": "y"}}])
+            for i in range(3):
+                program.node("torch.ops.aten.neg.default", {"self": self.X}, [{"as_tensor": {"name": f"n{i}"}}])
+                program.output(f"n{i}")
+            program.tree = tree
+            self.compile_program(program)
+            self.assertEqual(list(self.run_bundle({"x": np.ones((2, 3), np.float32)})), names)
+
     def test_errors_name_node_module_and_source(self):
         metadata = {"stack_trace": 'File "model.py", line 12, in forward\n    return self.fc(x)', "nn_module_stack": "a,,M;b,h.0.attn,N"}
         program = self.program("torch.ops.aten.bmm.default", {"self": self.X, "mat2": self.X})

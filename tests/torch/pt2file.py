@@ -3,7 +3,7 @@ import io
 import json
 import zipfile
 
-SCHEMA = {"u8": 1, "i8": 2, "i16": 3, "i32": 4, "i64": 5, "f16": 6, "f32": 7, "f64": 8, "bool": 12, "bf16": 13}
+SCHEMA = {"u8": 1, "i8": 2, "i16": 3, "i32": 4, "i64": 5, "f16": 6, "f32": 7, "f64": 8, "bool": 12, "bf16": 13, "c64": 10, "c128": 11}
 
 
 def sizes(shape):
@@ -29,6 +29,7 @@ class Program:
     def __init__(self):
         self.inputs, self.specs, self.nodes, self.outputs, self.output_specs, self.values = [], [], [], [], [], {}
         self.ranges, self.payloads, self.sym_ints = {}, {}, {}
+        self.tree = None  # of the results, as pytrees are written
 
     def input(self, name, dtype, shape):
         self.inputs.append({"as_tensor": {"name": name}})
@@ -56,7 +57,8 @@ class Program:
         graph = {"inputs": self.inputs, "outputs": self.outputs, "nodes": self.nodes, "tensor_values": self.values,
                  "sym_int_values": self.sym_ints, "sym_bool_values": {}, "is_single_tensor_return": False, "custom_obj_values": {}}
         return {"graph_module": {"graph": graph, "signature": {"input_specs": self.specs, "output_specs": self.output_specs},
-                                 "module_call_graph": [], "metadata": {}},
+                                 "module_call_graph": self.tree and [{"fqn": "", "signature": {"out_spec": json.dumps([1, self.tree])}}] or [],
+                                 "metadata": {}},
                 "opset_version": {"aten": 10}, "range_constraints": self.ranges, "schema_version": {"major": 8, "minor": 14},
                 "verifiers": ["ATEN"], "torch_version": "2.9.0"}
 

@@ -244,15 +244,17 @@ ComplexParts productOf(const AtenOp &op, const std::vector<Arg> &arguments, cons
   return {both ? e.sub(re, both) : re, !im ? other : !other ? im : e.add(im, other)};
 }
 
-/// Of a creator: the real tensor, and zeros.
-ComplexParts createdOf(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e) {
+/// Of a creator: the real tensor, and zeros where its type is complex.
+Arg createdOf(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e) {
+  bool asksReal = false;
   for (Arg &arg : arguments) {
+    asksReal |= arg.kind == Arg::Kind::Type && !arg.isComplex;
     arg.isComplex = false;
     for (Val &x : arg.tensors)
       x = x && x.isComplex() ? x.real() : x;
   }
   Val real = callOperator(op, std::move(arguments), name, e)[0].tensors[0];
-  return {real, e.splat(real.dtype(), real.dims(), 0)};
+  return Arg::tensor(asksReal ? real : Val::complexOf(real, e.splat(real.dtype(), real.dims(), 0)));
 }
 
 } // namespace
@@ -269,14 +271,12 @@ std::vector<Arg> callWithComplex(const AtenOp &op, std::vector<Arg> arguments, c
     form->second(context);
     return context.results();
   }
-  auto complexArg = [](const ComplexParts &x) { return std::vector<Arg>{Arg::tensor(Val::complexOf(x.re, x.im))}; };
-  bool isComplexType = std::any_of(arguments.begin(), arguments.end(), [](const Arg &arg) { return arg.isComplex; });
-  bool givesType =
-      std::any_of(arguments.begin(), arguments.end(), [](const Arg &arg) { return arg.kind == Arg::Kind::Type; });
-  if (createsReal(target) && (isComplexType || !givesType))
-    return complexArg(createdOf(op, arguments, name, e));
-  if (isProduct(target))
-    return complexArg(productOf(op, arguments, name, e));
+  if (createsReal(target))
+    return {createdOf(op, std::move(arguments), name, e)};
+  if (isProduct(target)) {
+    ComplexParts product = productOf(op, arguments, name, e);
+    return {Arg::tensor(Val::complexOf(product.re, product.im))};
+  }
   if (!worksByParts(target)) // those that take complex tensors; the others fail where they ask for a real one
     return callOperator(op, arguments, name, e);
   std::vector<Arg> results = callOperator(op, partOf(op, arguments, false, e), name, e);
