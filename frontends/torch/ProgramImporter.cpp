@@ -11,7 +11,7 @@ namespace {
 constexpr int kMaxDepth = 16;
 /// Nodes after inlining.
 constexpr int64_t kMaxNodes = 2'000'000;
-constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
+constexpr std::string_view kHigherOrder = "torch.ops.higher_order.", kBatching = "torch._functorch.predispatch.";
 
 bool isPoison(const Arg &arg) {
   return std::any_of(arg.tensors.begin(), arg.tensors.end(), [](const Val &v) { return v && v.isPoison(); });
@@ -161,6 +161,10 @@ void ProgramImporter::append(const Element &element, const Scope &scope, Arg &ar
     const Arg &value = valueOf(element.text, scope);
     if (value.kind != arg.kind || value.list)
       fail("op-argument", "the list has '" + element.text + "', which is " + value.describe());
+    if (isBatched(value)) {
+      arg.levels.resize(arg.tensors.size());
+      arg.levels.insert(arg.levels.end(), value.levels.begin(), value.levels.end());
+    }
     arg.tensors.insert(arg.tensors.end(), value.tensors.begin(), value.tensors.end());
     arg.ints.append(value.ints.begin(), value.ints.end());
     arg.numbers.insert(arg.numbers.end(), value.numbers.begin(), value.numbers.end());
@@ -215,7 +219,8 @@ void ProgramImporter::importKnown(const Node &node, const std::string &name, con
                                   size_t index, const Uses &uses) {
   std::string_view target = node.target;
   bool higherOrder = target.starts_with(kHigherOrder), symbolic = isSymbolic(node.target);
-  if (!higherOrder && !symbolic)
+  bool batching = target.starts_with(kBatching);
+  if (!higherOrder && !symbolic && !batching)
     requireKnown(target); // what needs no operands is checked even behind a failed node
   bool poisoned = false;
   std::vector<Arg> operands;
@@ -229,7 +234,11 @@ void ProgramImporter::importKnown(const Node &node, const std::string &name, con
     return;
   }
   std::vector<Arg> results;
-  if (higherOrder)
+  if ((higherOrder || symbolic) && std::any_of(operands.begin(), operands.end(), isBatched))
+    fail("op-unsupported", "the operator is not known inside of torch.vmap");
+  if (batching)
+    results = importBatching(emitter, std::string(target.substr(kBatching.size())), operands);
+  else if (higherOrder)
     results = importHigherOrder(node, std::string(target.substr(kHigherOrder.size())), name, scope);
   else if (symbolic)
     results.push_back(*importSymbolic(emitter, node.target, operands));
@@ -281,6 +290,11 @@ std::vector<Arg> ProgramImporter::importOperator(const Node &node, const std::st
   if (inPlace)
     op = AtenTable::get().findInPlace(target);
   std::vector<Arg> arguments = bindArguments(*op, inPlace, node, scope);
+  if (std::any_of(arguments.begin(), arguments.end(), isBatched)) {
+    if (inPlace || inPlaceOperator(node))
+      fail("op-unsupported", "what operators change in place is not known inside of torch.vmap");
+    return callWithLevels(*op, arguments, name, emitter);
+  }
   bool complex = std::any_of(arguments.begin(), arguments.end(), hasComplex);
   std::vector<Arg> results =
       complex ? callWithComplex(*op, arguments, name, emitter) : torchfe::callOperator(*op, arguments, name, emitter);
@@ -345,10 +359,18 @@ void ProgramImporter::checkMeta(const std::string &name, const Val &value, const
                                             "], the operator gives " + value.describe())));
 }
 
+/// One of a list's tensors.
+static Arg part(const Arg &list, size_t i) {
+  Arg one = Arg::tensor(list.tensors[i]);
+  if (i < list.levels.size())
+    one.levels = {list.levels[i]};
+  return one;
+}
+
 void ProgramImporter::bindOne(const std::string &name, Arg value, const Graph &graph, Scope &scope) {
   if (!scope.defined.insert(name).second)
     fail("torch-graph", "the value '" + name + "' is defined a second time");
-  if (value.kind == Arg::Kind::Tensor && value.tensors.size() == 1 && value.tensors[0])
+  if (value.kind == Arg::Kind::Tensor && value.tensors.size() == 1 && value.tensors[0] && !isBatched(value))
     checkMeta(name, value.tensors[0], graph);
   scope.values[name] = std::move(value);
 }
@@ -362,7 +384,7 @@ void ProgramImporter::bindResults(const Node &node, std::vector<Arg> results, co
                               std::to_string(results.empty() ? 0 : results[0].tensors.size()));
     for (size_t i = 0; i < names.size(); ++i)
       if (names[i].kind == Element::Kind::Name)
-        bindOne(names[i].text, Arg::tensor(results[0].tensors[i]), graph, scope);
+        bindOne(names[i].text, part(results[0], i), graph, scope);
     return;
   }
   for (size_t i = 0; i < node.outputs.size(); ++i)

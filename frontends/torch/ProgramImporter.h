@@ -111,6 +111,14 @@ const AtenOp *inPlaceOperator(const Node &node);
 /// The values whose storage in-place operators of the graph change: those that are no views themselves.
 std::set<std::string> changedValues(const Graph &graph);
 
+/// Whether a tensor among an argument's has hidden axes, as inside of torch.vmap (Batching.cpp).
+bool isBatched(const Arg &arg);
+/// What an operator gives for each sample.
+std::vector<Arg> callWithLevels(const AtenOp &op, const std::vector<Arg> &arguments, const std::string &name,
+                                Emitter &e);
+/// A call of torch._functorch.predispatch, which begins or ends a vmap.
+std::vector<Arg> importBatching(Emitter &e, const std::string &call, const std::vector<Arg> &operands);
+
 /// A host scalar's operator (`_operator.mul`, `torch.sym_max`, ...); nothing where `target` is none.
 std::optional<Arg> importSymbolic(Emitter &e, const std::string &target, const std::vector<Arg> &operands);
 bool isSymbolic(const std::string &target);

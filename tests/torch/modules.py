@@ -165,7 +165,7 @@ def main():
     parser.add_argument("--ways", default="raw,dynamo,script")
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--share", type=float, default=0.95)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     counts = {way: {"right": 0, "refused": 0, "wrong": 0} for way in arguments.ways.split(",")}
     names = arguments.names or sampled(list(one_operator.MODULES))
     with tempfile.TemporaryDirectory(prefix="dmxc-modules-") as temporary:

@@ -361,7 +361,15 @@ def higher_order():
     add("associative_scan", lambda x: associative_scan(torch.add, x, 0, combine_mode="generic"), lambda: random(8, 3))
     add("map", lambda x, y: over(lambda row, other: row.sin() + other, x, y), lambda: random(5, 4), lambda: random(4))
     add("vmap", lambda x, y: torch.vmap(lambda a, b: (a * b).sum())(x, y), lambda: random(5, 4), lambda: random(5, 4))
-    add("vmap_matrix", lambda x, w: torch.vmap(lambda a: w @ a)(x), lambda: random(5, 4), lambda: random(3, 4))
+    attend = lambda q, k, v: (q @ k.T).softmax(-1) @ v
+    add("vmap_loop", torch.vmap(attend), *[functools.partial(random, 20, 5, 4)] * 3)
+    add("vmap_shared", torch.vmap(attend, in_dims=(0, None, None)), X, *[functools.partial(random, 5, 6)] * 2)
+    add("vmap_axes", torch.vmap(lambda a, b: a.cumsum(0) * b, (1, 0), 1), lambda: random(4, 3), lambda: random(3, 4))
+    add("vmap_nested", lambda a, b: torch.vmap(lambda x: torch.vmap(lambda y: (x * y).sum())(b))(a), lambda: random(3, 4), lambda: random(5, 4))
+    inside = lambda q, k: torch.vmap(torch.vmap(lambda i, j: (j <= i) & (i - j < 3), (None, 0)), (0, None))(q, k)
+    add("vmap_mask", lambda x: torch.where(inside(torch.arange(7), torch.arange(7)), x, -1.0), lambda: random(7, 7))
+    add("vmap_split", torch.vmap(lambda a: torch.stack(a.chunk(2), 1).amax(0)), lambda: random(3, 6))
+    add("vmap_matrix", lambda x, w: torch.vmap(lambda a, b: b @ a, (0, None))(x, w), lambda: random(5, 4), lambda: random(3, 4))
     add("condition", lambda x: torch.cond(x.sum() > 0, lambda a: a.sin(), lambda a: a.cos(), (x,)), X)
 
 

@@ -219,6 +219,31 @@ class Programs(ProgramCase):
         program.nodes[0]["inputs"].pop(1)
         self.assertIn("two graphs and two lists", self.compile_program(program, code=1))
 
+    def test_samples_of_vmap(self):
+        """Operators between see one sample: elementwise ones together, others one by one, 20 and more in a loop."""
+        call = lambda name, *arguments: {"target": f"torch._functorch.predispatch.{name}", "metadata": {}, "outputs": [{"as_none": True}],
+                                         "inputs": [{"name": "", "arg": {"as_int": a} if isinstance(a, int) else {"as_tensor": {"name": a}}} for a in arguments]}
+        gives = lambda name, result, *arguments: call(name, *arguments) | {"outputs": [{"as_tensor": {"name": result}}]}
+        for count in (5, 24):
+            program = pt2file.Program()
+            program.input("x", "f32", [3, count]), program.input("y", "f32", [4, 3])
+            program.nodes += [call("lazy_load_decompositions"), call("_vmap_increment_nesting", count), gives("_add_batch_dim", "a", "x", 1, 1),
+                              call("_vmap_increment_nesting", 4), gives("_add_batch_dim", "b", "y", -2, 2)]
+            self.steps(program, ("mul.Tensor", "c", {"self": "b", "other": "a"}), ("softmax.int", "d", {"self": "c", "dim": 0}),
+                       ("cat.default", "e", {"tensors": {"as_tensors": [{"name": "d"}, {"name": "a"}]}}))
+            program.nodes += [gives("_remove_batch_dim", "f", "e", 2, 4, -1), call("_vmap_decrement_nesting"), gives("_remove_batch_dim", "g", "f", 1, count, 0)]
+            program.output("g")
+            self.compile_program(program)
+            x, y = np.random.default_rng(1).standard_normal((3, count)).astype(np.float32), np.random.default_rng(2).standard_normal((4, 3)).astype(np.float32)
+            products = np.exp(x.T[:, None] * y)
+            whole = np.concatenate([products / products.sum(-1, keepdims=True), np.broadcast_to(x.T[:, None], (count, 4, 3))], -1)
+            self.close(*self.run_bundle({"x": x, "y": y}).values(), whole.swapaxes(1, 2), "samples")
+        program.output("z")
+        for node, said in ((call("_grad_increment_nesting"), "only vmap"), (gives("_add_batch_dim", "z", "x", 7, 1), "axis 7"),
+                           (gives("_add_batch_dim", "z", 3, 0, 1), "must be a tensor"), (gives("_remove_batch_dim", "z", "a", 1), "must be an integer")):
+            program.nodes[3] = node
+            self.assertIn(said, self.compile_program(program, code=1))
+
     def test_queries_that_see_no_key_give_zero(self):
         program = pt2file.Program()
         for name, dtype, shape in (("q", "f32", [2, 3, 4]), ("m", "bool", [3, 3])):

@@ -22,6 +22,8 @@ struct Arg {
   std::string text;            ///< of String
   DType type = DType::F32;     ///< of Type
   bool isComplex = false;      ///< of Type: `type` is that of the parts
+  /// Of each tensor the hidden axes in front of its own, by the levels of torch.vmap (Batching.cpp); none is empty.
+  std::vector<std::vector<int64_t>> levels;
   const void *graph = nullptr; ///< of Graph: what the importer knows
 
   static Arg none() { return {}; }
