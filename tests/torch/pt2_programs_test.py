@@ -240,7 +240,7 @@ class Programs(ProgramCase):
             self.close(*self.run_bundle({"x": x, "y": y}).values(), whole.swapaxes(1, 2), "samples")
         program.output("z")
         for node, said in ((call("_grad_increment_nesting"), "only vmap"), (gives("_add_batch_dim", "z", "x", 7, 1), "axis 7"),
-                           (gives("_add_batch_dim", "z", 3, 0, 1), "must be a tensor"), (gives("_remove_batch_dim", "z", "a", 1), "must be an integer")):
+                           (gives("_add_batch_dim", "z", 3, 0, 1), "must be a tensor"), (gives("_remove_batch_dim", "z", "a", 1), "number of samples is missing")):
             program.nodes[3] = node
             self.assertIn(said, self.compile_program(program, code=1))
 
