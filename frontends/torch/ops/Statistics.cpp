@@ -36,10 +36,7 @@ void importLogit(AtenContext &c) {
 }
 void importLogAddExp(AtenContext &c) {
   auto [a, b] = floatPair(c, "self", "other");
-  Val x = c.wide(a), y = c.wide(b), larger = c.e.max(x, y);
-  Val same = c.e.compare(Compare::eq, x, y); // of two infinities too
-  Val distance = c.e.select(same, c.like(x, 0), absOf(c.e, c.e.sub(x, y)));
-  c.result(c.cast(c.e.add(larger, c.e.emit<Log1pOp>({expOf(c.e, negOf(c.e, distance))})), a.dtype()));
+  c.result(c.cast(logAddExp(c.e, c.wide(a), c.wide(b)), a.dtype()));
 }
 
 //===--- Statistics -------------------------------------------------------------------===//
