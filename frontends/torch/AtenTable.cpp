@@ -23,7 +23,7 @@ AtenTable::AtenTable() {
        {elementwiseOps, selectOps,     activationOps, viewOps,        joinOps,    createOps,   reduceOps,
         indexOps,       productOps,    attentionOps,  convolutionOps, poolOps,    normOps,     lossOps,
         resampleOps,    recurrentOps,  sizeOps,       complexOps,     fourierOps, libraryOps,  refusedOps,
-        compositeOps,   statisticsOps, columnOps,     specialOps})
+        compositeOps,   statisticsOps, columnOps,     specialOps,     orderOps,   countingOps, differenceOps})
     for (const AtenRow &row : family())
       add(row);
   addSecondNames();

@@ -1,5 +1,5 @@
 //===- Special.cpp - functions beyond the elementary ----------------------===//
-#include "Math.h"
+#include "../Math.h"
 
 #include "frontends/common/ops/special/SpecialFunctions.h"
 
