@@ -82,6 +82,10 @@ std::vector<AtenRow> libraryOps();
 std::vector<AtenRow> compositeOps();
 std::vector<AtenRow> statisticsOps();
 std::vector<AtenRow> columnOps();
+std::vector<AtenRow> specialOps();
+std::vector<AtenRow> orderOps();
+std::vector<AtenRow> countingOps();
+std::vector<AtenRow> differenceOps();
 std::vector<AtenRow> refusedOps();
 /// Operators that are refused for one reason, by name.
 struct RefusedFamily {

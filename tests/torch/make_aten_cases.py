@@ -9,10 +9,11 @@ from aten.calls import cases
 from aten.composites import aliases, composites, libraries
 from aten.elements import activations, elementwise, reductions
 from aten.layers import convolutions, dropouts, losses, norms, plain_recurrent, pools, products, recurrent, resampling
+from aten.orders import orders
 from aten.shapes import creations, indexing, joins, views
 
 for family in (elementwise, activations, views, joins, creations, reductions, indexing, products, convolutions, pools, norms, losses,
-               resampling, recurrent, dropouts, aliases, plain_recurrent, libraries, composites):
+               resampling, recurrent, dropouts, aliases, plain_recurrent, libraries, composites, orders):
     first = len(cases)
     family()
     for entry in cases[first:]:

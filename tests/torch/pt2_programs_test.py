@@ -106,7 +106,7 @@ class Programs(ProgramCase):
 
     def test_a_decomposition_is_named_where_torch_has_one(self):
         for target, said in (("vander.default", True), ("_cast_Int.default", True), ("_upsample_bilinear2d_aa.vec", False), ("_upsample_bilinear2d_aa.default", False),
-                             ("special_digamma.default", False), ("digamma.default", False), ("cov.default", False), ("_convolution.deprecated", False)):
+                             ("special_gammainc.default", False), ("igamma.default", False), ("cov.default", False), ("_convolution.deprecated", False)):
             text = self.compile_program(self.program("torch.ops.aten." + target, {"self": self.X}), code=1)
             self.assertIn("[op-unsupported]", text, target)
             self.assertEqual("run_decompositions" in text, said, text)
@@ -131,6 +131,17 @@ class Programs(ProgramCase):
     def test_arguments_without_a_meaning(self):
         cases = (("quantile.scalar", {"q": {"as_float": 1.5}}, [4], "q must lie in [0, 1]"),
                  ("quantile.scalar", {"q": {"as_float": 0.5}, "interpolation": {"as_string": "cubic"}}, [4], "the interpolation 'cubic' is unknown"),
+                 ("kthvalue.default", {"k": {"as_int": 5}}, [4], "k is 5, but must lie in [1, 4]"),
+                 ("polygamma.default", {"n": {"as_int": 30}}, [4], "the order 30 is not in [0, 20]"),
+                 ("mvlgamma.default", {"p": {"as_int": 0}}, [4], "p is 0, but must lie in [1, 64]"),
+                 ("median.default", {}, [0], "the axis has no elements"),
+                 ("bincount.default", {}, [2, 2], "bincount takes a vector"),
+                 ("histogram.bin_ct", {"bins": {"as_int": 0}}, [4], "bins is 0"),
+                 ("gradient.scalarint", {"edge_order": {"as_int": 3}}, [4], "edge_order is 1 or 2"),
+                 ("gradient.scalarint", {}, [1], "an axis needs more elements than edge_order"),
+                 ("gradient.tensorarray", {"spacing": {"as_tensors": [{"name": "x"}]}, "dim": {"as_ints": [0]}}, [4, 4], "a line of its length"),
+                 ("repeat_interleave.self_Tensor", {"repeats": self.X, "dim": {"as_int": 1}}, [3, 3], "repeats is a number or a vector"),
+                 ("renorm.default", {"p": {"as_int": 2}, "dim": {"as_int": 0}, "maxnorm": {"as_int": 1}}, [4], "two axes or more"),
                  ("im2col.default", {"kernel_size": {"as_ints": [9, 2]}, "dilation": {"as_ints": [1, 1]}, "padding": {"as_ints": [1, 0]},
                                      "stride": {"as_ints": [1, 1]}}, [1, 2, 6, 6], "a window of 9 does not fit into the padded axis of 8"),
                  ("tensordot.default", {"other": self.X, "dims_self": {"as_ints": [0]}, "dims_other": {"as_ints": [1]}}, [2, 3], "axes of 2 and 3"),

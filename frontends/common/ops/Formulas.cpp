@@ -38,6 +38,19 @@ Val powerOf(Emitter &e, const Val &x, double p) {
   return e.emit<PowOp>({x, e.scalarLike(x, p)});
 }
 
+Val polynomial(Emitter &e, const Val &x, llvm::ArrayRef<double> coefficients) {
+  Val sum = e.scalarLike(x, coefficients.front());
+  for (double coefficient : coefficients.drop_front())
+    sum = e.add(e.mul(sum, x), coefficient);
+  return sum;
+}
+
+Val logAddExp(Emitter &e, const Val &x, const Val &y) {
+  Val same = e.compare(Compare::eq, x, y); // of two infinities too
+  Val distance = e.select(same, e.scalarLike(x, 0), absOf(e, e.sub(x, y)));
+  return e.add(e.max(x, y), e.emit<Log1pOp>({expOf(e, negOf(e, distance))}));
+}
+
 Val normalCdf(Emitter &e, const Val &x) { return e.mul(e.add(e.emit<ErfOp>({e.mul(x, std::sqrt(0.5))}), 1.0), 0.5); }
 Val normalPdf(Emitter &e, const Val &x) { return e.mul(expOf(e, e.mul(square(e, x), -0.5)), 1 / std::sqrt(2 * M_PI)); }
 

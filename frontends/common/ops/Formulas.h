@@ -20,6 +20,10 @@ Val either(Emitter &e, const Val &a, const Val &b);
 Val notOf(Emitter &e, const Val &x);
 /// x ** p for a number p.
 Val powerOf(Emitter &e, const Val &x, double p);
+/// Horner's scheme; the highest power's coefficient first.
+Val polynomial(Emitter &e, const Val &x, llvm::ArrayRef<double> coefficients);
+/// ln(exp(x) + exp(y)) of one type and shape.
+Val logAddExp(Emitter &e, const Val &x, const Val &y);
 /// The standard normal distribution's cumulative and density functions.
 Val normalCdf(Emitter &e, const Val &x);
 Val normalPdf(Emitter &e, const Val &x);

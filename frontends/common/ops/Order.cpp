@@ -1,6 +1,8 @@
 //===- Order.cpp - order along an axis ------------------------------------===//
 #include "Order.h"
 
+#include "Formulas.h"
+
 using namespace dmxc::dmir;
 
 namespace dmxc::frontend {
@@ -49,6 +51,58 @@ Val cumulativeProduct(Emitter &e, Val x, int64_t axis, bool exclusive, bool reve
   for (int64_t step = 1; step < dim; step *= 2)
     x = e.mul(x, shifted(x, step));
   return x;
+}
+
+/// By doubling: after step s each element holds what the last 2s make. How many steps there are, a run may decide.
+std::vector<Val> running(Emitter &e, std::vector<Val> values, int64_t axis, const Combine &combine) {
+  const Dim count = values.front().extent(axis);
+  Dims line(values.front().rank(), 1);
+  line[axis] = count;
+  auto doubled = [&](llvm::ArrayRef<Val> later, const Val &step) {
+    Val from = e.sub(e.iota(DType::I64, {count}, 0), step), none = e.intScalar(DType::I64, 0);
+    Val inside = e.reshape(e.compare(Compare::ge, from, none), line);
+    std::vector<Val> earlier, result;
+    for (const Val &value : later)
+      earlier.push_back(e.gather(value, e.max(from, none), axis));
+    for (auto [whole, value] : llvm::zip_equal(combine(earlier, later), later))
+      result.push_back(e.select(inside, whole, value));
+    return result;
+  };
+  if (count.isStatic()) {
+    for (int64_t step = 1; step < *count.known(); step *= 2)
+      values = doubled(values, e.intScalar(DType::I64, step));
+    return values;
+  }
+  auto body = [&](const Val &, const Val &, llvm::ArrayRef<Val> carried) {
+    std::vector<Val> next = doubled(carried.drop_back(), carried.back());
+    for (auto [value, before] : llvm::zip_equal(next, carried.drop_back()))
+      value = e.expectDims(value, before.dims());
+    next.push_back(e.add(carried.back(), carried.back()));
+    next.insert(next.begin(), e.compare(Compare::lt, next.back(), e.size(count)));
+    return next;
+  };
+  Val first = e.intScalar(DType::I64, 1), some = e.compare(Compare::lt, first, e.size(count));
+  values.push_back(first);
+  values = e.loop(Val(), some, values, body);
+  values.pop_back();
+  return values;
+}
+
+std::vector<Val> runningExtremum(Emitter &e, Extremum kind, const Val &x, int64_t axis) {
+  Dims line(x.rank(), 1);
+  line[axis] = x.extent(axis);
+  Val places = e.broadcast(e.iota(DType::I64, line, axis), x.dims());
+  return running(e, {x, places}, axis, [&](llvm::ArrayRef<Val> earlier, llvm::ArrayRef<Val> later) {
+    const Val &a = earlier[0], &b = later[0];
+    Val keep = e.compare(kind == Extremum::max ? Compare::gt : Compare::lt, a, b);
+    if (isFloat(x.dtype()))
+      keep = both(e, notOf(e, isNaN(e, b)), either(e, keep, isNaN(e, a)));
+    return std::vector<Val>{e.select(keep, a, b), e.select(keep, earlier[1], later[1])};
+  });
+}
+
+Val gatherElements(Emitter &e, const Val &data, const Val &indices, int64_t axis) {
+  return e.emit<GatherElementsOp>({data, indices}, {e.attr("axis", axis)});
 }
 
 Val scatterElements(Emitter &e, const Val &data, const Val &indices, const Val &updates, int64_t axis,

@@ -8,7 +8,7 @@
 
 #include "frontends/common/ops/Boxes.h"
 #include "frontends/common/ops/Counting.h"
-#include "frontends/common/ops/Order.h"
+#include "frontends/common/ops/order/Groups.h"
 
 using namespace dmxc::dmir;
 
@@ -43,45 +43,6 @@ void importCompress(NodeContext &c) {
 
 //===--- Unique -----------------------------------------------------------------===//
 
-/// The rows of a matrix in order, and which of them differ from the one before.
-struct SortedRows {
-  Val order, isNew;
-};
-
-/// One column: sorted as numbers.
-SortedRows sortNumbers(Counting &n, const Val &numbers) {
-  Emitter &e = n.e;
-  std::vector<Val> sorted = n.sorted(numbers, 0);
-  Dim count = numbers.extent(0);
-  Val before = e.emit<MaxOp>({e.add(n.positions(count), -1.0), e.size(0)});
-  Val differs = e.compare(Compare::ne, sorted[0], e.gather(sorted[0], before, 0));
-  Val first = e.compare(Compare::eq, n.positions(count), e.size(0));
-  return {sorted[1], e.emit<OrOp>({first, differs})};
-}
-
-/// Several columns: each row's place is the number of rows that come before it, compared at the first column in which
-/// they differ.
-SortedRows sortRows(Counting &n, const Val &rows) {
-  Emitter &e = n.e;
-  Dim count = rows.extent(0), width = rows.extent(1);
-  Val a = e.reshape(rows, {count, 1, width}), b = e.reshape(rows, {1, count, width});
-  Val differs = e.cast(e.compare(Compare::ne, a, b), DType::I32);
-  Val column = argExtremum(e, Extremum::max, differs, 2, /*keep=*/true);
-  auto at = [&](const Val &value) {
-    Val wide = e.broadcast(value, {count, count, width});
-    return e.reshape(e.emit<GatherElementsOp>({wide, column}, {e.attr("axis", int64_t(2))}), {count, count});
-  };
-  Val x = at(a), y = at(b), row = e.iota(DType::I64, {count, 1}, 0), other = e.iota(DType::I64, {1, count}, 1);
-  Val equal = e.compare(Compare::eq, x, y), earlier = e.compare(Compare::lt, row, other);
-  // before[i][j]: row i comes before row j; equal ones stay in order.
-  Val before = e.emit<OrOp>({e.compare(Compare::lt, x, y), e.emit<AndOp>({equal, earlier})});
-  Val place = e.reduce(Reduction::sum, e.cast(before, DType::I64), {0}, false);
-  Val order = n.scatter(e.splat(DType::I64, {count}, 0), place, n.positions(count));
-  Val twin = e.reduce(Reduction::max, e.cast(e.emit<AndOp>({equal, earlier}), DType::I32), {0}, false);
-  Val isNew = e.compare(Compare::eq, e.gather(twin, order, 0), e.scalar(DType::I32, 0));
-  return {order, isNew};
-}
-
 void importUnique(NodeContext &c) {
   Counting n(c.e);
   Emitter &e = c.e;
@@ -89,25 +50,9 @@ void importUnique(NodeContext &c) {
   bool whole = !c.hasAttr("axis");
   int64_t axis = whole ? 0 : c.normalizeAxis(c.attrInt("axis"), x.rank());
   Val rows = whole ? n.flat(x) : x; // what is unique lies along `axis`
-  SortedRows sorted;
-  if (rows.rank() == 1) {
-    sorted = sortNumbers(n, rows);
-  } else {
-    std::vector<int64_t> front{axis};
-    for (int64_t i = 0; i < rows.rank(); ++i)
-      if (i != axis)
-        front.push_back(i);
-    Val moved = e.transpose(rows, front);
-    Dim count = rows.extent(axis);
-    sorted = sortRows(n, e.reshape(moved, {count, product(llvm::ArrayRef<Dim>(moved.dims()).drop_front())}));
-  }
-  Dim total = rows.extent(axis);
-  Val start = n.whereTrue(sorted.isNew), group = e.add(n.runningCount(sorted.isNew), -1.0);
-  Dim count = start.extent(0);
-  Val first = e.gather(sorted.order, start, 0);
-  Val inverse = n.scatter(e.splat(DType::I64, {total}, 0), sorted.order, group);
-  Val following = e.sliceAxis(e.concat({start, e.sizes({total})}, 0), 0, 1, count), counts = e.sub(following, start);
+  auto [first, inverse, counts] = equalRows(e, rows, axis);
   if (!c.attrInt("sorted", 1)) { // in the order they first occur in
+    Dim count = first.extent(0);
     Val order = n.sorted(first, 0)[1];
     Val place = n.scatter(e.splat(DType::I64, {count}, 0), order, n.positions(count));
     first = e.gather(first, order, 0);

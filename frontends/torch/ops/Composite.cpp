@@ -234,29 +234,6 @@ void importFloatPower(AtenContext &c) {
   c.result(c.e.emit<PowOp>({v[0], v[1]}));
 }
 
-/// The area under lines between points at distances of dx or at x.
-void importTrapezoid(AtenContext &c) {
-  Emitter &e = c.e;
-  Val y = c.asFloat(c.tensor("y"));
-  int64_t axis = c.axis("dim", y.rank());
-  auto steps = [&](const Val &v, int64_t along, bool sum) {
-    Dim rest = Dim::max(v.extent(along) - 1, 0);
-    Val later = e.sliceAxis(v, along, v.extent(along) - rest, rest), before = e.sliceAxis(v, along, 0, rest);
-    return sum ? e.add(later, before) : e.sub(later, before);
-  };
-  Val heights = steps(y, axis, true), widths;
-  if (!c.given("x")) {
-    widths = c.like(y, c.number("dx"));
-  } else {
-    Val x = c.cast(c.tensor("x"), y.dtype());
-    if (x.rank() == 1)
-      x = alongAxis(e, x, axis, y.rank());
-    c.requireShape(x.rank() == y.rank(), "x is a line or has the axes of y");
-    widths = steps(x, axis, false);
-  }
-  c.result(e.mul(sumOver(e, e.mul(heights, widths), {axis}, false), 0.5));
-}
-
 //===--- Distances and norms ----------------------------------------------------------===//
 
 void importCosineSimilarity(AtenContext &c) {
@@ -312,6 +289,22 @@ void importLinalgNorm(AtenContext &c) {
   matrixNorm(c, c.number("ord"), c.given("dim") ? c.integers("dim") : std::vector<int64_t>{-2, -1});
 }
 
+/// What lies at each place of an axis, shortened where its norm is above the limit.
+void importRenorm(AtenContext &c) {
+  Val given = c.tensor("self"), x = c.wide(given);
+  c.requireShape(x.rank() > 1, "renorm takes a tensor of two axes or more");
+  int64_t axis = c.axis("dim", x.rank());
+  Dims others;
+  for (int64_t i = 0; i < x.rank(); ++i)
+    if (i != axis)
+      others.push_back(i);
+  Val length =
+      called(c, "linalg_vector_norm.default", {Arg::tensor(x), c.arg("p"), Arg::intList(others), Arg::flag(true)});
+  Val most = c.like(x, c.number("maxnorm")), factor = c.e.div(most, c.e.add(length, 1e-7));
+  factor = c.e.select(c.e.compare(Compare::gt, length, most), factor, c.like(x, 1));
+  c.result(c.cast(c.e.mul(x, factor), given.dtype()));
+}
+
 } // namespace
 
 std::vector<AtenRow> compositeOps() {
@@ -344,8 +337,6 @@ std::vector<AtenRow> compositeOps() {
       {"float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", importFloatPower},
       {"float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", importFloatPower},
       {"float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", importFloatPower},
-      {"trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", importTrapezoid},
-      {"trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", importTrapezoid},
       {"frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", importFrobenius},
       {"linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", importLinalgDiagonal},
       {"fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", importHalves<0>},
@@ -358,6 +349,7 @@ std::vector<AtenRow> compositeOps() {
       {"cross(Tensor self, Tensor other, int? dim=None) -> Tensor", importCrossAnywhere},
       {"linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", importCross},
       {"cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", importCosineSimilarity},
+      {"renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", importRenorm},
       {"pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
        importPairwiseDistance},
       {"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None" NORM, importLinalgNorm,

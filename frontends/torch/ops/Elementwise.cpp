@@ -1,6 +1,8 @@
 //===- Elementwise.cpp - arithmetic and comparisons -----------------------===//
 #include "Math.h"
 
+#include "frontends/common/ops/special/SpecialFunctions.h"
+
 #include <cmath>
 
 using namespace dmxc::dmir;
@@ -59,25 +61,20 @@ void importExp2(AtenContext &c) {
   wideFloat(c, [&](const Val &x) { return c.e.emit<PowOp>({c.e.scalarLike(x, 2), x}); });
 }
 void importErfc(AtenContext &c) {
-  wideFloat(c, [&](const Val &x) { return c.e.sub(c.e.scalarLike(x, 1), c.e.emit<ErfOp>({x})); });
+  wideFloat(c, [&](const Val &x) { return erfcOf(c.e, x); });
 }
 
 /// Giles' approximation, good to f32, then two steps of Newton's method.
 void importErfinv(AtenContext &c) {
   wideFloat(c, [&](const Val &x) {
     Emitter &e = c.e;
-    auto polynomial = [&](const Val &w, std::initializer_list<double> coefficients) {
-      Val p;
-      for (double k : coefficients)
-        p = p ? e.add(e.mul(p, w), k) : e.scalarLike(x, k);
-      return p;
-    };
     Val w = negOf(e, e.emit<Log1pOp>({negOf(e, square(e, x))}));
-    Val near = polynomial(e.add(w, -2.5), {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
-                                           0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941});
-    Val far =
-        polynomial(e.add(sqrtOf(e, w), -3.0), {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
-                                               0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682});
+    Val near = polynomial(e, e.add(w, -2.5),
+                          {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+                           -0.00125372503, -0.00417768164, 0.246640727, 1.50140941});
+    Val far = polynomial(e, e.add(sqrtOf(e, w), -3.0),
+                         {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
+                          0.00943887047, 1.00167406, 2.83297682});
     Val y = e.mul(e.select(e.compare(Compare::lt, w, e.scalarLike(w, 5)), near, far), x);
     for (int step = 0; step < 2; ++step) {
       Val wrong = e.sub(e.emit<ErfOp>({y}), x);
@@ -263,9 +260,10 @@ void importHypot(AtenContext &c) {
   auto [a, b] = floatOperands(c);
   c.result(c.cast(sqrtOf(c.e, c.e.add(square(c.e, c.wide(a)), square(c.e, c.wide(b)))), a.dtype()));
 }
-void importXlogy(AtenContext &c) {
+/// x * log(y), 0 where x is.
+template <typename Log> void importXlogy(AtenContext &c) {
   auto [x, y] = floatOperands(c);
-  Val product = c.e.mul(x, logOf(c.e, y));
+  Val product = c.e.mul(x, c.e.emit<Log>({y}));
   c.result(c.e.select(both(c.e, c.e.compare(Compare::eq, x, c.like(x, 0)), notOf(c.e, isNaN(c.e, y))), c.like(x, 0),
                       product));
 }
@@ -365,10 +363,13 @@ void binaryRows(std::vector<AtenRow> &rows) {
       {"atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", importAtan2},
       {"copysign.Tensor(Tensor self, Tensor other) -> Tensor", importCopysign},
       {"hypot(Tensor self, Tensor other) -> Tensor", importHypot},
-      {"xlogy.Tensor(Tensor self, Tensor other) -> Tensor", importXlogy},
-      {"special_xlogy(Tensor self, Tensor other) -> Tensor", importXlogy},
-      {"special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", importXlogy},
-      {"special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", importXlogy},
+      {"xlogy.Tensor(Tensor self, Tensor other) -> Tensor", importXlogy<LogOp>},
+      {"special_xlogy(Tensor self, Tensor other) -> Tensor", importXlogy<LogOp>},
+      {"special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", importXlogy<LogOp>},
+      {"special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", importXlogy<LogOp>},
+      {"special_xlog1py(Tensor self, Tensor other) -> Tensor", importXlogy<Log1pOp>},
+      {"special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", importXlogy<Log1pOp>},
+      {"special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", importXlogy<Log1pOp>},
       {"bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", binary<AndOp>},
       {"bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", binary<AndOp>},
       {"bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", binary<OrOp>},

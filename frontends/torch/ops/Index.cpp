@@ -34,8 +34,14 @@ std::vector<Val> positionsOf(AtenContext &c, const Val &mask) {
 void importNonzero(AtenContext &c) {
   Counting n(c.e);
   Val mask = c.truth(c.tensor("self"));
-  c.requireShape(mask.rank() > 0, "nonzero of a scalar");
+  if (mask.rank() == 0) // one row or none, without a column
+    return c.result(c.e.splat(DType::I64, {n.whereTrue(n.flat(mask)).extent(0), 0}, 0));
   c.result(n.stacked(positionsOf(c, mask), 1));
+}
+/// A vector an axis.
+void importNonzeroVectors(AtenContext &c) {
+  Val mask = c.truth(c.tensor("self"));
+  c.result(positionsOf(c, mask.rank() ? mask : c.e.reshape(mask, {1})));
 }
 void importMaskedSelect(AtenContext &c) {
   Counting n(c.e);
@@ -323,6 +329,7 @@ void importEmbeddingBag(AtenContext &c) {
 std::vector<AtenRow> indexOps() {
   return {
       {"nonzero(Tensor self) -> Tensor", importNonzero},
+      {"nonzero_numpy(Tensor self) -> Tensor[]", importNonzeroVectors},
       {"masked_select(Tensor self, Tensor mask) -> Tensor", importMaskedSelect},
       {"masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", importMaskedScatter},
       {"index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", importIndex},

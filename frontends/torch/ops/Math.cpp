@@ -20,6 +20,8 @@ Val scaled(AtenContext &c, const Val &b, const char *name) {
   return c.e.mul(b, c.cast(c.operand(name).value, b.dtype()));
 }
 
+Val asNumbers(AtenContext &c, const Val &x) { return x.dtype() == DType::Bool ? c.cast(x, DType::U8) : x; }
+
 Val reduceLoss(AtenContext &c, const Val &loss) {
   int64_t kind = c.integer("reduction");
   c.require(kind >= 0 && kind <= 2, "the reduction " + std::to_string(kind) + " is unknown");

@@ -19,6 +19,8 @@ template <typename Formula> Val computeWide(AtenContext &c, const Val &x, Formul
 std::vector<Val> promote(AtenContext &c, const std::vector<Operand> &operands);
 /// b * alpha; alpha of 1 is left out.
 Val scaled(AtenContext &c, const Val &b, const char *name = "alpha");
+/// Bools as numbers.
+Val asNumbers(AtenContext &c, const Val &x);
 /// 0 none, 1 mean, 2 sum, as losses name their reductions.
 Val reduceLoss(AtenContext &c, const Val &loss);
 

@@ -44,8 +44,6 @@ template <Reduction kind> void importAnyAll(AtenContext &c) {
   c.result(extreme(c, kind, x, c.axes("dim", x.rank()), keepDim(c)));
 }
 
-Val numbersFor(AtenContext &c, const Val &x) { return x.dtype() == DType::Bool ? c.cast(x, DType::U8) : x; }
-
 /// Values and where they stand. A NaN is an extreme of its own in torch.
 template <Reduction kind> void importExtremeDim(AtenContext &c) {
   Val x = c.tensor("self");
@@ -55,11 +53,11 @@ template <Reduction kind> void importExtremeDim(AtenContext &c) {
   }
   int64_t axis = c.axis("dim", x.rank());
   c.result(0, extreme(c, kind, x, {axis}, keepDim(c)));
-  c.result(
-      1, argExtremum(c.e, kind == Reduction::max ? Extremum::max : Extremum::min, numbersFor(c, x), axis, keepDim(c)));
+  c.result(1,
+           argExtremum(c.e, kind == Reduction::max ? Extremum::max : Extremum::min, asNumbers(c, x), axis, keepDim(c)));
 }
 template <Extremum kind> void importArg(AtenContext &c) {
-  Val x = numbersFor(c, c.tensor("self"));
+  Val x = asNumbers(c, c.tensor("self"));
   if (!c.given("dim")) {
     Val at = argExtremum(c.e, kind, c.e.reshape(x, {x.elements()}), 0, false);
     return c.result(keepDim(c) ? c.e.reshape(at, Dims(x.rank(), 1)) : at);
@@ -156,7 +154,7 @@ void importCumprod(AtenContext &c) {
 //===--- Sorting ------------------------------------------------------------------------===//
 
 void sortResult(AtenContext &c, bool values, bool indices) {
-  Val x = c.tensor("self"), numbers = numbersFor(c, x);
+  Val x = c.tensor("self"), numbers = asNumbers(c, x);
   if (x.rank() == 0) {
     if (values)
       c.result(0, x);
@@ -178,18 +176,6 @@ void importTopk(AtenContext &c) {
   c.result(0, both[0]);
   c.result(1, both[1]);
 }
-/// The lower of the middle elements.
-void importMedian(AtenContext &c) {
-  Val x = c.tensor("self");
-  bool whole = !c.given("dim");
-  if (whole)
-    x = c.e.reshape(x, {x.elements()});
-  int64_t axis = whole ? 0 : c.axis("dim", x.rank()), middle = (x.dim(axis) - 1) / 2;
-  std::vector<Val> both = sorted(c.e, x, axis, middle + 1, false);
-  for (size_t i = 0; i < (whole ? 1u : 2u); ++i)
-    c.result(i, withoutAxes(c.e, c.e.sliceAxis(both[i], axis, middle, 1), {axis}, keepDim(c)));
-}
-
 /// How many elements lie in each of `bins` equal parts of a range, the upper end in the last; NaN and what lies outside
 /// count nowhere. Without a range (min equal to max) the elements' own.
 void importHistc(AtenContext &c) {
@@ -287,8 +273,6 @@ std::vector<AtenRow> reduceOps() {
       {"topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
        "indices)",
        importTopk, "always sorted"},
-      {"median(Tensor self) -> Tensor", importMedian},
-      {"median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", importMedian},
   };
 }
 

@@ -1,7 +1,5 @@
-//===- Statistics.cpp - closeness, quantiles, bins, bags ------------------===//
+//===- Statistics.cpp - closeness, sums, bins, bags -----------------------===//
 #include "Math.h"
-
-#include "frontends/common/ops/Order.h"
 
 #include <cmath>
 
@@ -36,10 +34,7 @@ void importLogit(AtenContext &c) {
 }
 void importLogAddExp(AtenContext &c) {
   auto [a, b] = floatPair(c, "self", "other");
-  Val x = c.wide(a), y = c.wide(b), larger = c.e.max(x, y);
-  Val same = c.e.compare(Compare::eq, x, y); // of two infinities too
-  Val distance = c.e.select(same, c.like(x, 0), absOf(c.e, c.e.sub(x, y)));
-  c.result(c.cast(c.e.add(larger, c.e.emit<Log1pOp>({expOf(c.e, negOf(c.e, distance))})), a.dtype()));
+  c.result(c.cast(logAddExp(c.e, c.wide(a), c.wide(b)), a.dtype()));
 }
 
 //===--- Statistics -------------------------------------------------------------------===//
@@ -59,67 +54,11 @@ template <bool mean> void importNumbersAlone(AtenContext &c) {
   c.result(c.cast(total, x.dtype()));
 }
 
-void importMsort(AtenContext &c) {
-  Val x = c.tensor("self");
-  c.result(x.rank() == 0 ? x : sorted(c.e, x, 0, x.extent(0), false)[0]);
-}
 void importTrace(AtenContext &c) {
   Val x = c.tensor("self");
   c.requireShape(x.rank() == 2, "expected a matrix");
   Val line = called(c, "diagonal.default", {Arg::tensor(x)});
   c.result(called(c, "sum.default", {Arg::tensor(line)}));
-}
-
-/// Between the two elements around the place q * (n - 1) of the sorted axis; one NaN makes all NaN.
-void importQuantile(AtenContext &c) {
-  Emitter &e = c.e;
-  Val x = c.tensor("self");
-  c.require(x.dtype() == DType::F32 || x.dtype() == DType::F64, "quantiles are taken of f32 and f64");
-  bool isNumber = c.arg("q").kind != Arg::Kind::Tensor;
-  Val q = c.cast(c.operand("q").value, x.dtype());
-  c.requireShape(q.rank() <= 1, "q is a number or a vector");
-  if (q.isConstant())
-    for (int64_t i = 0; i < q.numElements(); ++i)
-      c.require(q.constant().asDouble(i) >= 0 && q.constant().asDouble(i) <= 1, "q must lie in [0, 1]");
-  Dims kept = Dims(x.rank(), 1);
-  int64_t axis = 0;
-  if (c.given("dim")) {
-    axis = c.axis("dim", x.rank());
-    kept = x.dims();
-    kept[axis] = 1;
-  } else {
-    x = e.reshape(x, {x.elements()});
-  }
-  if (!c.flag("keepdim")) {
-    if (c.given("dim"))
-      kept.erase(kept.begin() + axis);
-    else
-      kept.clear();
-  }
-  Val line = sorted(e, x, axis, x.extent(axis), false)[0];
-  Val place = e.mul(e.reshape(q, {q.elements()}), e.cast(e.size(x.extent(axis) - 1), x.dtype()));
-  std::string mode = c.text("interpolation");
-  Val below = e.emit<FloorOp>({place}), above = e.emit<CeilOp>({place}), weight = e.sub(place, below);
-  if (mode == "lower")
-    above = below;
-  else if (mode == "higher")
-    below = above;
-  else if (mode == "nearest")
-    above = below = e.emit<RoundOp>({place});
-  else if (mode == "midpoint")
-    weight = e.splat(x.dtype(), weight.dims(), 0.5);
-  else
-    c.require(mode == "linear", "the interpolation '" + mode + "' is unknown");
-  auto taken = [&](const Val &at) { return moveAxis(e, e.gather(line, e.cast(at, DType::I64), axis), axis, 0); };
-  Val first = taken(below), second = taken(above);
-  Dims column(first.rank(), 1);
-  column[0] = weight.extent(0);
-  Val result = e.add(first, e.mul(e.sub(second, first), e.reshape(weight, column)));
-  Val spoilt = e.reduce(Reduction::max, e.cast(isNaN(e, x), DType::U8), {axis}, false);
-  result = e.select(e.cast(spoilt, DType::Bool), e.scalarLike(result, NAN), result);
-  if (!isNumber && q.rank() == 1)
-    kept.insert(kept.begin(), q.extent(0));
-  c.result(e.reshape(result, kept));
 }
 
 /// Before which of the sorted numbers each value stands: how many are less than it, or with `right` not more.
@@ -163,7 +102,6 @@ std::vector<AtenRow> statisticsOps() {
 #define BAG(rest)                                                                                                      \
   "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq" rest ") -> (Tensor, Tensor, Tensor, "       \
   "Tensor)"
-#define QUANTILE ", int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor"
 #define NORM ", bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"
   return {
       {"isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
@@ -174,10 +112,7 @@ std::vector<AtenRow> statisticsOps() {
       {"logaddexp(Tensor self, Tensor other) -> Tensor", importLogAddExp},
       {"nanmean(Tensor self, int[1]? dim=None" NORM, importNumbersAlone<true>},
       {"nansum(Tensor self, int[1]? dim=None" NORM, importNumbersAlone<false>},
-      {"msort(Tensor self) -> Tensor", importMsort},
       {"trace(Tensor self) -> Tensor", importTrace},
-      {"quantile(Tensor self, Tensor q" QUANTILE, importQuantile},
-      {"quantile.scalar(Tensor self, float q" QUANTILE, importQuantile},
       {"bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
        importBucketize},
       {"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? "
@@ -191,7 +126,6 @@ std::vector<AtenRow> statisticsOps() {
        importEmbeddingBag, "the first result alone"},
   };
 #undef BAG
-#undef QUANTILE
 #undef NORM
 }
 
