@@ -79,6 +79,7 @@ std::vector<AtenRow> compositeOps();
 std::vector<AtenRow> statisticsOps();
 std::vector<AtenRow> columnOps();
 std::vector<AtenRow> fakeQuantizeOps();
+std::vector<AtenRow> visionOps();
 std::vector<AtenRow> refusedOps();
 /// Operators that are refused for one reason, by name.
 struct RefusedFamily {
