@@ -10,9 +10,10 @@ from aten.composites import aliases, composites, libraries
 from aten.elements import activations, elementwise, reductions
 from aten.layers import convolutions, dropouts, losses, norms, plain_recurrent, pools, products, recurrent, resampling
 from aten.shapes import creations, indexing, joins, views
+from aten.vision import vision
 
 for family in (elementwise, activations, views, joins, creations, reductions, indexing, products, convolutions, pools, norms, losses,
-               resampling, recurrent, dropouts, aliases, plain_recurrent, libraries, composites):
+               resampling, recurrent, dropouts, aliases, plain_recurrent, libraries, composites, vision):
     first = len(cases)
     family()
     for entry in cases[first:]:
