@@ -195,6 +195,11 @@ def vision():
     case("rrelu.default", self=T(3, 4))
     case("rrelu.default", self=T(3, 4), lower=0.1, upper=0.5)
     case("rrelu_with_noise_functional.default", instead=lambda self, noise: (torch.ops.aten.rrelu(self), noise), self=T(3, 4), noise=T(3, 4))
+    for mode in (0, 1, 2):
+        bags = {"weight": T(5, 3), "indices": L([0, 2, 2, 4, 2, 1], "i64"), "offsets": L([0, 3, 3, 4], "i64"), "scale_grad_by_freq": False, "mode": mode,
+                "sparse": False, "per_sample_weights": None, "include_last_offset": False}
+        for padding in (2, -3):
+            case("embedding_bag.padding_idx", **bags, padding_idx=padding, results=[0])
     quantised()
     regions()
     convolved()
