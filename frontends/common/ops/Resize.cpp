@@ -35,7 +35,7 @@ std::optional<double> torchCoordinate(const Options &o, const AxisPlan &a, int64
     return step * (x + 0.5F) - 0.5F;
   if (o.mode == "nearest" && o.coordinates == "half_pixel") // one rounding: torch's compiler fuses the two operations
     return static_cast<float>(static_cast<double>(step) * (static_cast<double>(x) + 0.5) - 0.5);
-  if (o.mode != "cubic" && a.in == a.out) // whatever the scale
+  if (o.mode != "cubic" && a.in == a.out && o.keepsSizes)
     return x;
   if (o.mode == "nearest" && a.out == 2 * a.in)
     return x / 2;

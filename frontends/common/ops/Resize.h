@@ -16,6 +16,8 @@ struct ResizeOptions {
   /// Places are numbers of f32, and aligned corners are those of the result's size, not of the size before it is
   /// rounded.
   bool asTorch = false;
+  /// Of torch: an axis whose size stays is not resampled, whatever its scale.
+  bool keepsSizes = true;
   /// The scale is that of the distances between the outermost elements, whatever the coordinates.
   bool cornerScale = false;
   /// Bytes as torch's kernels weigh them: the last axis first, by whole numbers of 16 bits, each axis rounded to bytes.

@@ -41,6 +41,7 @@ ResizeOptions filterOptions(AtenContext &c, Filter filter) {
 ResizeOptions optionsOf(AtenContext &c, Filter filter, const Val &x) {
   ResizeOptions o = filterOptions(c, filter);
   o.wholeWeights = o.mode != "nearest" && x.dtype() == DType::U8 && x.rank() == 4;
+  o.keepsSizes = o.mode != "nearest" || x.rank() == 4; // the kernels of lines and volumes know no such case
   c.require(o.mode == "nearest" || isFloat(x.dtype()) || o.wholeWeights,
             "of numbers that are no floats torch resamples bytes of images alone, or takes the nearest");
   return o;

@@ -39,6 +39,9 @@ def resampled():
                              ("_upsample_bicubic2d_aa", [[112, 91, 63], [70, 102, 197]]), ("upsample_bicubic2d", [[83, 100, 69], [59, 108, 214]])):
         case(f"{target}.vec", instead=lambda expected=L([[expected]], "u8"), **_: expected, input=codes, output_size=[2, 3], align_corners=False,
              scale_factors=None)
+    for name, tensor in (("linear1d", line), ("nearest1d", line), ("nearest3d", volume)):  # sizes stay
+        more = {"align_corners": False} if name == "linear1d" else {}
+        case(f"upsample_{name}.vec", input=tensor, output_size=None, **more, scale_factors=[1.1] * (tensor.dim() - 2))
     scales = ["scales_d", "scales_h", "scales_w"]
     for tensor, names in ((line, ["scales"]), (x, scales[1:]), (volume, scales)):
         axes, larger = len(names), [int(n * 1.7) for n in tensor.shape[2:]]
