@@ -86,6 +86,8 @@ std::vector<AtenRow> specialOps();
 std::vector<AtenRow> orderOps();
 std::vector<AtenRow> countingOps();
 std::vector<AtenRow> differenceOps();
+std::vector<AtenRow> fakeQuantizeOps();
+std::vector<AtenRow> visionOps();
 std::vector<AtenRow> refusedOps();
 /// Operators that are refused for one reason, by name.
 struct RefusedFamily {

@@ -14,8 +14,6 @@ struct Operands {
 
 [[noreturn]] void refuse(const std::string &hop) {
   static const std::map<std::string, const char *> advice = {
-      {"map_impl", "torch.vmap or a batched form of the function"},
-      {"scan", "a loop whose count export knows is unrolled"},
       {"wrap_with_autocast", "export without torch.autocast, the model in the type that it shall compute in"},
       {"flex_attention", "scaled_dot_product_attention with a mask"},
       {"auto_functionalized", "operators of other libraries are not known here; write them with torch's own"},
@@ -114,6 +112,44 @@ std::vector<Val> importWhile(Emitter &e, const Operands &given, const Inline &in
   });
 }
 
+/// torch.scan: the body takes what is carried, one element of the first axis of each of `over`, and what stays; it
+/// gives what is carried on, then what is stacked. Without anything carried that is torch.map.
+std::vector<Val> goOver(Emitter &e, const std::vector<Val> &carried, const std::vector<Val> &over,
+                        const std::vector<Arg> &more, const Inline &inlined) {
+  if (over.empty())
+    fail("op-argument", "there is no tensor to go over");
+  std::optional<Dim> count;
+  for (const Val &value : over) {
+    if (value.rank() == 0 || !mayEqual(value.extent(0), count.value_or(value.extent(0))))
+      fail("op-shape", "what it goes over must have first axes of one length, not " + value.describe());
+    if (!count || value.extent(0).isStatic())
+      count = value.extent(0);
+  }
+  return e.loop(e.size(*count), Val(), carried, [&](const Val &at, const Val &, llvm::ArrayRef<Val> values) {
+    std::vector<Val> operands(values.begin(), values.end());
+    for (const Val &value : over)
+      operands.push_back(e.gather(value, at, 0));
+    std::vector<Val> results = inlined(0, argumentsOf(operands, more), "/body");
+    if (results.size() < values.size())
+      fail("torch-graph", "the body has " + std::to_string(results.size()) + " results for " +
+                              std::to_string(values.size()) + " carried values");
+    results.insert(results.begin(), e.scalar(DType::Bool, 1));
+    return results;
+  });
+}
+/// scan's lists of operands are what is carried, what it goes over and what stays, map_impl's the last two.
+std::vector<Val> importScan(Emitter &e, const Operands &given, const Inline &inlined) {
+  if (!given.before.empty() || given.graphs.size() != 1 || given.behind.size() != 3)
+    fail("op-argument", "it takes a graph and three lists of operands");
+  return goOver(e, tensorsOf(spread(given.behind[0])), tensorsOf(spread(given.behind[1])), spread(given.behind[2]),
+                inlined);
+}
+std::vector<Val> importMap(Emitter &e, const Operands &given, const Inline &inlined) {
+  if (!given.before.empty() || given.graphs.size() != 1 || given.behind.size() != 2)
+    fail("op-argument", "it takes a graph and two lists of operands");
+  return goOver(e, {}, tensorsOf(spread(given.behind[0])), spread(given.behind[1]), inlined);
+}
+
 } // namespace
 
 std::vector<Arg> ProgramImporter::importHigherOrder(const Node &node, const std::string &hop, const std::string &name,
@@ -125,11 +161,14 @@ std::vector<Arg> ProgramImporter::importHigherOrder(const Node &node, const std:
     else
       (given.graphs.empty() ? given.before : given.behind).push_back(resolve(input.value, scope));
   std::vector<Arg> results;
-  if (hop == "cond" || hop == "while_loop") {
+  using Control = std::vector<Val> (*)(Emitter &, const Operands &, const Inline &);
+  static const std::map<std::string, Control> controls = {
+      {"cond", importCond}, {"while_loop", importWhile}, {"scan", importScan}, {"map_impl", importMap}};
+  if (auto control = controls.find(hop); control != controls.end()) {
     Inline inlined = [&](size_t graph, std::vector<Arg> arguments, const std::string &suffix) {
       return tensorsOf(inlineGraph(*given.graphs[graph], std::move(arguments), name + suffix + "/"));
     };
-    results = argumentsOf((hop == "cond" ? importCond : importWhile)(emitter, given, inlined), {});
+    results = argumentsOf(control->second(emitter, given, inlined), {});
   } else if (given.graphs.size() == 1 && computesPlainly(node, hop)) { // what stands before the body are settings
     results = inlineGraph(*given.graphs[0], std::move(given.behind), name + "/");
   } else {

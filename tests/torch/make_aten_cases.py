@@ -11,9 +11,10 @@ from aten.elements import activations, elementwise, reductions
 from aten.layers import convolutions, dropouts, losses, norms, plain_recurrent, pools, products, recurrent, resampling
 from aten.orders import orders
 from aten.shapes import creations, indexing, joins, views
+from aten.vision import vision
 
 for family in (elementwise, activations, views, joins, creations, reductions, indexing, products, convolutions, pools, norms, losses,
-               resampling, recurrent, dropouts, aliases, plain_recurrent, libraries, composites, orders):
+               resampling, recurrent, dropouts, aliases, plain_recurrent, libraries, composites, orders, vision):
     first = len(cases)
     family()
     for entry in cases[first:]:

@@ -281,7 +281,8 @@ def layers():
     for kind in ("bilinear", "bicubic"):
         add(f"{kind}_antialias_down", lambda x, kind=kind: F.interpolate(x, (5, 4), mode=kind, antialias=True), IMAGE)
         add(f"{kind}_antialias_up", lambda x, kind=kind: F.interpolate(x, scale_factor=1.7, mode=kind, antialias=True), IMAGE)
-    add("lanczos_antialias", lambda x: F.interpolate(x, (5, 7), mode="bilinear", antialias=True, align_corners=True), IMAGE)
+    add("bilinear_antialias_corners", lambda x: F.interpolate(x, (5, 7), mode="bilinear", antialias=True, align_corners=True), IMAGE)
+    add("lanczos_antialias", lambda x: F.interpolate(x, (5, 7), mode="lanczos", antialias=True), IMAGE)
     add("nearest_exact", lambda x: F.interpolate(x, (5, 7), mode="nearest-exact"), IMAGE)
     add("nearest_exact_scale", lambda x: F.interpolate(x, scale_factor=1.5, mode="nearest-exact"), IMAGE)
     add("nearest_exact_1d", lambda x: F.interpolate(x, 17, mode="nearest-exact"), LONG)

@@ -94,18 +94,18 @@ class Programs(ProgramCase):
         program = pt2file.Program()
         program.input("x", "f32", [2])
         for i, target in enumerate(("torch.ops.aten.rand_like.default", "torch.ops.aten.unheard_of.default", "torch.ops.mylib.op.default",
-                                    "torch.ops.higher_order.scan")):
+                                    "torch.ops.higher_order.flex_attention")):
             program.node(target, {"self": self.X}, [{"as_tensor": {"name": f"y{i}"}}])
         program.node("torch.ops.aten.relu.default", {"self": {"as_tensor": {"name": "y0"}}}, [{"as_tensor": {"name": "z"}}])
         for output in ("z", "y1", "y2", "y3"):
             program.output(output)
         text = self.compile_program(program, code=1)
         self.assertEqual(text.count(" error: "), 4, text)
-        for part in ("random numbers", "the operator is unknown", "ep.run_decompositions()", "other libraries", "'scan' is not known", "unrolled"):
+        for part in ("random numbers", "the operator is unknown", "ep.run_decompositions()", "other libraries", "'flex_attention' is not known", "scaled_dot_product"):
             self.assertIn(part, text)
 
     def test_a_decomposition_is_named_where_torch_has_one(self):
-        for target, said in (("vander.default", True), ("_cast_Int.default", True), ("_upsample_bilinear2d_aa.vec", False), ("_upsample_bilinear2d_aa.default", False),
+        for target, said in (("vander.default", True), ("_cast_Int.default", True), ("_sparse_mm.default", False), ("pin_memory.default", False),
                              ("special_gammainc.default", False), ("igamma.default", False), ("cov.default", False), ("_convolution.deprecated", False)):
             text = self.compile_program(self.program("torch.ops.aten." + target, {"self": self.X}), code=1)
             self.assertIn("[op-unsupported]", text, target)
@@ -254,6 +254,36 @@ class Programs(ProgramCase):
                            (gives("_add_batch_dim", "z", 3, 0, 1), "must be a tensor"), (gives("_remove_batch_dim", "z", "a", 1), "number of samples is missing")):
             program.nodes[3] = node
             self.assertIn(said, self.compile_program(program, code=1))
+
+    def test_over_the_first_axis(self):
+        """torch.scan and torch.map over as many elements as a run brings."""
+        rows = ["Symbol('s0', positive=True, integer=True)", 3]
+        lists = {name: {"as_tensors": [{"name": name}]} for name in ("start", "x", "by")}
+        inner = {"carry": [3], "row": [3], "by": [3]}
+        summed = self.inner(inner, ["next", "scaled"], ("add.Tensor", "next", {"self": "carry", "other": "row"}),
+                            ("mul.Tensor", "scaled", {"self": "next", "other": "by"}))
+        scaled = self.inner({"row": [3], "by": [3]}, ["y"], ("mul.Tensor", "y", {"self": "row", "other": "by"}))
+        program = pt2file.Program()
+        for name, shape in (("start", [3]), ("x", rows), ("by", [3])):
+            program.input(name, "f32", shape)
+        program.ranges["s0"] = {"min_val": 1, "max_val": 8}
+        self.higher_order(program, "scan", ["last", "sums"], summed, lists["start"], lists["x"], lists["by"])
+        self.higher_order(program, "map_impl", ["mapped"], scaled, lists["x"], lists["by"])
+        for output in ("last", "sums", "mapped"):
+            program.output(output)
+        self.compile_program(program)
+        for n in (1, 5):
+            start, x, by = (np.random.default_rng(n).standard_normal(shape).astype(np.float32) for shape in ((3,), (n, 3), (3,)))
+            last, sums, mapped = self.run_bundle({"start": start, "x": x, "by": by}).values()
+            sum_of_rows = start + np.cumsum(x, 0)
+            for got, expected, what in ((last, sum_of_rows[-1], "last"), (sums, sum_of_rows * by, "sums"), (mapped, x * by, "mapped")):
+                self.close(got, expected, what)
+        for change, part in ((lambda node: node["inputs"].pop(), "a graph and three lists"),
+                             (lambda node: node["inputs"][2].update(arg={"as_tensors": []}), "no tensor to go over"),
+                             (lambda node: node["inputs"][2].update(arg={"as_tensors": [{"name": "x"}, {"name": "by"}]}), "inner graph has 3 inputs for 4")):
+            broken = copy.deepcopy(program)
+            change(broken.nodes[0])
+            self.assertIn(part, self.compile_program(broken, code=1))
 
     def test_queries_that_see_no_key_give_zero(self):
         program = pt2file.Program()

@@ -67,7 +67,9 @@ struct Cells {
                   ///< 2*gates*h] or null
   Val lengths;    ///< [batch] or null
   Dim time, batch;
+  Val projections; ///< [dirs, shown, h] or null
   int64_t hidden, directions, gates;
+  int64_t shown; ///< size of an output, which is the hidden size where nothing projects it
   bool batchFirst, backwardOnly;
   double clip = 0; ///< 0: none
 };
@@ -104,7 +106,13 @@ Cells cellsOf(Emitter &e, llvm::ArrayRef<Val> operands, const RecurrentOptions &
   Val w = requireTensor(operands, 1);
   requireShape(w.rank() == 3, "the weights must have rank 3");
   cells.w = fitting(e, w, {cells.directions, rows, cells.x.extent(2)}, "weights");
-  cells.r = fitting(e, r, {cells.directions, rows, cells.hidden}, "recurrent weights");
+  cells.shown = cells.hidden;
+  if (Val projections = optionalTensor(operands, 8)) {
+    requireShape(projections.rank() == 3, "the weights must have rank 3");
+    cells.shown = projections.dim(1);
+    cells.projections = fitting(e, projections, {cells.directions, cells.shown, cells.hidden}, "projections");
+  }
+  cells.r = fitting(e, r, {cells.directions, rows, cells.shown}, "recurrent weights");
   cells.bias = fitting(e, optionalTensor(operands, 3), {cells.directions, 2 * rows}, "biases");
   cells.clip = o.clip;
   if (Val lengths = optionalTensor(operands, 4)) {
@@ -126,11 +134,11 @@ Val ofDirection(Emitter &e, const Val &value, int64_t d) {
   return e.reshape(e.sliceAxis(value, 0, d, 1), Dims(llvm::ArrayRef<Dim>(value.dims()).drop_front()));
 }
 
-/// A [dirs, batch, h] state at the start of a direction; zeros when absent.
-Val initialState(Emitter &e, const Cells &cells, const Val &state, int64_t d) {
+/// A [dirs, batch, size] state at the start of a direction; zeros when absent.
+Val initialState(Emitter &e, const Cells &cells, const Val &state, int64_t size, int64_t d) {
   if (!state)
-    return e.splat(cells.x.dtype(), {cells.batch, cells.hidden}, 0);
-  Dims dims{cells.directions, cells.batch, cells.hidden};
+    return e.splat(cells.x.dtype(), {cells.batch, size}, 0);
+  Dims dims{cells.directions, cells.batch, size};
   if (!cells.batchFirst)
     return ofDirection(e, fitting(e, state, dims, "initial states"), d);
   std::swap(dims[0], dims[1]);
@@ -167,8 +175,8 @@ Direction directionOf(Emitter &e, const Cells &cells, const std::vector<Activati
 using Step = std::function<std::vector<Val>(const Val &, const std::vector<Val> &)>;
 
 struct Sequence {
-  Val outputs;             ///< [time, batch, h]
-  std::vector<Val> finals; ///< [batch, h] each
+  Val outputs;             ///< [time, batch, shown]
+  std::vector<Val> finals; ///< [batch, shown], of an LSTM then [batch, h]
 };
 
 /// One step, number t: its output, then the new states. Beyond an entry's length the state is held and the output is 0.
@@ -193,10 +201,10 @@ Sequence unrollDirection(Emitter &e, const Cells &cells, const Direction &dir, b
     int64_t t = backward ? time - 1 - k : k;
     Val inputs = e.reshape(e.sliceAxis(dir.inputs, 0, t, 1), {cells.batch, cells.gates * cells.hidden});
     std::vector<Val> next = runStep(e, cells, inputs, e.intScalar(DType::I64, t), states, step);
-    outputs[t] = e.reshape(next.front(), {1, cells.batch, cells.hidden});
+    outputs[t] = e.reshape(next.front(), {1, cells.batch, cells.shown});
     states.assign(next.begin() + 1, next.end());
   }
-  Val all = outputs.empty() ? e.splat(cells.x.dtype(), {0, cells.batch, cells.hidden}, 0) : e.concat(outputs, 0);
+  Val all = outputs.empty() ? e.splat(cells.x.dtype(), {0, cells.batch, cells.shown}, 0) : e.concat(outputs, 0);
   return {all, std::move(states)};
 }
 
@@ -231,7 +239,7 @@ std::vector<Val> resultsOf(Emitter &e, const Cells &cells, const std::vector<boo
                            const std::vector<Sequence> &sequences) {
   std::vector<Val> results(wanted.size()), outputs;
   for (const Sequence &sequence : sequences)
-    outputs.push_back(e.reshape(sequence.outputs, {cells.time, 1, cells.batch, cells.hidden}));
+    outputs.push_back(e.reshape(sequence.outputs, {cells.time, 1, cells.batch, cells.shown}));
   if (wanted[0]) {
     Val y = e.concat(outputs, 1);
     results[0] = cells.batchFirst ? e.transpose(y, {2, 0, 1, 3}) : y;
@@ -241,7 +249,7 @@ std::vector<Val> resultsOf(Emitter &e, const Cells &cells, const std::vector<boo
       continue;
     std::vector<Val> states;
     for (const Sequence &sequence : sequences)
-      states.push_back(e.reshape(sequence.finals[i], {1, cells.batch, cells.hidden}));
+      states.push_back(e.reshape(sequence.finals[i], {1, cells.batch, i == 0 ? cells.shown : cells.hidden}));
     Val state = e.concat(states, 0);
     results[i + 1] = cells.batchFirst ? e.transpose(state, {1, 0, 2}) : state;
   }
@@ -277,7 +285,7 @@ std::vector<Val> run(Emitter &e, const Cells &cells, const RecurrentOptions &o,
     Direction dir = directionOf(e, cells, activations, d);
     std::vector<Val> states;
     for (const Val &state : initial)
-      states.push_back(initialState(e, cells, state, d));
+      states.push_back(initialState(e, cells, state, states.empty() ? cells.shown : cells.hidden, d));
     Step step = makeStep(dir, d);
     sequences.push_back(runDirection(e, cells, dir, cells.backwardOnly || d == 1, std::move(states), step));
   }
@@ -328,8 +336,9 @@ std::vector<Val> lstm(Emitter &e, llvm::ArrayRef<Val> operands, const RecurrentO
   Val peepholes = fitting(e, optionalTensor(operands, 7), {cells.directions, 3 * cells.hidden}, "peephole weights");
   std::vector<Val> initial{optionalTensor(operands, 5), optionalTensor(operands, 6)};
   return run(e, cells, o, {"Sigmoid", "Tanh", "Tanh"}, initial, [&](const Direction &dir, int64_t d) -> Step {
-    Val peep = ofDirection(e, peepholes, d);
-    return [&e, &cells, dir, coupled, peep](const Val &x, const std::vector<Val> &states) -> std::vector<Val> {
+    Val peep = ofDirection(e, peepholes, d), projection = ofDirection(e, cells.projections, d);
+    return [&e, &cells, dir, coupled, peep, projection](const Val &x,
+                                                        const std::vector<Val> &states) -> std::vector<Val> {
       const Val &cell = states[1];
       Val sum = e.add(x, recurrence(e, dir, states[0]));
       auto gated = [&](int64_t k, int64_t peephole, const Val &seen) {
@@ -344,7 +353,8 @@ std::vector<Val> lstm(Emitter &e, llvm::ArrayRef<Val> operands, const RecurrentO
       Val next = e.add(e.mul(f, cell), e.mul(i, candidate));
       Val o = gated(1, 1, next);
       Val shown = activationByName(e, dir.activations[2].name, next, dir.activations[2].alpha, dir.activations[2].beta);
-      return {e.mul(o, shown), next};
+      Val output = e.mul(o, shown);
+      return {projection ? e.matmul(output, e.transposeLast(projection)) : output, next};
     };
   });
 }

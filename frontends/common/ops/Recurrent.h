@@ -22,11 +22,12 @@ struct RecurrentOptions {
   std::vector<bool> wanted = {true, true, true};
 };
 
-// One layer, in both directions or one. Operands, of which the last five may be null or missing: the input [time,
+// One layer, in both directions or one. Operands, of which the last six may be null or missing: the input [time,
 // batch, input], weights [dirs, gates * h, input], recurrent weights [dirs, gates * h, h], biases [dirs, 2 * gates *
 // h], a length for each batch entry, the initial states [dirs, batch, h]: hidden, then cells; peepholes [dirs, 3 * h]
-// i, o, f. Results: outputs [time, dirs, batch, h], final hidden states and, of an LSTM, final cells; null where not
-// wanted.
+// i, o, f; projections [dirs, p, h], with which the output and the hidden state, and so the recurrent weights' columns,
+// have p numbers. Results: outputs [time, dirs, batch, h], final hidden states and, of an LSTM, final cells; null where
+// not wanted.
 
 std::vector<Val> rnn(Emitter &e, llvm::ArrayRef<Val> operands, const RecurrentOptions &o);
 /// Gates in the order z, r, h.

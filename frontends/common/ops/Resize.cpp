@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
+#include <utility>
 
 using namespace dmxc::dmir;
 
@@ -29,7 +31,11 @@ struct AxisPlan {
 /// The same as torch's kernels compute it, for what its modes are exported as; nullopt for others.
 std::optional<double> torchCoordinate(const Options &o, const AxisPlan &a, int64_t i) {
   const auto x = static_cast<float>(i), step = static_cast<float>(1 / a.scale);
-  if (o.mode != "cubic" && a.in == a.out) // whatever the scale
+  if (o.antialias)
+    return step * (x + 0.5F) - 0.5F;
+  if (o.mode == "nearest" && o.coordinates == "half_pixel") // one rounding: torch's compiler fuses the two operations
+    return static_cast<float>(static_cast<double>(step) * (static_cast<double>(x) + 0.5) - 0.5);
+  if (o.mode != "cubic" && a.in == a.out && o.keepsSizes)
     return x;
   if (o.mode == "nearest" && a.out == 2 * a.in)
     return x / 2;
@@ -72,7 +78,7 @@ int64_t nearestIndex(const Options &o, double x) {
   if (o.nearest == "round_prefer_floor")
     return static_cast<int64_t>(std::ceil(x - 0.5));
   if (o.nearest == "round_prefer_ceil")
-    return static_cast<int64_t>(std::floor(x + 0.5));
+    return static_cast<int64_t>(std::floor(o.asTorch ? static_cast<float>(x + 0.5) : x + 0.5));
   return static_cast<int64_t>(o.nearest == "floor" ? std::floor(x) : std::ceil(x));
 }
 
@@ -83,16 +89,27 @@ double cubicWeight(double x, double a) {
   return x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a : 0;
 }
 
+/// Lanczos' kernel of three lobes: sinc(x) sinc(x / 3).
+double lanczosWeight(double x) {
+  auto sinc = [](double t) { return t == 0 ? 1 : std::sin(t) / t; };
+  return std::abs(x) < 3 ? sinc(M_PI * x) * sinc(M_PI * x / 3) : 0;
+}
+
+double tapWeight(const Options &o, double x) {
+  return o.mode == "lanczos" ? lanczosWeight(x)
+         : o.mode == "cubic" ? cubicWeight(x, o.cubicA)
+                             : std::clamp(1 - std::abs(x), 0.0, 1.0);
+}
+
 /// Weights of the taps base + first, base + first + 1, ...; `ratio` in (0, 1]
 /// is the distance from base.
 std::vector<double> tapWeights(const Options &o, double ratio, double scale, int64_t &first) {
-  double squeeze = o.antialias ? std::min(scale, 1.0) : 1.0, reach = o.mode == "cubic" ? 2 : 1;
-  first = static_cast<int64_t>(std::floor(-reach / squeeze)) + 1;
+  double squeeze = o.antialias ? std::min(scale, 1.0) : 1.0;
+  first = static_cast<int64_t>(std::floor(-static_cast<double>(reachOf(o)) / squeeze)) + 1;
   std::vector<double> weights;
   double sum = 0;
   for (int64_t k = first; k < 2 - first; ++k) {
-    double x = (static_cast<double>(k) - ratio) * squeeze;
-    weights.push_back(o.mode == "cubic" ? cubicWeight(x, o.cubicA) : std::clamp(1 - std::abs(x), 0.0, 1.0));
+    weights.push_back(tapWeight(o, (static_cast<double>(k) - ratio) * squeeze));
     sum += weights.back();
   }
   for (double &weight : weights)
@@ -104,19 +121,18 @@ constexpr int64_t kMaxTaps = 1024;
 /// Elements of one resampled axis: its indices and weights are constants.
 constexpr int64_t kMaxResampled = int64_t(1) << 24;
 
-Val interpolate(Emitter &e, const Val &x, int64_t axis, const Options &o, const AxisPlan &a) {
-  requireShape(a.out <= kMaxResampled, "an axis cannot be resampled to " + std::to_string(a.out) + " elements");
-  if (o.mode == "nearest") {
-    std::vector<int64_t> index(a.out);
-    for (int64_t i = 0; i < a.out; ++i)
-      index[i] = std::clamp<int64_t>(nearestIndex(o, coordinate(o, a, i)), 0, a.in - 1);
-    return e.gather(x, e.ints(index), axis);
-  }
+/// What each result element takes, a list over those for each tap.
+struct Taps {
+  std::vector<std::vector<int64_t>> index;
+  std::vector<std::vector<double>> weight;
+};
+
+Taps tapsOf(const Options &o, const AxisPlan &a) {
   int64_t first = 0;
   int64_t taps = tapWeights(o, 1, a.scale, first).size();
   requireShape(taps <= kMaxTaps && taps * a.out < (int64_t(1) << 28), "the filter is too wide");
-  std::vector<std::vector<int64_t>> index(taps, std::vector<int64_t>(a.out));
-  std::vector<std::vector<double>> weight(taps, std::vector<double>(a.out));
+  Taps all{std::vector<std::vector<int64_t>>(taps, std::vector<int64_t>(a.out)),
+           std::vector<std::vector<double>>(taps, std::vector<double>(a.out))};
   for (int64_t i = 0; i < a.out; ++i) {
     double at = coordinate(o, a, i), base = std::ceil(at) - 1;
     std::vector<double> weights = tapWeights(o, at - base, a.scale, first);
@@ -126,18 +142,56 @@ Val interpolate(Emitter &e, const Val &x, int64_t axis, const Options &o, const 
       if (o.excludeOutside && (source < 0 || source >= a.in))
         weights[k] = 0;
       sum += weights[k];
-      index[k][i] = std::clamp<int64_t>(source, 0, a.in - 1);
+      all.index[k][i] = std::clamp<int64_t>(source, 0, a.in - 1);
     }
     for (int64_t k = 0; k < taps; ++k)
-      weight[k][i] = o.excludeOutside && sum != 0 ? weights[k] / sum : weights[k];
+      all.weight[k][i] = o.excludeOutside && sum != 0 ? weights[k] / sum : weights[k];
   }
+  return all;
+}
+
+/// The sum of the elements of x by their weights, which are of its type.
+Val weighted(Emitter &e, const Val &x, int64_t axis, const Taps &taps) {
   Val result;
-  for (int64_t k = 0; k < taps; ++k) {
-    Val part = e.mul(e.gather(x, e.ints(index[k]), axis),
-                     alongAxis(e, e.floats(x.dtype(), {a.out}, weight[k]), axis, x.rank()));
+  for (size_t k = 0; k < taps.index.size(); ++k) {
+    Dim out(static_cast<int64_t>(taps.index[k].size()));
+    Val part = e.mul(e.gather(x, e.ints(taps.index[k]), axis),
+                     alongAxis(e, e.floats(x.dtype(), {*out.known()}, taps.weight[k]), axis, x.rank()));
     result = result ? e.add(result, part) : part;
   }
   return result;
+}
+
+/// The same of bytes, rounded: weights are whole multiples of a power of two, the smallest with which the largest
+/// weight still has 16 bits.
+Val weightedBytes(Emitter &e, const Val &x, int64_t axis, Taps taps) {
+  double largest = 0;
+  for (size_t k = 0; k < taps.index.size(); ++k)
+    for (size_t i = 0; i < taps.index[k].size(); ++i) {
+      if (k > 0 && taps.index[k][i] == taps.index[k - 1][i]) // beyond the ends; one element has one weight
+        taps.weight[k][i] += std::exchange(taps.weight[k - 1][i], 0);
+      largest = std::max(largest, taps.weight[k][i]);
+    }
+  constexpr int kMostBits = 22; // as many as the sums' 32 bits leave
+  int64_t one = 1;
+  while (one < int64_t(1) << kMostBits && std::floor(largest * static_cast<double>(2 * one) + 0.5) < 1 << 15)
+    one *= 2;
+  for (std::vector<double> &weights : taps.weight)
+    for (double &weight : weights)
+      weight = std::trunc(weight * static_cast<double>(one) + (weight < 0 ? -0.5 : 0.5));
+  Val sum = weighted(e, e.cast(x, DType::I32), axis, taps);
+  sum = e.max(e.add(sum, static_cast<double>(one / 2)), e.intScalar(DType::I32, 0));
+  return e.cast(e.min(e.div(sum, e.intScalar(DType::I32, one)), e.intScalar(DType::I32, 255)), DType::U8);
+}
+
+Val interpolate(Emitter &e, const Val &x, int64_t axis, const Options &o, const AxisPlan &a) {
+  requireShape(a.out <= kMaxResampled, "an axis cannot be resampled to " + std::to_string(a.out) + " elements");
+  if (o.mode != "nearest")
+    return o.wholeWeights ? weightedBytes(e, x, axis, tapsOf(o, a)) : weighted(e, x, axis, tapsOf(o, a));
+  std::vector<int64_t> index(a.out);
+  for (int64_t i = 0; i < a.out; ++i)
+    index[i] = std::clamp<int64_t>(nearestIndex(o, coordinate(o, a, i)), 0, a.in - 1);
+  return e.gather(x, e.ints(index), axis);
 }
 
 /// tf_crop_and_resize: what lies outside of the input gets the extrapolation
@@ -175,12 +229,14 @@ Dim scaledSize(Dim dim, double scale) {
 Val resample(Emitter &e, Val x, const Options &o, const std::vector<AxisPlan> &plans) {
   DType type = x.dtype();
   // Weighted sums of narrow floats and integers are rounded once, at the end.
-  if (o.mode != "nearest" && type != DType::F64)
+  if (o.mode != "nearest" && type != DType::F64 && !o.wholeWeights)
     x = e.cast(x, DType::F32);
   bool crop = isCrop(o);
-  for (int64_t axis = 0; axis < static_cast<int64_t>(plans.size()); ++axis) {
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    const int64_t axis = o.wholeWeights ? x.rank() - 1 - i : i;
     const AxisPlan &a = plans[axis];
-    if (a.in == a.out && a.scale == 1 && !crop)
+    bool whatever = o.asTorch && o.antialias; // the scale is
+    if (a.in == a.out && (a.scale == 1 || whatever) && !crop)
       continue;
     requireShape(a.in > 0 || a.out == 0, "an empty axis cannot grow");
     if (a.out == 0)
@@ -216,8 +272,14 @@ std::vector<AxisPlan> plansFromScales(const Val &x, const std::vector<int64_t> &
   return plans;
 }
 
+/// Between the outermost elements; no distance lies between those of one element.
+double cornerScale(int64_t in, int64_t out) {
+  return out > 1 ? static_cast<double>(out - 1) / static_cast<double>(in - 1) : std::numeric_limits<double>::infinity();
+}
+
 std::vector<AxisPlan> plansFromSizes(const Val &x, const std::vector<int64_t> &axes, const std::vector<int64_t> &sizes,
-                                     const std::string &policy) {
+                                     const Options &o) {
+  const std::string &policy = o.policy;
   requireShape(sizes.size() == axes.size(),
                std::to_string(sizes.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
   requireAttr(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
@@ -230,7 +292,8 @@ std::vector<AxisPlan> plansFromSizes(const Val &x, const std::vector<int64_t> &a
     int64_t dim = x.dim(axes[i]);
     requireShape(dim > 0 && sizes[i] >= 0 && sizes[i] < (int64_t(1) << 30),
                  "a size of " + std::to_string(sizes[i]) + " for dim " + std::to_string(dim));
-    double scale = static_cast<double>(sizes[i]) / static_cast<double>(dim);
+    double scale =
+        o.cornerScale ? cornerScale(dim, sizes[i]) : static_cast<double>(sizes[i]) / static_cast<double>(dim);
     common = i == 0 ? scale : policy == "not_larger" ? std::min(common, scale) : std::max(common, scale);
     plans[axes[i]] = {dim, sizes[i], scale, 0, 1};
   }
@@ -240,6 +303,15 @@ std::vector<AxisPlan> plansFromSizes(const Val &x, const std::vector<int64_t> &a
       plans[axis].out = static_cast<int64_t>(std::floor(common * static_cast<double>(plans[axis].in) + 0.5));
     }
   return plans;
+}
+
+/// The scale of an axis by its sizes.
+Val scaleBetween(Emitter &e, const Options &o, const ResizeAxis &a) {
+  if (!o.cornerScale)
+    return e.div(e.size(a.out, DType::F64), e.size(a.in, DType::F64));
+  Val distances = e.size(a.out - 1, DType::F64), none = e.scalar(DType::F64, std::numeric_limits<double>::infinity());
+  return e.select(e.compare(Compare::gt, distances, e.scalar(DType::F64, 0)),
+                  e.div(distances, e.size(a.in - 1, DType::F64)), none);
 }
 
 /// The axes at the sizes that are asked for, or all at the scale of one of them, which keeps the aspect ratio.
@@ -254,7 +326,7 @@ void scaleToSizes(Emitter &e, const Options &o, const std::vector<int64_t> &axes
     ResizeAxis &a = plans[axes[i]];
     requireShape(!a.in.is(0), "an empty axis");
     a.out = sizes[i];
-    a.scale = e.div(e.size(sizes[i], DType::F64), e.size(a.in, DType::F64));
+    a.scale = scaleBetween(e, o, a);
     common = !common ? a.scale : policy == "not_larger" ? e.min(common, a.scale) : e.max(common, a.scale);
   }
   for (int64_t axis : axes) {
@@ -277,6 +349,7 @@ void scaleToSizes(Emitter &e, const Options &o, const std::vector<int64_t> &axes
 /// Axes of symbolic sizes: indices and weights of the taps are computed at run time.
 Val resampleSymbolic(Emitter &e, const Val &x, const Options &o, const std::vector<int64_t> &axes,
                      const std::vector<double> &scales, const Dims &sizes, const Val &region) {
+  requireShape(!o.wholeWeights, "bytes are weighed where sizes are numbers");
   requireShape((sizes.empty() ? scales.size() : sizes.size()) == axes.size(),
                "the scales or sizes do not fit the axes");
   std::vector<ResizeAxis> plans;
@@ -317,7 +390,7 @@ Val resize(Emitter &e, const Val &x, const ResizeOptions &o, const std::vector<i
   if (!known || (crop && !region.isConstant() && !region.elements().is(0)))
     return resampleSymbolic(e, x, o, axes, scales, sizes, region);
   std::vector<AxisPlan> plans =
-      sizes.empty() ? plansFromScales(x, axes, scales) : plansFromSizes(x, axes, numbersOf(sizes), o.policy);
+      sizes.empty() ? plansFromScales(x, axes, scales) : plansFromSizes(x, axes, numbersOf(sizes), o);
   if (crop)
     takeRegion(region, axes, plans);
   return resample(e, x, o, plans);

@@ -8,7 +8,7 @@
 namespace dmxc::frontend {
 
 struct ResizeOptions {
-  std::string mode = "nearest"; ///< or linear, cubic
+  std::string mode = "nearest"; ///< or linear, cubic, lanczos
   std::string coordinates = "half_pixel", nearest = "round_prefer_floor";
   std::string policy = "stretch"; ///< or not_larger, not_smaller: sizes at one scale
   double cubicA = -0.75, extrapolation = 0;
@@ -16,7 +16,17 @@ struct ResizeOptions {
   /// Places are numbers of f32, and aligned corners are those of the result's size, not of the size before it is
   /// rounded.
   bool asTorch = false;
+  /// Of torch: an axis whose size stays is not resampled, whatever its scale.
+  bool keepsSizes = true;
+  /// The scale is that of the distances between the outermost elements, whatever the coordinates.
+  bool cornerScale = false;
+  /// Bytes as torch's kernels weigh them: the last axis first, by whole numbers of 16 bits, each axis rounded to bytes.
+  /// For sizes that are known.
+  bool wholeWeights = false;
 };
+
+/// How far from its place a result element takes elements, where the scale is 1.
+inline int64_t reachOf(const ResizeOptions &o) { return o.mode == "lanczos" ? 3 : o.mode == "cubic" ? 2 : 1; }
 
 /// Whether a part of the operand is cut out, and what lies outside of it extrapolated.
 inline bool isCrop(const ResizeOptions &o) { return o.coordinates == "tf_crop_and_resize"; }

@@ -32,6 +32,7 @@ private:
   Val floor(const Val &x) { return e.emit<FloorOp>({x}); }
   Val ceil(const Val &x) { return e.emit<CeilOp>({x}); }
   Val minus(const Val &x, double by) { return e.add(x, -by); }
+  Val asSingle(const Val &x) { return e.cast(e.cast(x, DType::F32), DType::F64); }
   Val number(Dim size) { return e.size(size, DType::F64); }
   Val along(const Val &y, int64_t axis, const Val &vector) {
     Dims shape(y.rank(), 1);
@@ -63,6 +64,8 @@ private:
 Val Resampler::coordinates(const Axis &a) {
   Val in = number(a.in), last = minus(in, 1);
   Val i = e.iota(DType::F64, {a.out}, 0), length = e.mul(a.scale, in), half = e.add(i, 0.5), zero = e.mul(i, 0.0);
+  if (o.asTorch && o.mode == "nearest" && o.coordinates == "half_pixel") // in f32, where halves fall either way
+    return asSingle(minus(e.mul(asSingle(e.div(number(1.0), a.scale)), half), 0.5));
   if (o.coordinates == "asymmetric")
     return e.div(i, a.scale);
   if (o.coordinates == "align_corners" && o.asTorch)
@@ -94,7 +97,7 @@ Val Resampler::nearest(const Val &at) {
   if (o.nearest == "round_prefer_floor")
     return ceil(minus(at, 0.5));
   if (o.nearest == "round_prefer_ceil")
-    return floor(e.add(at, 0.5));
+    return floor(o.asTorch ? asSingle(e.add(at, 0.5)) : e.add(at, 0.5));
   return o.nearest == "floor" ? floor(at) : ceil(at);
 }
 
@@ -102,6 +105,12 @@ Val Resampler::weight(const Val &distance) {
   Val x = e.emit<AbsOp>({distance});
   if (o.mode == "linear")
     return e.min(e.max(e.sub(number(1.0), x), number(0.0)), number(1.0));
+  if (o.mode == "lanczos") {
+    Val angle = e.mul(x, M_PI), third = e.mul(angle, 1.0 / 3);
+    Val lobes = e.div(e.mul(e.emit<SinOp>({angle}), e.emit<SinOp>({third})), e.mul(angle, third));
+    lobes = e.select(e.compare(Compare::eq, x, number(0.0)), number(1.0), lobes);
+    return e.select(e.compare(Compare::lt, x, number(3.0)), lobes, number(0.0));
+  }
   double a = o.cubicA;
   Val square = e.mul(x, x), cube = e.mul(square, x);
   Val inner = e.add(e.sub(e.mul(cube, a + 2), e.mul(square, a + 3)), 1.0);
@@ -113,12 +122,14 @@ Val Resampler::weight(const Val &distance) {
 /// The taps of a result element are those up to so many elements before and after its place; further ones weigh
 /// nothing.
 Dim Resampler::reach(const Axis &a) {
-  int64_t support = o.mode == "cubic" ? 2 : 1;
+  int64_t support = reachOf(o);
   if (!o.antialias)
     return support;
   if (a.scale.isConstant())
     return static_cast<int64_t>(
         std::clamp(std::ceil(static_cast<double>(support) / a.scale.constant().asDouble(0)), double(support), 1e9));
+  if (o.cornerScale)
+    return Dim::max(support, Dim::ceilDiv((a.in - 1) * support, Dim::max(a.out - 1, 1)));
   // No smaller scale gives this many results: a size may have been rounded up from one half more.
   return Dim::max(support, Dim::ceilDiv(a.in * (2 * support), Dim::max(a.out * 2 - 1, 1)));
 }

@@ -1,6 +1,7 @@
 //===- Image.cpp - sampling images at computed places ---------------------===//
 #include "Window.h"
 
+#include "frontends/common/ops/Deformed.h"
 #include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/GridSample.h"
 #include "frontends/common/ops/Order.h"
@@ -183,83 +184,13 @@ void importCol2Im(NodeContext &c) {
                     [&](const std::vector<int64_t> &candidate) { return imageOf(c, k, Dims(candidate)); }));
 }
 
-/// Where on `axis` the elements of the kernels lie without an offset: -pad + stride * result + dilation * kernel
-/// element, [kernel elements, results].
-Val undeformed(Emitter &e, const Window &w, llvm::ArrayRef<Dim> out, size_t axis, DType type) {
-  size_t axes = out.size();
-  auto part = [&](Dim count, int64_t by, size_t at) {
-    return alongAxis(e, e.mul(e.iota(type, {count}, 0), static_cast<double>(by)), at, 2 * axes);
-  };
-  Val at = e.add(part(out[axis], w.strides[axis], axes + axis), part(w.kernel[axis], w.dilations[axis], axis));
-  Dims all = w.kernel;
-  all.append(out.begin(), out.end());
-  return e.reshape(e.broadcast(e.sub(at, e.size(w.low[axis], type)), all), {product(w.kernel), product(out)});
-}
-
-/// The image sampled where DeformConv's kernel positions, moved by the offsets, lie: [n * offset groups, channels of a
-/// group, kernel elements * results].
-Val deformedSamples(NodeContext &c, const Window &w, const Val &offset, int64_t groups, DType wide) {
-  Emitter &e = c.e;
-  Val x = c.operand(0);
-  int64_t axes = x.rank() - 2;
-  llvm::SmallVector<Dim> dims = offset.dims();
-  llvm::ArrayRef<Dim> out = llvm::ArrayRef<Dim>(dims).drop_front(2);
-  Dim n = x.extent(0) * groups, taps = product(w.kernel), points = product(out);
-  Val moved = e.reshape(e.cast(offset, wide), {n, taps, axes, points});
-  Sampler sampler{e, "linear", Padding::Zeros, true};
-  std::vector<std::vector<Tap>> places;
-  for (int64_t axis = 0; axis < axes; ++axis) {
-    Val place = e.add(e.reshape(e.sliceAxis(moved, 2, axis, 1), {n, taps, points}), undeformed(e, w, out, axis, wide));
-    places.push_back(tapsOf(sampler, e.reshape(place, {n, taps * points}), x.extent(axis + 2)));
-  }
-  Dims image = x.dims();
-  image[0] = n;
-  image[1] = Dim::floorDiv(image[1], groups);
-  Val samples = sampled(sampler, e.reshape(x, image), wide, places);
-  if (!c.has(4))
-    return samples;
-  Dims mask = offset.dims();
-  mask[1] = taps * groups;
-  c.requireShape(mayEqual(c.operand(4).dims(), mask), "the mask does not fit the offsets");
-  return e.mul(samples, e.reshape(e.cast(e.expectDims(c.operand(4), mask), wide), {n, 1, taps * points}));
-}
-
-/// A product of the weights with the columns that the moved kernels read.
 void importDeformConv(NodeContext &c) {
-  Emitter &e = c.e;
-  Val x = c.operand(0), weights = c.operand(1), offset = c.operand(2);
-  int64_t axes = x.rank() - 2, group = c.attrInt("group", 1), offsets = c.attrInt("offset_group", 1);
-  c.requireShape(axes >= 1 && axes <= 3 && weights.rank() == x.rank() && offset.rank() == x.rank(),
-                 "expected input, weights and offsets of one rank from 3 to 5");
-  Dim channels = x.extent(1), filters = weights.extent(0);
-  c.requireAttr(group > 0 && offsets > 0 && channels.valueOr(0) % offsets == 0 &&
-                    mayEqual(channels, weights.extent(1) * group) && filters.valueOr(0) % group == 0,
-                "the channels do not divide into the groups");
+  Val x = c.operand(0), weights = c.operand(1);
+  c.requireShape(weights.rank() == x.rank() && x.rank() >= 3, "expected input and weights of one rank from 3 to 5");
   Window w = windowOf(c, x.dims(), Dims(llvm::ArrayRef<Dim>(weights.dims()).drop_front(2)));
-  Dims result{x.extent(0), filters}, moves{x.extent(0), product(w.kernel) * offsets * axes};
-  for (int64_t i = 0; i < axes; ++i) {
-    Dim out = windowExtent(x.extent(i + 2), w.kernel[i], w.strides[i], w.dilations[i], w.low[i], w.high[i]);
-    c.requireShape(out.valueOr(1) > 0 && mayEqual(offset.extent(i + 2), out),
-                   "the offsets do not have the result's spatial shape");
-    result.push_back(out);
-    moves.push_back(out);
-  }
-  Dim taps = product(w.kernel), points = product(llvm::ArrayRef<Dim>(result).drop_front(2));
-  c.requireShape(mayEqual(offset.dims(), moves) && (taps * points).valueOr(0) < kMaxColumns,
-                 "the offsets do not fit the kernel and offset_group");
-  DType wide = x.dtype() == DType::F64 ? DType::F64 : DType::F32; // rounded once, at the end
-  if (isEmpty(x)) {                                               // sums of nothing
-    Val zeros = e.broadcast(e.scalarLike(x, 0), result);
-    return c.result(c.has(3) ? e.add(zeros, perChannel(e, c.operand(3), zeros.rank())) : zeros);
-  }
-  Dim depth = weights.extent(1) * taps;
-  Val columns =
-      e.reshape(deformedSamples(c, w, e.expectDims(offset, moves), offsets, wide), {x.extent(0), group, depth, points});
-  Val rows = e.reshape(e.cast(weights, wide), {group, Dim::floorDiv(filters, group), depth});
-  Val y = e.reshape(e.matmul(rows, columns), result);
-  if (Val bias = c.optional(3))
-    y = e.add(y, perChannel(e, e.cast(bias, wide), y.rank()));
-  c.result(e.cast(y, x.dtype()));
+  DeformedConvolution d{weights, c.operand(2),          c.has(4) ? c.operand(4) : Val(), c.optional(3),
+                        w,       c.attrInt("group", 1), c.attrInt("offset_group", 1)};
+  c.result(deformedConvolution(c.e, x, d));
 }
 
 } // namespace

@@ -92,6 +92,16 @@ void importLeakyRelu(AtenContext &c) {
   activation(c,
              [&](const Val &x) { return c.e.select(c.e.compare(Compare::gt, x, c.like(x, 0)), x, c.e.mul(x, slope)); });
 }
+/// Of a model that is not trained: the slope is the mean of those it may have.
+void importRandomLeakyRelu(AtenContext &c) {
+  c.require(!c.flag("training"), "in training slopes are random numbers; export the model in eval mode");
+  double slope = (c.number("lower") + c.number("upper")) / 2;
+  c.result(0, called(c, "leaky_relu.default", {c.arg("self"), Arg::number(slope)}));
+}
+void importRandomLeakyReluNoise(AtenContext &c) {
+  importRandomLeakyRelu(c);
+  c.result(1, c.tensor("noise"));
+}
 void importLeakyReluBackward(AtenContext &c) {
   double slope = c.number("negative_slope");
   gradient(c, "self", [&](const Val &g, const Val &x) {
@@ -234,6 +244,12 @@ std::vector<AtenRow> activationOps() {
       {"leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", importLeakyRelu},
       {"leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
        importLeakyReluBackward},
+      {"rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? "
+       "generator=None) -> Tensor",
+       importRandomLeakyRelu, "in eval mode"},
+      {"rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, "
+       "bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)",
+       importRandomLeakyReluNoise, "in eval mode"},
       {"prelu(Tensor self, Tensor weight) -> Tensor", importPrelu},
       {"_prelu_kernel(Tensor self, Tensor weight) -> Tensor", importPrelu},
       {"hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", importHardtanh},

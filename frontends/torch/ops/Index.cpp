@@ -292,13 +292,13 @@ void importOneHot(AtenContext &c) {
       c.cast(c.e.compare(Compare::eq, unsqueeze(c.e, x, x.rank()), c.e.iota(DType::I64, line, x.rank())), DType::I64));
 }
 
-/// Rows of a table reduced in bags: bag b has the indices from offsets[b] on.
+/// Rows of a table reduced in bags: bag b has the indices from offsets[b] on, of which those that are padding do not
+/// count.
 void importEmbeddingBag(AtenContext &c) {
   Val table = c.tensor("weight"), indices = c.cast(c.tensor("indices"), DType::I64);
   Val offsets = c.cast(c.tensor("offsets"), DType::I64);
   int64_t mode = c.integer("mode");
   c.require(mode >= 0 && mode <= 2, "the mode " + std::to_string(mode) + " is unknown");
-  c.require(c.integer("padding_idx") < 0, "padding_idx is not known here");
   c.requireShape(table.rank() == 2 && indices.rank() == 1 && offsets.rank() == 1,
                  "the table must be a matrix, indices and offsets vectors");
   if (c.flag("include_last_offset"))
@@ -311,9 +311,15 @@ void importEmbeddingBag(AtenContext &c) {
   if (c.given("per_sample_weights"))
     rows = c.e.mul(rows, c.e.reshape(c.cast(c.tensor("per_sample_weights"), table.dtype()), {count, 1}));
   Val place = c.e.reshape(bag, {count, 1});
-  Val sizes =
-      scatterND(c.e, c.e.splat(DType::I64, {bags}, 0), place, c.e.splat(DType::I64, {count}, 1), ScatterMode::add);
-  Val start = c.e.splat(table.dtype(), {bags, width}, mode == 2 ? -INFINITY : 0);
+  Val ones = c.e.splat(DType::I64, {count}, 1);
+  const double none = mode == 2 ? -INFINITY : 0;
+  if (int64_t padding = c.integer("padding_idx"); padding >= 0) {
+    Val counted = c.e.compare(Compare::ne, indices, c.e.intScalar(DType::I64, padding));
+    ones = c.cast(counted, DType::I64);
+    rows = c.e.select(c.e.reshape(counted, {count, 1}), rows, c.like(rows, none));
+  }
+  Val sizes = scatterND(c.e, c.e.splat(DType::I64, {bags}, 0), place, ones, ScatterMode::add);
+  Val start = c.e.splat(table.dtype(), {bags, width}, none);
   Val result = scatterND(c.e, start, place, rows, mode == 2 ? ScatterMode::max : ScatterMode::add);
   Val filled = c.e.reshape(c.e.max(sizes, c.e.intScalar(DType::I64, 1)), {bags, 1});
   if (mode == 1)

@@ -25,17 +25,34 @@ template <int axes> void importMaxPoolIndices(AtenContext &c) {
   c.result(1, withoutBatch(c.e, c.e.emit<ModOp>({flat, c.e.size(Dim::max(spatialSize(x), 1))}), added));
 }
 
+/// Each value where its index says, in its channel of `sizes`; zeros elsewhere.
+Val placed(AtenContext &c, const Val &values, const Val &indices, const Dims &sizes, ScatterMode mode) {
+  int64_t front = values.rank() - static_cast<int64_t>(sizes.size());
+  c.requireShape(front >= 0 && mayEqual(indices.dims(), values.dims()), "the indices must have the values' shape");
+  Dims result(llvm::ArrayRef<Dim>(values.dims()).take_front(front));
+  Dim lines = product(result), count = product(llvm::ArrayRef<Dim>(values.dims()).drop_front(front));
+  Val zeros = c.e.splat(values.dtype(), {lines, product(sizes)}, 0);
+  Val at = c.e.reshape(c.cast(indices, DType::I64), {lines, count});
+  Val all = scatterElements(c.e, zeros, at, c.e.reshape(values, {lines, count}), 1, mode);
+  result.append(sizes.begin(), sizes.end());
+  return c.e.reshape(all, result);
+}
+
 /// The gradient goes to where each maximum was.
 template <int axes> void importMaxPoolBackward(AtenContext &c) {
-  Val x = c.tensor("self"), g = c.tensor("grad_output"), indices = c.cast(c.tensor("indices"), DType::I64);
-  int64_t front = x.rank() - axes;
-  c.requireShape(front >= 0 && g.rank() == x.rank(), "the gradient must have the input's rank");
-  Dim lines = product(llvm::ArrayRef<Dim>(x.dims()).take_front(front));
-  Dim size = product(llvm::ArrayRef<Dim>(x.dims()).drop_front(front)),
-      out = product(llvm::ArrayRef<Dim>(g.dims()).drop_front(front));
-  Val zeros = c.e.splat(g.dtype(), {lines, size}, 0), at = c.e.reshape(indices, {lines, out});
-  Val total = scatterElements(c.e, zeros, at, c.e.reshape(g, {lines, out}), 1, ScatterMode::add);
-  c.result(c.e.reshape(total, x.dims()));
+  Val x = c.tensor("self"), g = c.tensor("grad_output");
+  c.requireShape(x.rank() >= axes && g.rank() == x.rank(), "the gradient must have the input's rank");
+  Dims sizes(llvm::ArrayRef<Dim>(x.dims()).take_back(axes));
+  c.result(placed(c, g, c.tensor("indices"), sizes, ScatterMode::add));
+}
+template <int axes> void importMaxUnpool(AtenContext &c) {
+  Val x = c.tensor("self");
+  Dims sizes = c.dims("output_size");
+  c.requireShape((x.rank() == axes + 1 || x.rank() == axes + 2) && sizes.size() == axes,
+                 "expected channels of " + std::to_string(axes) + " axes and as many sizes");
+  for (Dim size : sizes)
+    c.requireShape(size.valueOr(1) > 0 && size.valueOr(1) < kMaxExtent, "a size of " + size.str());
+  c.result(placed(c, x, c.tensor("indices"), sizes, ScatterMode::replace));
 }
 
 /// How many elements each window counts, as [1, 1, out..].
@@ -209,6 +226,9 @@ std::vector<AtenRow> poolOps() {
        importMaxPoolBackward<2>},
       {"max_pool3d_with_indices_backward(" GRAD(3) ", int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
        importMaxPoolBackward<3>},
+      {"max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", importMaxUnpool<2>},
+      {"max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
+       importMaxUnpool<3>},
       {"avg_pool1d(" WINDOW(1) ", bool ceil_mode=False, bool count_include_pad=True) -> Tensor", importAveragePool<1>},
       {"avg_pool2d(" WINDOW(
            2) ", bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",

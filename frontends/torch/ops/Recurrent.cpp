@@ -16,6 +16,28 @@ Val reordered(Emitter &e, const Val &x, const std::vector<int64_t> &order) {
   return e.concat(parts, 0);
 }
 
+/// What a layer's directions have, together.
+struct LayerParameters {
+  Val w, r, b, projections; ///< the last two null where there are none
+};
+/// Of `params`: for each direction two matrices, two vectors if `biases`, and a projection where there is one.
+LayerParameters parametersOf(Emitter &e, llvm::ArrayRef<Val> params, int64_t directions, bool biases,
+                             const std::vector<int64_t> &gates) {
+  const size_t each = params.size() / directions, plain = biases ? 4 : 2;
+  std::vector<Val> w, r, b, projections;
+  auto ordered = [&](size_t at) { return reordered(e, params[at], gates); };
+  for (size_t at = 0; at < params.size(); at += each) {
+    w.push_back(unsqueeze(e, ordered(at), 0));
+    r.push_back(unsqueeze(e, ordered(at + 1), 0));
+    if (biases)
+      b.push_back(unsqueeze(e, e.concat({ordered(at + 2), ordered(at + 3)}, 0), 0));
+    if (each > plain)
+      projections.push_back(unsqueeze(e, params[at + plain], 0));
+  }
+  auto together = [&](const std::vector<Val> &values) { return values.empty() ? Val() : e.concat(values, 0); };
+  return {together(w), together(r), together(b), together(projections)};
+}
+
 using Layer = std::vector<Val> (*)(Emitter &, llvm::ArrayRef<Val>, const RecurrentOptions &);
 
 /// A network of layers. `gates`: torch's places of those that the layer has, in its order. `activation`: of a cell
@@ -28,40 +50,36 @@ void importRecurrent(AtenContext &c, Layer compute, const std::vector<int64_t> &
   std::vector<Val> params = c.tensors("params"), states = isLstm ? c.tensors("hx") : std::vector<Val>{c.tensor("hx")};
   bool biases = c.flag("has_biases"), both = c.flag("bidirectional"), batchFirst = c.flag("batch_first");
   int64_t layers = c.integer("num_layers"), directions = both ? 2 : 1;
-  size_t each = biases ? 4 : 2;
+  size_t plain = biases ? 4 : 2, each = plain;
+  // An LSTM's states differ in size where each direction has a matrix that projects its output.
+  if (isLstm && states.size() == 2 && states[0].rank() == 3 && states[1].rank() == 3)
+    each += states[0].extent(2) != states[1].extent(2);
   c.require(!c.flag("train") || c.number("dropout") == 0,
             "dropout between layers is random; export the model in eval mode");
   c.require(layers > 0 && params.size() == each * layers * directions && states.size() == (isLstm ? 2u : 1u),
             "the parameters do not fit the layers");
   c.requireShape(x.rank() == 3, "expected [sequence, batch, features]");
   for (size_t i = 0; i < params.size(); ++i)
-    c.requireShape(params[i].rank() == (i % each < 2 ? 2 : 1), "the parameters must be matrices and vectors");
+    c.requireShape(params[i].rank() == (i % each < 2 || i % each == plain ? 2 : 1),
+                   "the parameters must be matrices and vectors");
   for (const Val &state : states)
     c.requireShape(state.rank() == 3, "the states must have rank 3");
   if (batchFirst)
     x = e.transpose(x, {1, 0, 2});
   std::vector<Val> hidden, cells;
   for (int64_t layer = 0; layer < layers; ++layer) {
-    std::vector<Val> w, r, b;
-    for (int64_t d = 0; d < directions; ++d) {
-      size_t at = each * (layer * directions + d);
-      w.push_back(unsqueeze(e, reordered(e, params[at], gates), 0));
-      r.push_back(unsqueeze(e, reordered(e, params[at + 1], gates), 0));
-      if (biases)
-        b.push_back(
-            unsqueeze(e, e.concat({reordered(e, params[at + 2], gates), reordered(e, params[at + 3], gates)}, 0), 0));
-    }
+    LayerParameters p = parametersOf(e, llvm::ArrayRef<Val>(params).slice(each * directions * layer, each * directions),
+                                     directions, biases, gates);
     auto initial = [&](const Val &all) { return e.sliceAxis(all, 0, layer * directions, directions); };
     RecurrentOptions o;
-    o.hiddenSize = r[0].dim(2);
+    o.hiddenSize = (p.projections ? p.projections : p.r).dim(2);
     o.direction = both ? "bidirectional" : "forward";
     o.linearBeforeReset = true;
     if (activation)
       o.activations.emplace(directions, activation);
-    std::vector<Val> operands{x,     e.concat(w, 0),    e.concat(r, 0), biases ? e.concat(b, 0) : Val(),
-                              Val(), initial(states[0])};
+    std::vector<Val> operands{x, p.w, p.r, p.b, Val(), initial(states[0])};
     if (isLstm)
-      operands.push_back(initial(states[1]));
+      operands.insert(operands.end(), {initial(states[1]), Val(), p.projections});
     std::vector<Val> results = compute(e, operands, o);
     Val y = e.transpose(results[0], {0, 2, 1, 3}); // [sequence, directions, batch, hidden]
     x = e.reshape(y, {y.extent(0), y.extent(1), y.extent(2) * y.extent(3)});

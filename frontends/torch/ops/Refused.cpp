@@ -120,7 +120,7 @@ std::vector<RefusedFamily> refusedFamilies() {
       {"packed sequences are not known here; pass sequences padded to one length",
        {"_pad_packed_sequence", "gru.data", "lstm.data", "rnn_relu.data", "rnn_tanh.data"}},
       {"random numbers differ from run to run; pass them to the program as an input",
-       {"_sobol_engine_draw", "feature_alpha_dropout", "rrelu"}},
+       {"_sobol_engine_draw", "feature_alpha_dropout"}},
       {"a part of torch's own machinery, which means nothing in an exported program",
        {"_add_batch_dim", "_autocast_to_full_precision", "_autocast_to_reduced_precision", "_batch_norm_impl_index",
         "_remove_batch_dim", "_test_ambiguous_defaults.a", "_test_ambiguous_defaults.b",
@@ -129,17 +129,12 @@ std::vector<RefusedFamily> refusedFamilies() {
       {"sizes here are those of a tensor's values; pass them as numbers",
        {"_reshape_from_tensor", "combinations", "histogramdd", "histogramdd.TensorList_bins", "histogramdd.int_bins",
         "narrow.Tensor", "tensor_split.tensor_indices_or_sections", "where"}},
-      {"resizing with antialias is not computed here; resize without it (antialias=False), or before the program",
-       {"_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa.vec",
-        "_upsample_bilinear2d_aa.vec", "_upsample_lanczos2d_aa.vec"}},
+
       {"a form of a convolution that only torch's own code calls; export the model with torch.nn.functional's conv2d "
        "or conv3d",
        {"_convolution", "_slow_conv2d_forward", "slow_conv3d_forward", "_convolution.deprecated", "slow_conv3d",
         "thnn_conv2d"}},
-      {"quantisation as training has it is not computed here; export the model that was converted after training",
-       {"_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "fake_quantize_per_channel_affine_cachemask",
-        "fake_quantize_per_tensor_affine_cachemask", "fake_quantize_per_channel_affine",
-        "fake_quantize_per_tensor_affine", "fake_quantize_per_tensor_affine.tensor_qparams"}},
+
       {"a loss that walks through targets is not computed here; export the model without it",
        {"ctc_loss.IntList", "ctc_loss.Tensor"}},
       {"torch looks at values to choose how it is computed, so that nothing takes it apart; write it with sums and "
@@ -162,9 +157,6 @@ std::vector<RefusedFamily> refusedFamilies() {
         "_fused_rms_norm",
         "_pad_enum",
         "_scaled_dot_product_attention_math",
-        "_upsample_nearest_exact1d.vec",
-        "_upsample_nearest_exact2d.vec",
-        "_upsample_nearest_exact3d.vec",
         "cartesian_prod",
         "chalf",
         "fft_hfft",

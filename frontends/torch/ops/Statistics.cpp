@@ -90,8 +90,11 @@ void importEmbeddingBag(AtenContext &c) {
   for (const char *name : {"weight", "indices", "offsets", "scale_grad_by_freq", "mode", "sparse", "per_sample_weights",
                            "include_last_offset"})
     arguments.push_back(c.arg(name));
-  if (c.given("padding_idx"))
-    arguments.push_back(c.arg("padding_idx"));
+  if (c.given("padding_idx")) { // which counts from the end where it is negative
+    int64_t padding = c.integer("padding_idx"), rows = c.tensor("weight").dim(0);
+    c.require(padding >= -rows && padding < rows, "padding_idx is outside of the table");
+    arguments.push_back(Arg::integer(padding < 0 ? padding + rows : padding));
+  }
   std::vector<Arg> results = call(c, "_embedding_bag.default", std::move(arguments));
   c.result(results[0]);
 }
