@@ -19,10 +19,10 @@ std::string_view operatorName(std::string_view target) {
 bool isAten(std::string_view target) { return target.starts_with(kAten); }
 
 AtenTable::AtenTable() {
-  for (auto family :
-       {elementwiseOps, selectOps,    activationOps,  viewOps,    joinOps,    createOps,    reduceOps,     indexOps,
-        productOps,     attentionOps, convolutionOps, poolOps,    normOps,    lossOps,      resampleOps,   recurrentOps,
-        sizeOps,        complexOps,   fourierOps,     libraryOps, refusedOps, compositeOps, statisticsOps, columnOps})
+  for (auto family : {elementwiseOps, selectOps,     activationOps, viewOps,        joinOps,    createOps,  reduceOps,
+                      indexOps,       productOps,    attentionOps,  convolutionOps, poolOps,    normOps,    lossOps,
+                      resampleOps,    recurrentOps,  sizeOps,       complexOps,     fourierOps, libraryOps, refusedOps,
+                      compositeOps,   statisticsOps, columnOps,     diagonalOps,    arrangeOps})
     for (const AtenRow &row : family())
       add(row);
   addSecondNames();

@@ -82,6 +82,8 @@ std::vector<AtenRow> libraryOps();
 std::vector<AtenRow> compositeOps();
 std::vector<AtenRow> statisticsOps();
 std::vector<AtenRow> columnOps();
+std::vector<AtenRow> diagonalOps();
+std::vector<AtenRow> arrangeOps();
 std::vector<AtenRow> refusedOps();
 /// Operators that are refused for one reason, by name.
 struct RefusedFamily {
