@@ -84,6 +84,7 @@ std::vector<AtenRow> statisticsOps();
 std::vector<AtenRow> columnOps();
 std::vector<AtenRow> diagonalOps();
 std::vector<AtenRow> arrangeOps();
+std::vector<AtenRow> bitOps();
 std::vector<AtenRow> refusedOps();
 /// Operators that are refused for one reason, by name.
 struct RefusedFamily {

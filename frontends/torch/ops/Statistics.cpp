@@ -34,12 +34,14 @@ void importLogit(AtenContext &c) {
     x = c.e.min(c.e.max(x, c.like(x, c.number("eps"))), c.like(x, 1 - c.number("eps")));
   c.result(c.cast(logOf(c.e, c.e.div(x, c.e.sub(c.like(x, 1), x))), given.dtype()));
 }
-void importLogAddExp(AtenContext &c) {
+/// ln(e^a + e^b), or that of the base 2.
+template <bool ofTwo> void importLogAddExp(AtenContext &c) {
   auto [a, b] = floatPair(c, "self", "other");
   Val x = c.wide(a), y = c.wide(b), larger = c.e.max(x, y);
   Val same = c.e.compare(Compare::eq, x, y); // of two infinities too
   Val distance = c.e.select(same, c.like(x, 0), absOf(c.e, c.e.sub(x, y)));
-  c.result(c.cast(c.e.add(larger, c.e.emit<Log1pOp>({expOf(c.e, negOf(c.e, distance))})), a.dtype()));
+  Val rest = c.e.emit<Log1pOp>({expOf(c.e, c.e.mul(distance, ofTwo ? -M_LN2 : -1.0))});
+  c.result(c.cast(c.e.add(larger, ofTwo ? c.e.mul(rest, 1 / M_LN2) : rest), a.dtype()));
 }
 
 //===--- Statistics -------------------------------------------------------------------===//
@@ -171,7 +173,8 @@ std::vector<AtenRow> statisticsOps() {
       {"deg2rad(Tensor self) -> Tensor", importDegrees<true>},
       {"rad2deg(Tensor self) -> Tensor", importDegrees<false>},
       {"logit(Tensor self, float? eps=None) -> Tensor", importLogit},
-      {"logaddexp(Tensor self, Tensor other) -> Tensor", importLogAddExp},
+      {"logaddexp(Tensor self, Tensor other) -> Tensor", importLogAddExp<false>},
+      {"logaddexp2(Tensor self, Tensor other) -> Tensor", importLogAddExp<true>},
       {"nanmean(Tensor self, int[1]? dim=None" NORM, importNumbersAlone<true>},
       {"nansum(Tensor self, int[1]? dim=None" NORM, importNumbersAlone<false>},
       {"msort(Tensor self) -> Tensor", importMsort},
