@@ -22,7 +22,7 @@ AtenTable::AtenTable() {
   for (auto family : {elementwiseOps, selectOps,     activationOps, viewOps,        joinOps,    createOps,  reduceOps,
                       indexOps,       productOps,    attentionOps,  convolutionOps, poolOps,    normOps,    lossOps,
                       resampleOps,    recurrentOps,  sizeOps,       complexOps,     fourierOps, libraryOps, refusedOps,
-                      compositeOps,   statisticsOps, columnOps,     diagonalOps,    arrangeOps, bitOps})
+                      compositeOps,   statisticsOps, columnOps,     diagonalOps,    arrangeOps, bitOps,     taperOps})
     for (const AtenRow &row : family())
       add(row);
   addSecondNames();

@@ -85,6 +85,7 @@ std::vector<AtenRow> columnOps();
 std::vector<AtenRow> diagonalOps();
 std::vector<AtenRow> arrangeOps();
 std::vector<AtenRow> bitOps();
+std::vector<AtenRow> taperOps();
 std::vector<AtenRow> refusedOps();
 /// Operators that are refused for one reason, by name.
 struct RefusedFamily {
