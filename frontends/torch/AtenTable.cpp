@@ -19,10 +19,11 @@ std::string_view operatorName(std::string_view target) {
 bool isAten(std::string_view target) { return target.starts_with(kAten); }
 
 AtenTable::AtenTable() {
-  for (auto family : {elementwiseOps, selectOps,     activationOps, viewOps,        joinOps,    createOps,  reduceOps,
-                      indexOps,       productOps,    attentionOps,  convolutionOps, poolOps,    normOps,    lossOps,
-                      resampleOps,    recurrentOps,  sizeOps,       complexOps,     fourierOps, libraryOps, refusedOps,
-                      compositeOps,   statisticsOps, columnOps,     diagonalOps,    arrangeOps, bitOps,     taperOps})
+  for (auto family : {elementwiseOps, selectOps,  activationOps, viewOps,      joinOps,        createOps,
+                      reduceOps,      indexOps,   productOps,    attentionOps, convolutionOps, poolOps,
+                      normOps,        lossOps,    resampleOps,   recurrentOps, sizeOps,        complexOps,
+                      fourierOps,     libraryOps, refusedOps,    compositeOps, statisticsOps,  columnOps,
+                      diagonalOps,    arrangeOps, bitOps,        taperOps,     marginLossOps})
     for (const AtenRow &row : family())
       add(row);
   addSecondNames();

@@ -86,6 +86,7 @@ std::vector<AtenRow> diagonalOps();
 std::vector<AtenRow> arrangeOps();
 std::vector<AtenRow> bitOps();
 std::vector<AtenRow> taperOps();
+std::vector<AtenRow> marginLossOps();
 std::vector<AtenRow> refusedOps();
 /// Operators that are refused for one reason, by name.
 struct RefusedFamily {
