@@ -69,6 +69,9 @@ const AtenOp *AtenTable::find(std::string_view name) const {
 }
 
 const AtenOp *AtenTable::findInPlace(std::string_view name) const {
+  static const std::map<std::string_view, std::string_view> functional = functionalForms();
+  if (auto form = functional.find(name); form != functional.end())
+    return find(form->second);
   size_t dot = name.find('.');
   if (dot == std::string_view::npos || dot < 2 || name[dot - 1] != '_')
     return nullptr;

@@ -96,5 +96,7 @@ struct RefusedFamily {
 std::vector<RefusedFamily> refusedFamilies();
 /// Second names and the first ones, for all overloads: what torch calls multiply is mul.
 std::vector<std::pair<std::string_view, std::string_view>> secondNames();
+/// In-place overloads and the functional ones, where their names differ by more than the underscore.
+std::map<std::string_view, std::string_view> functionalForms();
 
 } // namespace dmxc::torchfe
