@@ -19,11 +19,12 @@ std::string_view operatorName(std::string_view target) {
 bool isAten(std::string_view target) { return target.starts_with(kAten); }
 
 AtenTable::AtenTable() {
-  for (auto family : {elementwiseOps, selectOps,  activationOps, viewOps,       joinOps,         createOps,
-                      reduceOps,      indexOps,   productOps,    attentionOps,  convolutionOps,  poolOps,
-                      normOps,        lossOps,    resampleOps,   recurrentOps,  sizeOps,         complexOps,
-                      fourierOps,     libraryOps, refusedOps,    compositeOps,  statisticsOps,   columnOps,
-                      specialOps,     orderOps,   countingOps,   differenceOps, fakeQuantizeOps, visionOps})
+  for (auto family :
+       {elementwiseOps,  selectOps,     activationOps, viewOps,        joinOps,    createOps,   reduceOps,
+        indexOps,        productOps,    attentionOps,  convolutionOps, poolOps,    normOps,     lossOps,
+        resampleOps,     recurrentOps,  sizeOps,       complexOps,     fourierOps, libraryOps,  refusedOps,
+        compositeOps,    statisticsOps, columnOps,     specialOps,     orderOps,   countingOps, differenceOps,
+        fakeQuantizeOps, visionOps,     diagonalOps,   arrangeOps,     bitOps,     taperOps,    marginLossOps})
     for (const AtenRow &row : family())
       add(row);
   addSecondNames();
@@ -69,6 +70,9 @@ const AtenOp *AtenTable::find(std::string_view name) const {
 }
 
 const AtenOp *AtenTable::findInPlace(std::string_view name) const {
+  static const std::map<std::string_view, std::string_view> functional = functionalForms();
+  if (auto form = functional.find(name); form != functional.end())
+    return find(form->second);
   size_t dot = name.find('.');
   if (dot == std::string_view::npos || dot < 2 || name[dot - 1] != '_')
     return nullptr;

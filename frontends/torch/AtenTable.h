@@ -88,6 +88,11 @@ std::vector<AtenRow> countingOps();
 std::vector<AtenRow> differenceOps();
 std::vector<AtenRow> fakeQuantizeOps();
 std::vector<AtenRow> visionOps();
+std::vector<AtenRow> diagonalOps();
+std::vector<AtenRow> arrangeOps();
+std::vector<AtenRow> bitOps();
+std::vector<AtenRow> taperOps();
+std::vector<AtenRow> marginLossOps();
 std::vector<AtenRow> refusedOps();
 /// Operators that are refused for one reason, by name.
 struct RefusedFamily {
@@ -97,5 +102,7 @@ struct RefusedFamily {
 std::vector<RefusedFamily> refusedFamilies();
 /// Second names and the first ones, for all overloads: what torch calls multiply is mul.
 std::vector<std::pair<std::string_view, std::string_view>> secondNames();
+/// In-place overloads and the functional ones, where their names differ by more than the underscore.
+std::map<std::string_view, std::string_view> functionalForms();
 
 } // namespace dmxc::torchfe

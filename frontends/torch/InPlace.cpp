@@ -84,6 +84,12 @@ std::vector<View> recipesOf(const AtenOp &op, const std::string &base, const std
 
 } // namespace
 
+bool changesShape(const Node &node) {
+  std::string_view name = operatorName(node.target);
+  const AtenOp *op = AtenTable::get().find(name) ? nullptr : AtenTable::get().findInPlace(name);
+  return op && givesViews(*op) && !givesOperand(*op);
+}
+
 const AtenOp *inPlaceOperator(const Node &node) {
   std::string_view name = operatorName(node.target);
   const AtenOp *op = AtenTable::get().find(name);
@@ -103,9 +109,11 @@ std::set<std::string> changedValues(const Graph &graph) {
   };
   for (const Node &node : graph.nodes) {
     const AtenOp *op = inPlaceOperator(node);
-    if (op)
+    if (!op)
+      op = AtenTable::get().find(operatorName(node.target));
+    else if (!changesShape(node))
       changed.insert(owner(baseOf(node, *op)));
-    else if (op = AtenTable::get().find(operatorName(node.target)); !op || !givesViews(*op))
+    if (!op || (!inPlaceOperator(node) && !givesViews(*op)))
       continue;
     for (const Argument &output : node.outputs)
       forEachName(output, [&](const std::string &name) { ownerOf.emplace(name, owner(baseOf(node, *op))); });
@@ -143,6 +151,30 @@ Val ProgramImporter::callOperator(const AtenOp &op, std::vector<Arg> arguments) 
   return call(op, std::move(arguments), op.schema.name, emitter).at(0).tensors.at(0);
 }
 
+/// What undoes a view that has the elements of its base in another order or shape; null for other views.
+Val ProgramImporter::undone(const View &view, const Val &base, const Val &value) {
+  const std::string &name = view.op->schema.name;
+  std::vector<Arg> arguments = view.arguments;
+  if (isOneOf(name, {"view.default", "unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims",
+                     "unflatten.int", "view_as.default"}))
+    return emitter.reshape(value, base.dims());
+  if (name == "permute.default") {
+    std::vector<int64_t> back(base.rank());
+    for (size_t i = 0; i < back.size(); ++i)
+      back[AtenContext::normalizeAxis(arguments[1].ints[i].valueOr(0), base.rank())] = i;
+    return emitter.transpose(value, back);
+  }
+  arguments[0] = Arg::tensor(value);
+  if (name.starts_with("movedim.") || name.starts_with("moveaxis."))
+    std::swap(arguments[1], arguments[2]); // source, destination
+  else if (name == "view.dtype")
+    arguments[1] = Arg::dtype(base.dtype());
+  else if (!isOneOf(name, {"transpose.int", "t.default", "swapaxes.default", "swapdims.default", "mT.default",
+                           "numpy_T.default"})) // twice is as before
+    return Val();
+  return callOperator(*view.op, std::move(arguments));
+}
+
 Val ProgramImporter::putBack(const View &view, const Val &base, const Val &value) {
   if (base.isComplex() && value.isComplex()) {
     Val re = putBack(view, base.real(), value.real()), im = putBack(view, base.imaginary(), value.imaginary());
@@ -152,20 +184,10 @@ Val ProgramImporter::putBack(const View &view, const Val &base, const Val &value
     return value;
   if (!view.op)
     return Val();
+  if (Val whole = undone(view, base, value))
+    return whole;
   const std::string &name = view.op->schema.name;
   std::vector<Arg> arguments = view.arguments;
-  if (isOneOf(name, {"view.default", "unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims"}))
-    return emitter.reshape(value, base.dims());
-  if (isOneOf(name, {"transpose.int", "t.default"})) { // twice is as before
-    arguments[0] = Arg::tensor(value);
-    return callOperator(*view.op, std::move(arguments));
-  }
-  if (name == "permute.default") {
-    std::vector<int64_t> back(base.rank());
-    for (size_t i = 0; i < back.size(); ++i)
-      back[AtenContext::normalizeAxis(arguments[1].ints[i].valueOr(0), base.rank())] = i;
-    return emitter.transpose(value, back);
-  }
   if (name == "narrow.default") { // dim, start, length
     int64_t axis = AtenContext::normalizeAxis(arguments[1].ints[0].valueOr(0), base.rank());
     Dim start = arguments[2].ints[0];
@@ -174,13 +196,52 @@ Val ProgramImporter::putBack(const View &view, const Val &base, const Val &value
   }
   static const std::map<std::string, const char *> scatters = {{"select.int", "select_scatter.default"},
                                                                {"slice.Tensor", "slice_scatter.default"},
-                                                               {"narrow.default", "slice_scatter.default"}};
+                                                               {"narrow.default", "slice_scatter.default"},
+                                                               {"diagonal.default", "diagonal_scatter.default"},
+                                                               {"linalg_diagonal.default", "diagonal_scatter.default"}};
   auto scatter = scatters.find(name);
   if (scatter == scatters.end())
     return Val();
   arguments[0] = Arg::tensor(base);
   arguments.insert(arguments.begin() + 1, Arg::tensor(value));
   return callOperator(*AtenTable::get().find(scatter->second), std::move(arguments));
+}
+
+/// An operator like transpose_ has given a tensor another shape: the storage goes on under a name of its own, of which
+/// the tensor is a view like those that there were before.
+void ProgramImporter::reshapeInPlace(const AtenOp &op, const Node &node, const std::vector<Arg> &arguments,
+                                     const Arg &result, Scope &scope) {
+  const std::string name = baseOf(node, op);
+  if (name.empty())
+    return;
+  std::string storage = name + "'";
+  while (scope.values.count(storage) || scope.defined.count(storage))
+    storage += "'";
+  scope.values[storage] = scope.values[name];
+  for (std::set<std::string> *names : {&scope.given, &scope.outer})
+    if (names->count(name))
+      names->insert(storage);
+  for (auto &[other, view] : scope.views)
+    if (view.base == name)
+      view.base = storage;
+  if (auto view = scope.views.find(name); view != scope.views.end()) {
+    scope.views.emplace(storage, view->second);
+    *std::find(scope.viewOrder.begin(), scope.viewOrder.end(), name) = storage;
+  }
+  scope.views[name] = View{storage, &op, arguments};
+  scope.viewOrder.push_back(name);
+  scope.values[name] = result;
+  nameResults(node, name, scope);
+  scope.kept.insert({name, storage});
+}
+
+/// The results of a node are the tensor that it has changed.
+void ProgramImporter::nameResults(const Node &node, const std::string &changed, Scope &scope) {
+  for (const Argument &output : node.outputs)
+    forEachName(output, [&](const std::string &text) {
+      if (!scope.defined.count(text) && scope.views.emplace(text, View{changed, nullptr, {}, true}).second)
+        scope.viewOrder.push_back(text);
+    });
 }
 
 bool ProgramImporter::isAlone(const std::string &view, const Scope &scope, size_t index, const Uses &uses) {
@@ -251,11 +312,7 @@ void ProgramImporter::writeInPlace(const AtenOp &op, const Node &node, size_t pa
     arguments[0] = scope.values[view.base];
     scope.values[name] = Arg::tensor(callOperator(*view.op, std::move(arguments)));
   }
-  for (const Argument &output : node.outputs) // the result is the changed value itself
-    forEachName(output, [&](const std::string &text) {
-      if (!scope.defined.count(text) && scope.views.emplace(text, View{changed, nullptr, {}, true}).second)
-        scope.viewOrder.push_back(text);
-    });
+  nameResults(node, changed, scope);
   scope.kept.insert(changed);
 }
 

@@ -298,6 +298,10 @@ std::vector<Arg> ProgramImporter::importOperator(const Node &node, const std::st
   bool complex = std::any_of(arguments.begin(), arguments.end(), hasComplex);
   std::vector<Arg> results =
       complex ? callWithComplex(*op, arguments, name, emitter) : torchfe::callOperator(*op, arguments, name, emitter);
+  if (inPlace && changesShape(node)) {
+    reshapeInPlace(*op, node, arguments, results.at(0), scope);
+    return results;
+  }
   for (size_t i = 0; i < op->schema.parameters.size(); ++i) {
     if (!op->schema.parameters[i].written && !(inPlace && i == 0))
       continue;

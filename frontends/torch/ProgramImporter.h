@@ -83,6 +83,10 @@ private:
   static bool isAlone(const std::string &view, const Scope &scope, size_t index, const Uses &uses);
   /// The base with `value` in the place of its view; null where that is not known.
   Val putBack(const View &view, const Val &base, const Val &value);
+  Val undone(const View &view, const Val &base, const Val &value);
+  void reshapeInPlace(const AtenOp &op, const Node &node, const std::vector<Arg> &arguments, const Arg &result,
+                      Scope &scope);
+  static void nameResults(const Node &node, const std::string &changed, Scope &scope);
   Val callOperator(const AtenOp &op, std::vector<Arg> arguments);
   Val asStored(const Val &value, const Val &before);
   void bindResults(const Node &node, std::vector<Arg> results, const Graph &graph, Scope &scope, size_t index,
@@ -108,6 +112,8 @@ template <typename Visit> void forEachName(const Argument &argument, Visit visit
 
 /// The operator that a node changes its first argument with, or one whose signature says that it does; else null.
 const AtenOp *inPlaceOperator(const Node &node);
+/// Whether a node, like transpose_, gives its first argument another shape and leaves the storage as it is.
+bool changesShape(const Node &node);
 /// The values whose storage in-place operators of the graph change: those that are no views themselves.
 std::set<std::string> changedValues(const Graph &graph);
 

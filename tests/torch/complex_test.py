@@ -131,6 +131,23 @@ class Complex(unittest.TestCase):
                  np.fft.irfftn(z, (6, 9), axes=(1, 2)))
         self.check(c)
 
+    def test_transforms_of_what_is_real_the_other_way_round(self):
+        c = Calls()
+        both, z = c.complex(2, 6, 5)
+        real, x = c.real(2, 6, 5)
+        for norm in ("backward", "ortho", "forward"):
+            named = {"norm": {"as_string": norm}}
+            c.expect(c.call("fft_hfft.default", {"self": c.of(both), **named}), np.fft.hfft(z, norm=norm))
+            c.expect(c.call("fft_hfft.default", {"self": c.of(both), "n": {"as_int": 7}, "dim": {"as_int": 1}, **named}), np.fft.hfft(z, 7, 1, norm))
+            c.expect(c.call("fft_ihfft.default", {"self": c.of(real), **named}), np.fft.ihfft(x, norm=norm))
+            # numpy has them of one axis alone; the others are transformed as complex ones are.
+            c.expect(c.call("fft_hfft2.default", {"self": c.of(both), **named}), np.fft.hfft(np.fft.fft(z, axis=1, norm=norm), norm=norm))
+            c.expect(c.call("fft_hfftn.default", {"self": c.of(both), "dim": {"as_ints": [1, 0]}, **named}),
+                     np.fft.hfft(np.fft.fft(z, axis=1, norm=norm), axis=0, norm=norm))
+            c.expect(c.call("fft_ihfft2.default", {"self": c.of(real), **named}), np.fft.ifft(np.fft.ihfft(x, norm=norm), axis=1, norm=norm))
+            c.expect(c.call("fft_ihfftn.default", {"self": c.of(real), **named}), np.fft.ifft2(np.fft.ihfft(x, norm=norm), axes=(0, 1), norm=norm))
+        self.check(c)
+
     def test_short_time_transforms_and_back(self):
         c = Calls()
         window, w = c.real(16)
@@ -182,6 +199,14 @@ class Complex(unittest.TestCase):
         c.expect(c.call("permute.default", {"self": c.of(a), "dims": {"as_ints": [1, 0]}}), x.T)
         c.expect(c.call("unsqueeze.default", {"self": c.of(c.call("select.int", {"self": c.of(a), "dim": {"as_int": 1}, "index": {"as_int": -1}})),
                                               "dim": {"as_int": 1}}), x[:, -1:])
+        m, w = c.complex(2, 4, 3)
+        k, v = c.complex(2, 3, 4)
+        for first, second, pair in ((a, m, (x, w)), (r, m, (z, w)), (a, b, (x, y)), (k, m, (v, w))):
+            c.expect(c.call("matmul.default", {"self": c.of(first), "other": c.of(second)}), np.matmul(*pair))
+        c.expect(c.call("bmm.default", {"self": c.of(k), "mat2": c.of(m)}), v @ w)
+        c.expect(c.call("mv.default", {"self": c.of(a), "vec": c.of(b)}), x @ y)
+        half = c.call("chalf.default", {"self": c.of(a)})
+        c.expect(c.call("_cast_Float.default", {"self": c.of(c.call("imag.default", {"self": c.of(half)}))}), x.imag.astype(np.float16))
         left, right = c.call("split.Tensor", {"self": c.of(a), "split_size": {"as_int": 2}, "dim": {"as_int": 1}}, count=2)
         c.expect(c.call("cat.default", {"tensors": {"as_tensors": [{"name": right}, {"name": left}]}, "dim": {"as_int": 1}}), np.roll(x, 2, 1))
         self.check(c)

@@ -90,6 +90,46 @@ class Changes(ProgramCase):
         for got, expected in zip(self.run_bundle({"x": x}).values(), (whole, turned, part, turned, whole[None, :2], whole.reshape(12)), strict=True):
             self.close(got, expected, "in place")
 
+    def test_in_place_on_the_shape(self):
+        """transpose_ and its like: the tensor has another shape from then on, views made before keep theirs, writes reach both."""
+        program = pt2file.Program()
+        program.input("x", "f32", [4, 3])
+        self.steps(program, ("clone.default", "all", {"self": "x"}), ("select.int", "row", {"self": "all", "dim": 0, "index": 1}),
+                   ("t_.default", "turned", {"self": "all"}), ("select.int", "column", {"self": "turned", "dim": 1, "index": 2}),
+                   ("mul_.Scalar", "a1", {"self": "column", "other": 5}), ("add_.Scalar", "a2", {"self": "row", "other": 10}),
+                   ("unsqueeze_.default", "wide", {"self": "turned", "dim": 0}), ("transpose_.default", "moved", {"self": "wide", "dim0": 0, "dim1": 2}),
+                   ("neg_.default", "a3", {"self": "moved"}), ("squeeze_.default", "flat", {"self": "moved"}), ("relu.default", "y", {"self": "flat"}))
+        for name in ("y", "row", "a3", "column"):
+            program.output(name)
+        self.compile_program(program)
+        x = np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32)
+        whole = x.copy()
+        whole[2] *= 5
+        whole[1] += 10
+        whole *= -1
+        for got, expected in zip(self.run_bundle({"x": x}).values(), (np.maximum(whole, 0), whole[1], whole[:, :, None], whole[2]), strict=True):
+            self.close(got, expected, "another shape")
+
+    def test_in_place_through_diagonals_and_turned_axes(self):
+        program = pt2file.Program()
+        program.input("x", "f32", [4, 4])
+        self.steps(program, ("clone.default", "all", {"self": "x"}), ("diagonal.default", "line", {"self": "all", "offset": 1}),
+                   ("mul_.Scalar", "a1", {"self": "line", "other": 3}), ("movedim.int", "turned", {"self": "all", "source": 0, "destination": 1}),
+                   ("select.int", "row", {"self": "turned", "dim": 0, "index": 2}), ("add_.Scalar", "a2", {"self": "row", "other": 1}),
+                   ("unflatten.int", "cut", {"self": "all", "dim": 1, "sizes": {"as_ints": [2, 2]}}),
+                   ("select.int", "odd", {"self": "cut", "dim": 2, "index": 1}), ("pow_.Scalar", "a3", {"self": "odd", "exponent": 2}),
+                   ("fill_diagonal_.default", "a4", {"self": "all", "fill_value": 7}), ("floor_divide_.Scalar", "a5", {"self": "all", "other": 2}))
+        program.output("all")
+        self.compile_program(program)
+        x = np.random.default_rng(2).standard_normal((4, 4)).astype(np.float32)
+        whole = x.copy()
+        whole[range(3), range(1, 4)] *= 3
+        whole[:, 2] += 1
+        whole[:, 1::2] **= 2
+        np.fill_diagonal(whole, 7)
+        got, = self.run_bundle({"x": x}).values()
+        self.close(got, whole // 2, "a diagonal")
+
     def test_a_cache_written_in_place(self):
         """As exporters write `cache[:, at] = x` and `cache[:, 0] = y` without run_decompositions()."""
         program = pt2file.Program()

@@ -33,11 +33,13 @@ Val blindQueries(AtenContext &c, const Val &bias) {
   return none ? Val() : blind;
 }
 
-void importAttention(AtenContext &c) {
+/// With `both` also the weights of the values.
+template <bool both> void importAttention(AtenContext &c) {
   Emitter &e = c.e;
   Val q = c.tensor("query"), k = c.tensor("key"), v = c.tensor("value");
   c.requireShape(q.rank() >= 2 && k.rank() >= 2 && v.rank() >= 2, "the operands must be matrices");
-  c.require(c.number("dropout_p") == 0, "dropout is for training; export the model in eval mode");
+  c.require(c.number("dropout_p") == 0 && !c.given("dropout_mask"),
+            "dropout is for training; export the model in eval mode");
   if (c.given("enable_gqa") && c.flag("enable_gqa")) {
     c.requireShape(q.rank() >= 3 && k.rank() == q.rank() && v.rank() == q.rank() && !k.extent(-3).is(0) &&
                        !v.extent(-3).is(0),
@@ -58,6 +60,8 @@ void importAttention(AtenContext &c) {
     if (Val blind = blindQueries(c, bias))
       weights = e.select(blind, e.scalar(weights.dtype(), 0), weights);
   c.result(0, e.matmul(weights, v));
+  if (both)
+    c.result(1, weights);
 }
 
 /// Nothing in an inference program.
@@ -77,10 +81,14 @@ std::vector<AtenRow> attentionOps() {
       {"scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
        "dropout_p=0.0, "
        "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-       importAttention, evalOnly},
+       importAttention<false>, evalOnly},
       {"_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
        "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-       importAttention, "without dropout; the first result alone"},
+       importAttention<false>, "without dropout; the first result alone"},
+      {"_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
+       "dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) "
+       "-> (Tensor, Tensor)",
+       importAttention<true>, evalOnly},
       {"dropout(Tensor input, float p, bool train) -> Tensor", importDropout, "train=False"},
       {"feature_dropout(Tensor input, float p, bool train) -> Tensor", importDropout, "train=False"},
       {"alpha_dropout(Tensor input, float p, bool train) -> Tensor", importDropout, "train=False"},

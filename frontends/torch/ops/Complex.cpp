@@ -34,6 +34,12 @@ void importComplex(AtenContext &c) {
   Dims dims = c.e.add(both[0], both[1]).dims();
   c.result(ComplexParts{c.e.broadcast(both[0], dims), c.e.broadcast(both[1], dims)});
 }
+/// Parts of half width.
+void importComplexHalf(AtenContext &c) {
+  ComplexParts x = c.parts("self");
+  Val real = c.cast(x.re, DType::F16);
+  c.result(ComplexParts{real, x.im ? c.cast(x.im, DType::F16) : c.e.splat(DType::F16, real.dims(), 0)});
+}
 void importPolar(AtenContext &c) {
   Val length = c.tensor("abs"), angle = c.tensor("angle");
   c.result(ComplexParts{c.e.mul(length, c.e.emit<CosOp>({angle})), c.e.mul(length, c.e.emit<SinOp>({angle}))});
@@ -144,7 +150,11 @@ bool createsReal(const std::string &name) {
 }
 
 /// Sums of products of two tensors.
-bool isProduct(const std::string &name) { return name == "einsum.default"; }
+bool isProduct(const std::string &name) {
+  static const std::set<std::string, std::less<>> names = {"einsum.default", "matmul.default", "mm.default",
+                                                           "bmm.default", "mv.default"};
+  return names.count(name) != 0;
+}
 
 /// Operators that do to each part what they do to a real tensor.
 bool worksByParts(const std::string &name) {
@@ -292,6 +302,7 @@ std::vector<AtenRow> complexOps() {
       {"view_as_complex(Tensor(a) self) -> Tensor(a)", importViewAsComplex},
       {"view_as_real(Tensor(a) self) -> Tensor(a)", importViewAsReal},
       {"complex(Tensor real, Tensor imag) -> Tensor", importComplex},
+      {"chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", importComplexHalf},
       {"polar(Tensor abs, Tensor angle) -> Tensor", importPolar},
       {"real(Tensor(a) self) -> Tensor(a)", importReal},
       {"imag(Tensor(a) self) -> Tensor(a)", importImaginary},

@@ -80,20 +80,6 @@ void importFlipUpDown(AtenContext &c) { importFlipLine(c, 0); }
 void importFlipLeftRight(AtenContext &c) { importFlipLine(c, 1); }
 void importRavel(AtenContext &c) { c.result(c.e.reshape(c.tensor("self"), {c.tensor("self").elements()})); }
 
-void importDiag(AtenContext &c) {
-  Val x = c.tensor("self");
-  int64_t offset = c.integer("diagonal");
-  c.requireShape(x.rank() == 1 || x.rank() == 2, "diag takes a vector or a matrix");
-  if (x.rank() == 2)
-    return c.result(called(c, "diagonal.default", {Arg::tensor(x), Arg::integer(offset)}));
-  c.require(std::abs(offset) <= int64_t(1) << 20, "the offset is too large");
-  Dim size = x.extent(0) + std::abs(offset);
-  Val row = c.e.iota(DType::I64, {size, 1}, 0), column = c.e.iota(DType::I64, {1, size}, 1);
-  Val on = c.e.compare(Compare::eq, column, c.e.add(row, c.e.intScalar(DType::I64, offset)));
-  Dims low{offset > 0 ? 0 : -offset, 0}, high{offset > 0 ? offset : 0, 0};
-  Val values = c.e.pad(c.e.reshape(x, {x.extent(0), 1}), c.e.scalar(x.dtype(), 0), low, high);
-  c.result(whereOrZero(c.e, on, c.e.broadcast(values, {size, size})));
-}
 void importLinalgDiagonal(AtenContext &c) {
   c.result(called(c, "diagonal.default", {c.arg("A"), c.arg("offset"), c.arg("dim1"), c.arg("dim2")}));
 }
@@ -222,10 +208,6 @@ void importCrossAnywhere(AtenContext &c) {
   c.requireShape(false, "no axis has three elements");
 }
 
-void importDiagFlat(AtenContext &c) {
-  Val line = c.e.reshape(c.tensor("self"), {c.tensor("self").elements()});
-  c.result(called(c, "diag.default", {Arg::tensor(line), c.arg("offset")}));
-}
 /// All real numbers are.
 void importIsReal(AtenContext &c) { c.result(c.e.splat(DType::Bool, c.tensor("self").dims(), 1)); }
 void importSumToSize(AtenContext &c) { c.result(sumTo(c.e, c.tensor("self"), c.dims("size"))); }
@@ -249,6 +231,19 @@ void importPairwiseDistance(AtenContext &c) {
   Val difference = c.e.add(c.e.sub(a, b), c.number("eps"));
   c.result(called(c, "linalg_vector_norm.default",
                   {Arg::tensor(difference), c.arg("p"), Arg::intList({-1}), c.arg("keepdim")}));
+}
+/// Over all axes but one, which -1 does not name.
+void importNormExceptDim(AtenContext &c) {
+  Val v = c.asFloat(c.tensor("v"));
+  const int64_t kept = c.integer("dim") == -1 ? -1 : c.axis("dim", v.rank());
+  Dims axes;
+  for (int64_t axis = 0; axis < v.rank(); ++axis)
+    if (axis != kept)
+      axes.push_back(axis);
+  if (axes.empty()) // an empty list would be all
+    return c.result(absOf(c.e, v));
+  c.result(called(c, "linalg_vector_norm.default",
+                  {Arg::tensor(v), Arg::number(c.number("pow")), Arg::intList(axes), Arg::flag(kept != -1)}));
 }
 
 Val vectorNorm(AtenContext &c, Arg order, Arg axes) {
@@ -330,13 +325,12 @@ std::vector<AtenRow> compositeOps() {
       {"flipud(Tensor self) -> Tensor", importFlipUpDown},
       {"fliplr(Tensor self) -> Tensor", importFlipLeftRight},
       {"ravel(Tensor(a) self) -> Tensor(a)", importRavel},
-      {"diag(Tensor self, int diagonal=0) -> Tensor", importDiag},
-      {"diagflat(Tensor self, int offset=0) -> Tensor", importDiagFlat},
       {"isreal(Tensor self) -> Tensor", importIsReal},
       {"sum_to_size(Tensor self, SymInt[] size) -> Tensor", importSumToSize},
       {"float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", importFloatPower},
       {"float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", importFloatPower},
       {"float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", importFloatPower},
+      {"norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", importNormExceptDim},
       {"frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", importFrobenius},
       {"linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", importLinalgDiagonal},
       {"fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", importHalves<0>},

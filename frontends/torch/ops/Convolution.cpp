@@ -158,6 +158,9 @@ std::vector<AtenRow> convolutionOps() {
       {"conv1d(" CONV(1, "SymInt[1] padding=0, ") ", SymInt groups=1) -> Tensor", importConv},
       {"conv2d(" CONV(2, "SymInt[2] padding=0, ") ", SymInt groups=1) -> Tensor", importConv},
       {"conv3d(" CONV(3, "SymInt[3] padding=0, ") ", SymInt groups=1) -> Tensor", importConv},
+      {"_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, "
+       "SymInt groups) -> Tensor",
+       importConv},
       {"conv1d.padding(" CONV(1, "str padding=\"valid\", ") ", SymInt groups=1) -> Tensor", importConv},
       {"conv2d.padding(" CONV(2, "str padding=\"valid\", ") ", SymInt groups=1) -> Tensor", importConv},
       {"conv3d.padding(" CONV(3, "str padding=\"valid\", ") ", SymInt groups=1) -> Tensor", importConv},

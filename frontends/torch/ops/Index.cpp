@@ -239,11 +239,13 @@ void importScatterAdd(AtenContext &c) {
 }
 
 /// The value that a reduction starts from.
-double identityOf(const std::string &kind, DType type) {
-  double lowest = isFloat(type) ? -INFINITY : -std::pow(2.0, dtypeBits(type) - 1);
-  if (kind == "prod")
-    return 1;
-  return kind == "amax" ? lowest : kind == "amin" ? (isFloat(type) ? INFINITY : -lowest - 1) : 0;
+Val identityOf(Emitter &e, const std::string &kind, DType type) {
+  const bool least = kind == "amax", most = kind == "amin";
+  if (isFloat(type))
+    return e.scalar(type, kind == "prod" ? 1 : least ? -INFINITY : most ? INFINITY : 0);
+  const unsigned bits = type == DType::Bool ? 1 : dtypeBits(type) - isSignedInt(type);
+  const int64_t high = static_cast<int64_t>(~uint64_t(0) >> (64 - bits)), low = isSignedInt(type) ? -high - 1 : 0;
+  return e.intScalar(type, kind == "prod" ? 1 : least ? low : most ? high : 0);
 }
 void importScatterReduce(AtenContext &c) {
   ScatterOperands o = scatterOperands(c, "src");
@@ -259,7 +261,7 @@ void importScatterReduce(AtenContext &c) {
   Val hits = scatterElements(c.e, zeros, o.index, ones, o.axis, ScatterMode::add);
   Val touched = c.e.compare(Compare::gt, hits, c.e.intScalar(DType::I64, 0)), start = o.data;
   if (!include)
-    start = c.e.select(touched, c.e.scalar(o.data.dtype(), identityOf(kind, o.data.dtype())), start);
+    start = c.e.select(touched, identityOf(c.e, kind, o.data.dtype()), start);
   Val reduced = scatterElements(c.e, start, o.index, o.updates, o.axis, mode);
   if (kind == "mean") {
     Val count = include ? c.e.add(hits, 1.0) : c.e.max(hits, c.e.intScalar(DType::I64, 1));

@@ -89,9 +89,13 @@ template <PadMode mode> void importPadBy(AtenContext &c) {
   Val x = c.tensor("self");
   padWith(c, x, c.dims("padding"), mode, c.e.scalar(x.dtype(), 0));
 }
+/// `mode` by its name or, of _pad_enum, as a number.
 void importPad(AtenContext &c) {
   Val x = c.tensor("self");
-  std::string mode = c.text("mode");
+  const char *numbered[] = {"reflect", "replicate", "circular", "constant"};
+  const bool isNumber = c.arg("mode").kind == Arg::Kind::Int;
+  c.require(!isNumber || (c.integer("mode") >= 0 && c.integer("mode") < 4), "mode must be 0 to 3");
+  std::string mode = isNumber ? numbered[c.integer("mode")] : c.text("mode");
   c.require(mode == "constant" || mode == "reflect" || mode == "replicate" || mode == "circular",
             "the mode '" + mode + "' is unknown");
   padWith(c, x, c.dims("pad"),
@@ -268,6 +272,7 @@ std::vector<AtenRow> joinOps() {
       {"meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", importMeshgrid},
       {"constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", importConstantPad},
       {"pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", importPad},
+      {"_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", importPad},
       {"reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", importPadBy<PadMode::reflect>},
       {"reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", importPadBy<PadMode::reflect>},
       {"reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", importPadBy<PadMode::reflect>},

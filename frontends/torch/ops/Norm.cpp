@@ -130,11 +130,14 @@ void importNativeLayerNorm(AtenContext &c) {
   c.result(1, moments.mean);
   c.result(2, inverseDeviation(c.e, moments.variance, c.number("eps")));
 }
-void importRmsNorm(AtenContext &c) {
+/// With `both` also what x is multiplied with.
+template <bool both> void importRmsNorm(AtenContext &c) {
   Val x = c.tensor("input");
-  double epsilon = x.dtype() == DType::F64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
-  Val y = normalize(c.e, Normalization::rms, x, lastAxes(c, x), c.number("eps", epsilon));
-  c.result(affine(c, y, [](const Val &v) { return v; }));
+  const double epsilon = c.number("eps", x.dtype() == DType::F64 ? 2.220446049250313e-16 : 1.1920928955078125e-07);
+  Val y = normalize(c.e, Normalization::rms, x, lastAxes(c, x), epsilon);
+  c.result(0, affine(c, y, [](const Val &v) { return v; }));
+  if (both)
+    c.result(1, inverseDeviation(c.e, meanOver(c.e, square(c.e, c.wide(x)), lastAxes(c, x), true), epsilon));
 }
 
 /// dx = rstd * (gw - mean(gw) - xhat * mean(gw * xhat)) over the normalised axes.
@@ -252,7 +255,9 @@ std::vector<AtenRow> normOps() {
        "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
        importLayerNormBackward},
       {"rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-       importRmsNorm},
+       importRmsNorm<false>},
+      {"_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+       importRmsNorm<true>},
       {"group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
        "cudnn_enabled=True) -> Tensor",
        importGroupNormPlain},

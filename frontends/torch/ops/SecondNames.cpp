@@ -55,4 +55,26 @@ std::vector<std::pair<std::string_view, std::string_view>> secondNames() {
   };
 }
 
+std::map<std::string_view, std::string_view> functionalForms() {
+  return {
+      {"__iand__.Scalar", "__and__.Scalar"},
+      {"__iand__.Tensor", "__and__.Tensor"},
+      {"__ilshift__.Scalar", "__lshift__.Scalar"},
+      {"__ilshift__.Tensor", "__lshift__.Tensor"},
+      {"__ior__.Scalar", "__or__.Scalar"},
+      {"__ior__.Tensor", "__or__.Tensor"},
+      {"__irshift__.Scalar", "__rshift__.Scalar"},
+      {"__irshift__.Tensor", "__rshift__.Tensor"},
+      {"__ixor__.Scalar", "__xor__.Scalar"},
+      {"__ixor__.Tensor", "__xor__.Tensor"},
+      {"float_power_.Scalar", "float_power.Tensor_Scalar"},
+      {"float_power_.Tensor", "float_power.Tensor_Tensor"},
+      {"floor_divide_.Tensor", "floor_divide.default"},
+      {"ldexp_.default", "ldexp.Tensor"},
+      {"pow_.Scalar", "pow.Tensor_Scalar"},
+      {"pow_.Tensor", "pow.Tensor_Tensor"},
+      {"transpose_.default", "transpose.int"},
+  };
+}
+
 } // namespace dmxc::torchfe

@@ -58,6 +58,7 @@ void importToCopy(AtenContext &c) {
   Val x = c.tensor("self");
   c.result(c.cast(x, c.type("dtype", x.dtype())));
 }
+template <DType type> void importCastTo(AtenContext &c) { c.result(c.cast(c.tensor("self"), type)); }
 void importTypeAs(AtenContext &c) { c.result(c.cast(c.tensor("self"), c.tensor("other").dtype())); }
 void importCopy(AtenContext &c) {
   Val x = c.tensor("self");
@@ -72,7 +73,16 @@ void importZero(AtenContext &c) { c.result(c.e.splat(c.tensor("self").dtype(), c
 } // namespace
 
 std::vector<AtenRow> selectOps() {
+#define CAST(name) "_cast_" name "(Tensor self, bool non_blocking=False) -> Tensor"
   return {
+      {CAST("Byte"), importCastTo<DType::U8>},
+      {CAST("Char"), importCastTo<DType::I8>},
+      {CAST("Double"), importCastTo<DType::F64>},
+      {CAST("Float"), importCastTo<DType::F32>},
+      {CAST("Half"), importCastTo<DType::F16>},
+      {CAST("Int"), importCastTo<DType::I32>},
+      {CAST("Long"), importCastTo<DType::I64>},
+      {CAST("Short"), importCastTo<DType::I16>},
       {"where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", importWhere},
       {"where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", importWhere},
       {"where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", importWhere},
@@ -113,6 +123,7 @@ std::vector<AtenRow> selectOps() {
       {"fill.Scalar(Tensor self, Scalar value) -> Tensor", importFill},
       {"fill.Tensor(Tensor self, Tensor value) -> Tensor", importFill},
   };
+#undef CAST
 }
 
 } // namespace dmxc::torchfe

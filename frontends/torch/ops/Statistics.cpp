@@ -32,9 +32,13 @@ void importLogit(AtenContext &c) {
     x = c.e.min(c.e.max(x, c.like(x, c.number("eps"))), c.like(x, 1 - c.number("eps")));
   c.result(c.cast(logOf(c.e, c.e.div(x, c.e.sub(c.like(x, 1), x))), given.dtype()));
 }
-void importLogAddExp(AtenContext &c) {
+/// ln(e^a + e^b), or that of the base 2.
+template <bool ofTwo> void importLogAddExp(AtenContext &c) {
   auto [a, b] = floatPair(c, "self", "other");
-  c.result(c.cast(logAddExp(c.e, c.wide(a), c.wide(b)), a.dtype()));
+  Val x = c.wide(a), y = c.wide(b);
+  if (ofTwo)
+    return c.result(c.cast(c.e.mul(logAddExp(c.e, c.e.mul(x, M_LN2), c.e.mul(y, M_LN2)), 1 / M_LN2), a.dtype()));
+  c.result(c.cast(logAddExp(c.e, x, y), a.dtype()));
 }
 
 //===--- Statistics -------------------------------------------------------------------===//
@@ -112,7 +116,8 @@ std::vector<AtenRow> statisticsOps() {
       {"deg2rad(Tensor self) -> Tensor", importDegrees<true>},
       {"rad2deg(Tensor self) -> Tensor", importDegrees<false>},
       {"logit(Tensor self, float? eps=None) -> Tensor", importLogit},
-      {"logaddexp(Tensor self, Tensor other) -> Tensor", importLogAddExp},
+      {"logaddexp(Tensor self, Tensor other) -> Tensor", importLogAddExp<false>},
+      {"logaddexp2(Tensor self, Tensor other) -> Tensor", importLogAddExp<true>},
       {"nanmean(Tensor self, int[1]? dim=None" NORM, importNumbersAlone<true>},
       {"nansum(Tensor self, int[1]? dim=None" NORM, importNumbersAlone<false>},
       {"trace(Tensor self) -> Tensor", importTrace},

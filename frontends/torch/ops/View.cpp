@@ -98,11 +98,6 @@ template <bool fromSize> void importView(AtenContext &c) {
   c.result(c.e.reshape(x, completed(c, x, c.dims(fromSize ? "size" : "shape"))));
 }
 void importViewAs(AtenContext &c) { c.result(c.e.reshape(c.tensor("self"), c.tensor("other").dims())); }
-void importViewType(AtenContext &c) {
-  Val x = c.tensor("self");
-  c.require(c.type("dtype", x.dtype()) == x.dtype(), "a view of the bytes as another type is not known here");
-  c.result(x);
-}
 void importSame(AtenContext &c) { c.result(c.tensor("self")); }
 
 void importFlatten(AtenContext &c) {
@@ -371,7 +366,6 @@ void importUnbind(AtenContext &c) {
 std::vector<AtenRow> viewOps() {
   return {
       {"view(Tensor(a) self, SymInt[] size) -> Tensor(a)", importView<true>},
-      {"view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", importViewType, "the same type only"},
       {"view_copy(Tensor self, SymInt[] size) -> Tensor", importView<true>},
       {"_unsafe_view(Tensor self, SymInt[] size) -> Tensor", importView<true>},
       {"reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", importView<false>},
@@ -420,6 +414,7 @@ std::vector<AtenRow> viewOps() {
       {"select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", importSelect},
       {"select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", importSelect},
       {"narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", importNarrow},
+      {"narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", importNarrow},
       {"diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", importDiagonal},
       {"diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", importDiagonal},
       {"as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
@@ -431,6 +426,8 @@ std::vector<AtenRow> viewOps() {
       {"split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", importSplit},
       {"split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", importSplit},
       {"split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", importSplitSizes},
+      {"unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", importSplit},
+      {"unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", importSplitWithSizes},
       {"unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", importChunk},
       {"split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", importSplitWithSizes},
       {"split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", importSplitWithSizes},

@@ -1,6 +1,6 @@
 //===- Loss.cpp - losses and their gradients ------------------------------===//
-#include "Math.h"
-#include "View.h"
+#include "../Math.h"
+#include "../View.h"
 
 using namespace dmxc::dmir;
 
@@ -25,16 +25,23 @@ Targets targetsOf(AtenContext &c, const Val &x) {
 }
 Val total(Emitter &e, const Val &x) { return sumOver(e, x, axesFrom(0, x.rank()), false); }
 
-/// The loss of each element, and what a mean divides by.
-void nllLoss(AtenContext &c, const Val &x) {
-  Targets t = targetsOf(c, x);
-  Val picked = c.e.emit<GatherElementsOp>({x, unsqueeze(c.e, t.index, t.axis)}, {c.e.attr("axis", t.axis)});
-  Val loss = negOf(c.e, c.e.mul(c.e.reshape(picked, t.index.dims()), t.weight));
-  Val divisor = total(c.e, t.weight);
+/// By kind: the losses, or their sum, which a mean divides by the weights of what counts.
+Val reduceWeighted(AtenContext &c, const Val &loss, const Val &divisor) {
   int64_t kind = c.integer("reduction");
   c.require(kind >= 0 && kind <= 2, "the reduction " + std::to_string(kind) + " is unknown");
-  c.result(0, kind == 0 ? loss : kind == 1 ? c.e.div(total(c.e, loss), divisor) : total(c.e, loss));
-  c.result(1, kind == 0 ? c.e.scalar(x.dtype(), 0) : divisor);
+  return kind == 0 ? loss : kind == 1 ? c.e.div(total(c.e, loss), divisor) : total(c.e, loss);
+}
+/// The loss of each element, without its weight.
+Val negativeLog(AtenContext &c, const Val &x, const Targets &t) {
+  Val picked = c.e.emit<GatherElementsOp>({x, unsqueeze(c.e, t.index, t.axis)}, {c.e.attr("axis", t.axis)});
+  return negOf(c.e, c.e.reshape(picked, t.index.dims()));
+}
+/// The loss, and what a mean divides by.
+void nllLoss(AtenContext &c, const Val &x) {
+  Targets t = targetsOf(c, x);
+  Val divisor = total(c.e, t.weight);
+  c.result(0, reduceWeighted(c, c.e.mul(negativeLog(c, x, t), t.weight), divisor));
+  c.result(1, c.integer("reduction") == 0 ? c.e.scalar(x.dtype(), 0) : divisor);
 }
 void importNll(AtenContext &c) { nllLoss(c, c.tensor("self")); }
 
@@ -51,22 +58,46 @@ void importNllBackward(AtenContext &c) {
   c.result(c.e.broadcast(whereOrZero(c.e, chosen, unsqueeze(c.e, share, t.axis)), x.dims()));
 }
 
+/// The weights of the classes along their axis, of others 1; null where there are none.
+Val weightOfClasses(AtenContext &c, const Val &x, int64_t axis) {
+  Val weight = c.optional("weight");
+  if (!weight)
+    return Val();
+  Dims line(x.rank() - axis, 1);
+  line[0] = weight.elements();
+  return c.e.reshape(c.cast(weight, x.dtype()), line);
+}
+
+/// A class counts for all of its share that smoothing leaves, and each class for its part of what that takes.
+void smoothedCrossEntropy(AtenContext &c, const Val &logs, double smoothing) {
+  Targets t = targetsOf(c, logs);
+  Val weight = weightOfClasses(c, logs, t.axis), even = weight ? c.e.mul(logs, weight) : logs;
+  Val counts = c.e.compare(Compare::ne, c.cast(c.tensor("target"), DType::I64),
+                           c.e.intScalar(DType::I64, c.integer("ignore_index")));
+  even = whereOrZero(c.e, counts, negOf(c.e, sumOver(c.e, even, {t.axis}, false)));
+  Val part = c.e.div(c.like(logs, smoothing), c.cast(c.e.size(logs.extent(t.axis)), logs.dtype()));
+  Val hit = c.e.mul(c.e.mul(negativeLog(c, logs, t), t.weight), 1 - smoothing);
+  c.result(reduceWeighted(c, c.e.add(hit, c.e.mul(even, part)), total(c.e, t.weight)));
+}
+
 void importCrossEntropy(AtenContext &c) {
   Val x = c.tensor("self"), target = c.tensor("target");
   c.requireShape(x.rank() > 0, "the input is a scalar");
   int64_t axis = x.rank() == 1 ? 0 : 1;
-  c.require(c.number("label_smoothing") == 0, "label_smoothing is not known here");
+  const double smoothing = c.number("label_smoothing");
+  c.require(smoothing >= 0 && smoothing <= 1, "label_smoothing must be 0 to 1");
   Val logs = c.e.softmax(x, axis, /*log=*/true);
   if (isInt(target.dtype()))
-    return nllLoss(c, logs);
-  Val terms = c.e.mul(logs, target); // probabilities
-  if (Val weight = c.optional("weight")) {
-    Dims line(x.rank() - axis, 1);
-    line[0] = weight.elements();
-    terms = c.e.mul(terms, c.e.reshape(weight, line));
+    return smoothing == 0 ? nllLoss(c, logs) : smoothedCrossEntropy(c, logs, smoothing);
+  Val shares = c.cast(target, x.dtype());
+  if (smoothing != 0) {
+    Val part = c.e.div(c.like(x, smoothing), c.cast(c.e.size(x.extent(axis)), x.dtype()));
+    shares = c.e.add(c.e.mul(shares, 1 - smoothing), part);
   }
-  Val loss = negOf(c.e, sumOver(c.e, terms, {axis}, false));
-  c.result(reduceLoss(c, loss));
+  Val terms = c.e.mul(logs, shares);
+  if (Val weight = weightOfClasses(c, x, axis))
+    terms = c.e.mul(terms, weight);
+  c.result(reduceLoss(c, negOf(c.e, sumOver(c.e, terms, {axis}, false))));
 }
 
 std::pair<Val, Val> pairOf(AtenContext &c) {
@@ -173,8 +204,7 @@ std::vector<AtenRow> lossOps() {
       {"nll_loss_nd(" NLL_DEFAULTS ") -> Tensor", importNll},
       {"nll_loss_backward(Tensor grad_output, " NLL ", Tensor total_weight) -> Tensor", importNllBackward},
       {"nll_loss2d_backward(Tensor grad_output, " NLL ", Tensor total_weight) -> Tensor", importNllBackward},
-      {"cross_entropy_loss(" NLL_DEFAULTS ", float label_smoothing=0.0) -> Tensor", importCrossEntropy,
-       "without label smoothing"},
+      {"cross_entropy_loss(" NLL_DEFAULTS ", float label_smoothing=0.0) -> Tensor", importCrossEntropy},
       {"mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", importMse},
       {"mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", importMseBackward},
       {"l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", importL1},

@@ -1,5 +1,5 @@
 //===- Spectrum.cpp - Fourier transforms ----------------------------------===//
-#include "Math.h"
+#include "../Math.h"
 
 #include "frontends/common/ops/Fourier.h"
 
@@ -50,15 +50,27 @@ ComplexParts floats(AtenContext &c) {
   return {c.asFloat(x.re), x.im};
 }
 
-template <Kind kind, bool inverse> void importOne(AtenContext &c) {
+ComplexParts conjugate(Emitter &e, const ComplexParts &x) {
+  return x.im ? ComplexParts{x.re, e.emit<NegOp>({x.im})} : x;
+}
+/// Of a spectrum that is real the other way round the transforms are those of a real signal, with the sign of the
+/// exponent turned: what is complex is conjugated, and the other way is scaled.
+template <Kind kind, bool inverse, bool hermitian>
+void transform(AtenContext &c, ComplexParts x, llvm::ArrayRef<int64_t> axes, llvm::ArrayRef<Dim> lengths) {
+  x = hermitian && kind == Kind::FromHalf ? conjugate(c.e, x) : x;
+  x = along(c, x, axes, lengths, kind, inverse, scaleOf(c, inverse != hermitian));
+  c.result(hermitian && kind == Kind::ToHalf ? conjugate(c.e, x) : x);
+}
+
+template <Kind kind, bool inverse, bool hermitian = false> void importOne(AtenContext &c) {
   ComplexParts x = floats(c);
   c.require(kind != Kind::ToHalf || !x.im, "the operator takes a real tensor");
   int64_t axis = c.axis("dim", x.re.rank());
-  c.result(along(c, x, {axis}, {c.given("n") ? c.dim("n") : Dim(-1)}, kind, inverse, scaleOf(c, inverse)));
+  transform<kind, inverse, hermitian>(c, x, {axis}, {c.given("n") ? c.dim("n") : Dim(-1)});
 }
 
 /// Several axes: those named, or the last ones that `s` has sizes for, or all.
-template <Kind kind, bool inverse> void importSeveral(AtenContext &c) {
+template <Kind kind, bool inverse, bool hermitian = false> void importSeveral(AtenContext &c) {
   ComplexParts x = floats(c);
   c.require(kind != Kind::ToHalf || !x.im, "the operator takes a real tensor");
   Dims lengths = c.given("s") ? c.dims("s") : Dims();
@@ -72,7 +84,7 @@ template <Kind kind, bool inverse> void importSeveral(AtenContext &c) {
       axes.push_back(AtenContext::normalizeAxis(axis, rank));
   if (!c.given("s"))
     lengths.assign(axes.size(), -1);
-  c.result(along(c, x, axes, lengths, kind, inverse, scaleOf(c, inverse)));
+  transform<kind, inverse, hermitian>(c, x, axes, lengths);
 }
 
 /// What the operators above are decomposed into; normalization is 0, 1 for 1 / sqrt(n), 2 for 1 / n.
@@ -196,6 +208,18 @@ std::vector<AtenRow> fourierOps() {
        importSeveral<Kind::ToHalf, false>, note},
       {"fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
        importSeveral<Kind::FromHalf, true>, note},
+      {"fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
+       importOne<Kind::FromHalf, true, true>, note},
+      {"fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
+       importOne<Kind::ToHalf, false, true>, note},
+      {"fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+       importSeveral<Kind::FromHalf, true, true>, note},
+      {"fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+       importSeveral<Kind::ToHalf, false, true>, note},
+      {"fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+       importSeveral<Kind::FromHalf, true, true>, note},
+      {"fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+       importSeveral<Kind::ToHalf, false, true>, note},
       {"_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", importPlain<Kind::ToHalf>, note},
       {"_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", importPlain<Kind::Complex>,
        note},
