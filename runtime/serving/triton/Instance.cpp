@@ -23,12 +23,13 @@ bool isWanted(TRITONBACKEND_Request *request, const std::string &name) {
 /// Memory of the response for an output of these dims.
 void *placeFor(TRITONBACKEND_Response *response, const Tensor &tensor, const std::vector<int64_t> &dims) {
   TRITONBACKEND_Output *output = nullptr;
-  const uint32_t rank = static_cast<uint32_t>(dims.size());
-  check(TRITONBACKEND_ResponseOutput(response, &output, tensor.name.c_str(), serverType(tensor), dims.data(), rank));
+  const std::vector<int64_t> told = dims.empty() ? std::vector<int64_t>{1} : dims; // the server knows no scalars
+  const auto rank = static_cast<uint32_t>(told.size());
+  check(TRITONBACKEND_ResponseOutput(response, &output, tensor.name.c_str(), serverType(tensor), told.data(), rank));
   void *to = nullptr;
   TRITONSERVER_MemoryType kind = TRITONSERVER_MEMORY_CPU;
   int64_t id = 0;
-  check(TRITONBACKEND_OutputBuffer(output, &to, static_cast<uint64_t>(dmx_tensor_bytes(tensor.type, rank, dims.data())),
+  check(TRITONBACKEND_OutputBuffer(output, &to, static_cast<uint64_t>(dmx_tensor_bytes(tensor.type, rank, told.data())),
                                    &kind, &id));
   if (kind == TRITONSERVER_MEMORY_GPU)
     throw Failure(TRITONSERVER_ERROR_UNSUPPORTED, "the output '" + tensor.name + "' is wanted in a GPU's memory");

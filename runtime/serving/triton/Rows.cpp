@@ -50,7 +50,9 @@ Given readInput(TRITONBACKEND_Request *request, const Tensor &tensor) {
   Given given;
   given.dims.assign(shape, shape + rank);
   given.bytes = bytes;
-  if (rank != tensor.rank())
+  if (tensor.rank() == 0 && given.dims == std::vector<int64_t>{1}) // the server knows no scalars
+    given.dims.clear();
+  if (given.dims.size() != tensor.rank())
     refuse("the input '" + tensor.name + "' has " + std::to_string(rank) + " dims, the model takes " +
            tensor.describe());
   const int64_t wanted = dmx_tensor_bytes(tensor.type, rank, shape);
