@@ -136,7 +136,12 @@ Model::Model(const std::string &path, nlohmann::json &config, bool complete) : o
                            (inputTensors.empty() ? outputTensors : inputTensors)[0].name + "' " +
                            (inputTensors.empty() ? outputTensors : inputTensors)[0].describe() + " shows"));
   if (complete) {
-    if (batch == 0 && shares && options.batching != "off" && (options.batching == "on" || rowsAreIndependent(*this)))
+    // A row of one number is a vector to clients of a batch, since the server has no row without dims.
+    auto hasRow = [](const Tensor &tensor) { return tensor.rank() > 1; };
+    const bool plain = std::all_of(inputTensors.begin(), inputTensors.end(), hasRow) &&
+                       std::all_of(outputTensors.begin(), outputTensors.end(), hasRow);
+    if (batch == 0 && shares && options.batching != "off" &&
+        (options.batching == "on" || (plain && rowsAreIndependent(*this))))
       batch = std::min<int64_t>(inputTensors[0].dims[0].max, 64);
     completeConfig(*this, batch, config);
   }
