@@ -13,7 +13,7 @@ import sys
 
 # Libraries by the first part of an include.
 LIBRARIES = {"mlir": "mlir", "llvm": "llvm", "lld": "lld", "google": "protobuf", "onnx": "onnx", "spdlog": "spdlog", "CLI": "CLI11",
-             "nlohmann": "json", "sodium.h": "sodium"}
+             "nlohmann": "json", "sodium.h": "sodium", "triton": "triton"}
 
 # room -> (folders that make it, rooms it may include, libraries it may use)
 ROOMS = {
@@ -23,6 +23,7 @@ ROOMS = {
     "Queues": (["schemas/queues"], ["Size"], ["json"]),  # programs of queues, for machines without an instruction set
     "runtime": (["runtime", "include/dmx"], ["Format", "Size"], ["sodium"]),
     "runtime/devices/common": (["runtime/devices/common"], ["runtime", "Queues", "BlockFp", "Size"], []),
+    "runtime/serving": (["runtime/serving"], ["runtime"], ["json", "triton"]),  # over dmx.h, as any program
     "Support": (["src/Support", "include/dmxc/Support"], [], ["json"]),
     "Bundle": (["src/Bundle", "include/dmxc/Bundle"], ["Format", "Size", "Support"], ["json"]),
     "Tools": (["src/Tools", "include/dmxc/Tools"], ["Format", "Size", "Support", "Bundle", "runtime"], ["json", "CLI11", "onnx", "sodium"]),
@@ -245,7 +246,7 @@ SIZE = '#include "schemas/Size.h"'
 
 def self_test(root):
     here = root / "x.cpp"
-    bad = [("runtime", '#include "dmxc/Support/Result.h"'), ("runtime", "#include <llvm/ADT/StringRef.h>"),
+    bad = [("runtime", '#include "dmxc/Support/Result.h"'), ("runtime", "#include <triton/core/tritonbackend.h>"), ("runtime", "#include <llvm/ADT/StringRef.h>"),
            ("runtime", "#include <spdlog/spdlog.h>"), ("Support", '#include "dmxc/Dialect/DMIR/DMIR.h"'),
            ("Bundle", '#include "mlir/IR/Builders.h"'), ("Dialect", '#include "dmxc/Phases/Phases.h"'),
            ("Phases", '#include "dmxc/Driver/Options.h"'), ("frontends/onnx", '#include "dmxc/Phases/Phases.h"'),

@@ -30,6 +30,7 @@ ROWS = [
     (r"runtime\.(Corsair|exports\.corsair)|fuzz\.corsair", ("runtime/devices/corsair", "runtime")),
     (r"runtime\.exports\.aie|fuzz\.aie", ("runtime/devices/aie", "runtime")),
     (r"runtime|fuzz\.bundle", ("runtime", *DEVICES)),
+    (r"serving", ("runtime/serving", "runtime", "runtime/devices/cpu")),
     (r"lit\.targets/cpu", WHOLE + CPU),
     (r"lit\.targets/corsair", WHOLE + CORSAIR),
     (r"lit\.targets/aie", WHOLE + AIE),
