@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "../NodeContext.h"
 
-#include "frontends/common/ops/Boxes.h"
 #include "frontends/common/ops/Counting.h"
 #include "frontends/common/ops/order/Groups.h"
+#include "frontends/common/ops/vision/Boxes.h"
 
 using namespace dmxc::dmir;
 

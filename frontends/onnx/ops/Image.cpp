@@ -1,10 +1,10 @@
 //===- Image.cpp - sampling images at computed places ---------------------===//
 #include "Window.h"
 
-#include "frontends/common/ops/Deformed.h"
 #include "frontends/common/ops/Formulas.h"
-#include "frontends/common/ops/GridSample.h"
 #include "frontends/common/ops/Order.h"
+#include "frontends/common/ops/vision/Deformed.h"
+#include "frontends/common/ops/vision/GridSample.h"
 
 #include <algorithm>
 

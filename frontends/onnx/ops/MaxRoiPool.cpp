@@ -1,7 +1,7 @@
 //===- MaxRoiPool.cpp - the largest elements of regions' bins ------------------===//
 #include "../NodeContext.h"
 
-#include "frontends/common/ops/Regions.h"
+#include "frontends/common/ops/vision/Regions.h"
 
 namespace dmxc::onnxfe {
 namespace {

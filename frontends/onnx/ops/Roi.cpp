@@ -1,7 +1,7 @@
 //===- Roi.cpp - pooling of regions whose place is computed ---------------===//
 #include "../NodeContext.h"
 
-#include "frontends/common/ops/Regions.h"
+#include "frontends/common/ops/vision/Regions.h"
 
 using namespace dmxc::dmir;
 

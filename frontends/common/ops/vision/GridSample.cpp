@@ -1,6 +1,6 @@
 //===- GridSample.cpp - sampling images at computed places ----------------===//
 #include "GridSample.h"
-#include "Require.h"
+#include "../Require.h"
 
 using namespace dmxc::dmir;
 

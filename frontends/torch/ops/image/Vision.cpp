@@ -1,10 +1,10 @@
 //===- Vision.cpp - torchvision's operators -------------------------------===//
-#include "Windows.h"
+#include "../Windows.h"
 
-#include "frontends/common/ops/Boxes.h"
 #include "frontends/common/ops/Counting.h"
-#include "frontends/common/ops/Deformed.h"
-#include "frontends/common/ops/Regions.h"
+#include "frontends/common/ops/vision/Boxes.h"
+#include "frontends/common/ops/vision/Deformed.h"
+#include "frontends/common/ops/vision/Regions.h"
 
 using namespace dmxc::dmir;
 

@@ -1,7 +1,7 @@
 //===- Deformed.h - convolutions whose kernels' elements move ---*- C++ -*-===//
 #pragma once
 
-#include "Window.h"
+#include "../Window.h"
 
 namespace dmxc::frontend {
 

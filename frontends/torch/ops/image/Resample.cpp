@@ -1,8 +1,8 @@
 //===- Resample.cpp - resampling of images --------------------------------===//
-#include "Math.h"
+#include "../Math.h"
 
-#include "frontends/common/ops/GridSample.h"
 #include "frontends/common/ops/Resize.h"
+#include "frontends/common/ops/vision/GridSample.h"
 
 using namespace dmxc::dmir;
 

@@ -1,7 +1,7 @@
 //===- Regions.cpp - pooling of regions whose place is computed -----------===//
 #include "Regions.h"
-#include "Formulas.h"
-#include "Require.h"
+#include "../Formulas.h"
+#include "../Require.h"
 
 #include <limits>
 

@@ -1,7 +1,7 @@
 //===- Boxes.h - boxes that overlap -----------------------------*- C++ -*-===//
 #pragma once
 
-#include "../Emitter.h"
+#include "../../Emitter.h"
 
 namespace dmxc::frontend {
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "../Emitter.h"
+#include "../../Emitter.h"
 
 namespace dmxc::frontend {
 

@@ -1,7 +1,7 @@
 //===- GridSample.h - sampling images at computed places --------*- C++ -*-===//
 #pragma once
 
-#include "../Emitter.h"
+#include "../../Emitter.h"
 
 #include <string>
 
