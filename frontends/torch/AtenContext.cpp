@@ -214,7 +214,12 @@ int64_t AtenContext::normalizeAxis(int64_t axis, int64_t rank) {
 }
 
 std::vector<Arg> callOperator(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e) {
-  AtenContext context(op, std::move(arguments), name, e);
+  return callForSome(op, std::move(arguments), name, e, {});
+}
+
+std::vector<Arg> callForSome(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e,
+                             std::vector<bool> read) {
+  AtenContext context(op, std::move(arguments), name, e, std::move(read));
   op.row.import(context);
   return context.results();
 }

@@ -20,8 +20,8 @@ struct Operand {
 /// fails the node with a clear clause when the program does not have what is asked for.
 class AtenContext {
 public:
-  AtenContext(const AtenOp &op, std::vector<Arg> arguments, std::string name, Emitter &e)
-      : e(e), name(std::move(name)), op(op), arguments(std::move(arguments)) {}
+  AtenContext(const AtenOp &op, std::vector<Arg> arguments, std::string name, Emitter &e, std::vector<bool> read = {})
+      : e(e), name(std::move(name)), op(op), arguments(std::move(arguments)), read(std::move(read)) {}
 
   Emitter &e;
   const std::string name; ///< of the node
@@ -86,6 +86,9 @@ public:
   static int64_t normalizeAxis(int64_t axis, int64_t rank);
 
   // --- Results --------------------------------------------------------------------
+  /// Whether something may read the result. One that nothing reads may be left out, and should be where it takes a
+  /// loop.
+  bool wanted(size_t i) const { return i >= read.size() || read[i]; }
   void result(size_t i, Val value) { set(i, Arg::tensor(std::move(value))); }
   void result(Val value) { result(0, std::move(value)); }
   void result(const ComplexParts &x) { result(0, x.im ? Val::complexOf(x.re, x.im) : x.re); }
@@ -101,11 +104,15 @@ private:
   }
   const AtenOp &op;
   std::vector<Arg> arguments;
+  std::vector<bool> read; ///< empty: all of them
   std::vector<Arg> produced;
 };
 
 /// What an operator gives.
 std::vector<Arg> callOperator(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e);
+/// The same; `read` says of each result whether something reads it.
+std::vector<Arg> callForSome(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e,
+                             std::vector<bool> read);
 
 /// Whether a tensor among an argument's is complex, or the type that it names.
 bool hasComplex(const Arg &arg);

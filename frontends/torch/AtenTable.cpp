@@ -20,11 +20,12 @@ bool isAten(std::string_view target) { return target.starts_with(kAten); }
 
 AtenTable::AtenTable() {
   for (auto family :
-       {elementwiseOps,  selectOps,     activationOps, viewOps,        joinOps,    createOps,   reduceOps,
-        indexOps,        productOps,    attentionOps,  convolutionOps, poolOps,    normOps,     lossOps,
-        resampleOps,     recurrentOps,  sizeOps,       complexOps,     fourierOps, libraryOps,  refusedOps,
-        compositeOps,    statisticsOps, columnOps,     specialOps,     orderOps,   countingOps, differenceOps,
-        fakeQuantizeOps, visionOps,     diagonalOps,   arrangeOps,     bitOps,     taperOps,    marginLossOps})
+       {elementwiseOps,   selectOps,        activationOps,   viewOps,        joinOps,    createOps,   reduceOps,
+        indexOps,         productOps,       attentionOps,    convolutionOps, poolOps,    normOps,     lossOps,
+        resampleOps,      recurrentOps,     sizeOps,         complexOps,     fourierOps, libraryOps,  refusedOps,
+        compositeOps,     statisticsOps,    columnOps,       specialOps,     orderOps,   countingOps, differenceOps,
+        fakeQuantizeOps,  visionOps,        diagonalOps,     arrangeOps,     bitOps,     taperOps,    marginLossOps,
+        linearAlgebraOps, factorisationOps, singularValueOps})
     for (const AtenRow &row : family())
       add(row);
   addSecondNames();

@@ -93,6 +93,9 @@ std::vector<AtenRow> arrangeOps();
 std::vector<AtenRow> bitOps();
 std::vector<AtenRow> taperOps();
 std::vector<AtenRow> marginLossOps();
+std::vector<AtenRow> linearAlgebraOps();
+std::vector<AtenRow> factorisationOps();
+std::vector<AtenRow> singularValueOps();
 std::vector<AtenRow> refusedOps();
 /// Operators that are refused for one reason, by name.
 struct RefusedFamily {

@@ -135,6 +135,8 @@ Argument argumentOf(const Cursor &at, int depth) {
     argument.kind = Argument::Kind::Ignored;
   } else if (isOneOf(kRefusedTags)) {
     argument.kind = Argument::Kind::Refused;
+    if (tag == "as_operator")
+      argument.elements.push_back(textElement(value));
   } else if (tag != "as_none") {
     at.fail("has the unknown tag '" + tag + "' of an argument");
   }

@@ -46,7 +46,8 @@ struct Element {
 
 /// An argument of a node or a signature.
 struct Argument {
-  /// Ignored: layouts, memory formats and devices mean nothing here. Refused: tags that have no tensor meaning.
+  /// Ignored: layouts, memory formats and devices mean nothing here. Refused: tags that have no tensor meaning; of an
+  /// operator the name is kept.
   enum class Kind { None, Tensor, Int, Float, Bool, String, Type, Ignored, Graph, Refused };
   Kind kind = Kind::None;
   bool list = false;

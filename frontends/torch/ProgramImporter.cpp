@@ -69,14 +69,35 @@ std::string lastFrame(const std::string &trace) {
 } // namespace
 
 ProgramImporter::Uses::Uses(const Graph &graph) {
+  findDead(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    inPlace |= inPlaceOperator(graph.nodes[i]) != nullptr;
+    if (dead[i])
+      continue;
     for (const NamedArgument &input : graph.nodes[i].inputs)
       forEachName(input.value, [&](const std::string &name) { last[name] = i; });
-    inPlace |= inPlaceOperator(graph.nodes[i]) != nullptr;
   }
   for (const Argument &output : graph.outputs)
     forEachName(output, [&](const std::string &name) { last[name] = graph.nodes.size(); });
-  findDead(graph);
+}
+
+/// Alone, or between the tokens that order it among operators that have effects.
+static bool isAssertion(const Node &node) {
+  std::string_view target = node.target;
+  if (target == "torch.ops.higher_order.with_effects" && node.inputs.size() > 1)
+    if (const Argument &called = node.inputs[1].value; called.tag == "as_operator" && called.elements.size() == 1)
+      target = called.elements[0].text;
+  const AtenOp *op = AtenTable::get().find(operatorName(target));
+  return op && op->row.import == ignoreAssertion;
+}
+
+std::vector<bool> ProgramImporter::Uses::read(const Node &node, size_t index) const {
+  std::vector<bool> results;
+  for (const Argument &output : node.outputs) {
+    results.push_back(false);
+    forEachName(output, [&](const std::string &name) { results.back() = results.back() || after(name, index); });
+  }
+  return results;
 }
 
 /// From the end: dead are assertions and what gives values of which none is read by a node that is not dead. A node
@@ -97,8 +118,7 @@ void ProgramImporter::Uses::findDead(const Graph &graph) {
         gives = true;
         isRead |= read.count(name) != 0;
       });
-    const AtenOp *op = AtenTable::get().find(operatorName(node.target));
-    dead[i] = (op && op->row.import == ignoreAssertion) || (gives && !isRead && !inPlaceOperator(node));
+    dead[i] = isAssertion(node) || (gives && !isRead && !inPlaceOperator(node));
     if (!dead[i])
       for (const NamedArgument &input : node.inputs)
         addNames(input.value);
@@ -296,8 +316,8 @@ std::vector<Arg> ProgramImporter::importOperator(const Node &node, const std::st
     return callWithLevels(*op, arguments, name, emitter);
   }
   bool complex = std::any_of(arguments.begin(), arguments.end(), hasComplex);
-  std::vector<Arg> results =
-      complex ? callWithComplex(*op, arguments, name, emitter) : torchfe::callOperator(*op, arguments, name, emitter);
+  std::vector<Arg> results = complex ? callWithComplex(*op, arguments, name, emitter)
+                                     : callForSome(*op, arguments, name, emitter, uses.read(node, index));
   if (inPlace && changesShape(node)) {
     reshapeInPlace(*op, node, arguments, results.at(0), scope);
     return results;

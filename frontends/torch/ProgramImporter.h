@@ -59,6 +59,8 @@ private:
       auto found = last.find(name);
       return found != last.end() && found->second > index;
     }
+    /// Of each result of a node whether something reads it.
+    std::vector<bool> read(const Node &node, size_t index) const;
     std::map<std::string, size_t> last;
     std::vector<bool> dead; ///< nodes whose values nothing reads
     bool inPlace = false;   ///< some node changes a value

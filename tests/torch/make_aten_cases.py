@@ -5,6 +5,7 @@ in aten/; a new family goes to the end, so that the random numbers of the others
 import json
 import sys
 
+from aten.algebra import factors, matrix_functions, singular_values, systems
 from aten.arranged import arranged
 from aten.calls import cases
 from aten.composites import aliases, composites, libraries
@@ -15,7 +16,8 @@ from aten.shapes import creations, indexing, joins, views
 from aten.vision import vision
 
 for family in (elementwise, activations, views, joins, creations, reductions, indexing, products, convolutions, pools, norms, losses,
-               resampling, recurrent, dropouts, aliases, plain_recurrent, libraries, composites, orders, vision, arranged):
+               resampling, recurrent, dropouts, aliases, plain_recurrent, libraries, composites, orders, vision, arranged, systems, factors,
+               singular_values, matrix_functions):
     first = len(cases)
     family()
     for entry in cases[first:]:

@@ -127,6 +127,26 @@ class Programs(ProgramCase):
         program.nodes[0]["inputs"][0]["arg"] = {"as_tensor": {"name": "token"}}
         self.assertIn("'self' must be a tensor, not None", self.compile_program(program, code=1))
 
+    def test_an_assertion_between_tokens(self):
+        """What run_decompositions makes of torch.linalg.inv: the check of its info is ordered by tokens, and left out here."""
+        program = pt2file.Program()
+        program.input("token", "f32", [])
+        program.specs[0] = {"token": {"arg": {"name": "token"}}}
+        program.input("x", "f32", [2, 2])
+        program.node("torch.ops.aten.linalg_inv_ex.default", {"A": self.X}, [{"as_tensor": {"name": "y"}}, {"as_tensor": {"name": "info"}}])
+        arguments = ({"as_tensor": {"name": "token"}}, {"as_operator": "torch.ops.aten._linalg_check_errors.default"}, {"as_tensor": {"name": "info"}},
+                     {"as_string": "linalg.inv"}, {"as_bool": False})
+        program.nodes.append({"target": "torch.ops.higher_order.with_effects", "metadata": {}, "outputs": [{"as_tensor": {"name": "after"}}, {"as_none": True}],
+                              "inputs": [{"name": "", "arg": argument} for argument in arguments]})
+        program.output("after", "token")
+        program.output("y")
+        self.compile_program(program)
+        with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+            got = session.run(x=np.array([[2, 0], [0, 4]], np.float32))
+            self.close(got["out0"], np.array([[0.5, 0], [0, 0.25]], np.float32), "an inverse")
+        program.nodes[1]["inputs"][1]["arg"]["as_operator"] = "torch.ops.aten.neg.default"
+        self.assertIn("'as_operator' has no tensor meaning", self.compile_program(program, code=1))
+
     def test_arguments_without_a_meaning(self):
         cases = (("quantile.scalar", {"q": {"as_float": 1.5}}, [4], "q must lie in [0, 1]"),
                  ("quantile.scalar", {"q": {"as_float": 0.5}, "interpolation": {"as_string": "cubic"}}, [4], "the interpolation 'cubic' is unknown"),
@@ -145,7 +165,9 @@ class Programs(ProgramCase):
                                      "stride": {"as_ints": [1, 1]}}, [1, 2, 6, 6], "a window of 9 does not fit into the padded axis of 8"),
                  ("tensordot.default", {"other": self.X, "dims_self": {"as_ints": [0]}, "dims_other": {"as_ints": [1]}}, [2, 3], "axes of 2 and 3"),
                  ("hsplit.int", {"sections": {"as_int": 4}}, [2, 6], "an axis of 6 does not divide into 4 sections"),
-                 ("linalg_norm.default", {"ord": {"as_int": 2}}, [2, 3], "needs singular values"),
+                 ("linalg_norm.default", {"ord": {"as_int": 3}}, [2, 3], "matrices have norms of the orders 1, 2"),
+                 ("inverse.default", {}, [2, 3], "expected square matrices"),
+                 ("linalg_eigvalsh.default", {}, [300, 300], "with a side of up to 256"),
                  ("cross.default", {"other": self.X}, [2, 4], "no axis has three elements"))
         for target, arguments, shape, message in cases:
             program = self.program("torch.ops.aten." + target, {"self": self.X, **arguments}, inputs=(("x", "f32", shape),))

@@ -3,6 +3,8 @@
 
 #include "Formulas.h"
 
+#include <limits>
+
 using namespace dmxc::dmir;
 
 namespace dmxc::frontend {
@@ -18,6 +20,16 @@ std::vector<Val> sorted(Emitter &e, const Val &x, int64_t axis, Dim count, bool 
 Val argExtremum(Emitter &e, Extremum kind, const Val &x, int64_t axis, bool keep, bool last) {
   return e.emit<ArgReduceOp>({x}, {e.attr("kind", ExtremumAttr::get(e.context(), kind)), e.attr("axis", axis),
                                    e.attr("keepDims", keep), e.attr("selectLast", last)});
+}
+
+Val placeOfLargest(Emitter &e, const Val &x, int64_t axis) {
+  Val rows = x;
+  if (!x.extent(axis).isStatic()) { // of none in a run there is no largest; one below all others is not taken
+    Dims low(x.rank(), 0), high(x.rank(), 0);
+    high[axis] = 1;
+    rows = e.pad(x, e.scalarLike(x, -std::numeric_limits<double>::infinity()), low, high);
+  }
+  return argExtremum(e, Extremum::max, rows, axis, /*keep=*/true);
 }
 
 Val cumulativeSum(Emitter &e, const Val &x, int64_t axis, bool exclusive, bool reverse) {

@@ -11,6 +11,8 @@ namespace dmxc::frontend {
 std::vector<Val> sorted(Emitter &e, const Val &x, int64_t axis, Dim count, bool largest);
 /// Where an extreme element of an axis stands: the first, or the last of them.
 Val argExtremum(Emitter &e, dmir::Extremum kind, const Val &x, int64_t axis, bool keep, bool last = false);
+/// [.., 1, ..]: where the largest element of an axis stands that may have none; the first of them.
+Val placeOfLargest(Emitter &e, const Val &x, int64_t axis);
 /// The running sum along an axis: `exclusive` without the element itself, `reverse` from the end.
 Val cumulativeSum(Emitter &e, const Val &x, int64_t axis, bool exclusive = false, bool reverse = false);
 /// The running product in the same way.

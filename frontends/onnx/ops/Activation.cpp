@@ -14,13 +14,7 @@ namespace dmxc::onnxfe {
 Val oneHotOfMax(Emitter &e, const Val &x, int64_t axis) {
   if (x.extent(axis).is(0))
     return x;
-  Val rows = x;
-  if (!x.extent(axis).isStatic()) { // of none in a run there is no largest; one below all others is not taken
-    Dims low(x.rank(), 0), high(x.rank(), 0);
-    high[axis] = 1;
-    rows = e.pad(x, e.scalarLike(x, -std::numeric_limits<double>::infinity()), low, high);
-  }
-  Val best = argExtremum(e, Extremum::max, rows, axis, /*keep=*/true);
+  Val best = placeOfLargest(e, x, axis);
   Dims line(x.rank(), 1);
   line[axis] = x.extent(axis);
   return e.cast(e.compare(Compare::eq, e.iota(DType::I64, line, 0 + axis), best), x.dtype());

@@ -1,7 +1,8 @@
-//===- LinearAlgebra.cpp - matrix products --------------------------------===//
+//===- LinearAlgebra.cpp - matrix products, determinants ------------------===//
 #include "LinearAlgebra.h"
 
 #include "frontends/common/ops/Product.h"
+#include "frontends/common/ops/matrices/LinearAlgebra.h"
 
 #include <cmath>
 
@@ -67,56 +68,11 @@ void importMatMulInteger(NodeContext &c) {
 
 } // namespace
 
-Val withoutIndex(Emitter &e, const Val &x, int64_t axis, int64_t index) {
-  const int64_t n = x.dim(axis);
-  std::vector<Val> parts;
-  if (index > 0)
-    parts.push_back(e.sliceAxis(x, axis, 0, index));
-  if (index + 1 < n)
-    parts.push_back(e.sliceAxis(x, axis, index + 1, n - index - 1));
-  return e.concat(parts, axis);
-}
-
-/// Laplace expansion along the first row.
-Val determinant(Emitter &e, const Val &x) {
-  int64_t n = x.dim(-1), row = x.rank() - 2, column = x.rank() - 1;
-  if (n == 1)
-    return x;
-  Val sum;
-  for (int64_t k = 0; k < n; ++k) {
-    Val pivot = e.sliceAxis(e.sliceAxis(x, row, 0, 1), column, k, 1);
-    Val below = e.sliceAxis(x, row, 1, n - 1);
-    Val term = e.mul(pivot, determinant(e, withoutIndex(e, below, column, k)));
-    sum = !sum ? term : k % 2 ? e.sub(sum, term) : e.add(sum, term);
-  }
-  return sum;
-}
-
 namespace {
 
-/// Square matrices of up to kMaxDeterminant rows, enlarged to that size without changing the determinant: by ones on
-/// the diagonal.
-Val enlarged(Emitter &e, const Val &x, Dim rows) {
-  Dims square = x.dims(), low(x.rank(), 0), high(x.rank(), 0);
-  square[x.rank() - 2] = square.back() = rows;
-  high[x.rank() - 2] = high.back() = Dim(kMaxDeterminant) - rows;
-  Val row = e.iota(DType::I64, {kMaxDeterminant, 1}, 0), column = e.iota(DType::I64, {1, kMaxDeterminant}, 1);
-  Val added = e.emit<AndOp>({e.compare(Compare::eq, row, column), e.compare(Compare::ge, row, e.size(rows))});
-  return e.select(added, e.scalarLike(x, 1), e.pad(e.expectDims(x, square), e.scalarLike(x, 0), low, high));
-}
-
 void importDet(NodeContext &c) {
-  Val x = c.operand(0);
-  c.requireShape(x.rank() >= 2 && mayEqual(x.extent(-1), x.extent(-2)), "expected square matrices");
-  Dim rows = x.extent(-1).isStatic() ? x.extent(-1) : x.extent(-2);
-  if (rows.valueOr(0) > kMaxDeterminant)
-    fail("op-unsupported", "determinants of more than " + std::to_string(kMaxDeterminant) + " rows are not supported");
-  Dims shape = x.dims();
-  shape.pop_back_n(2);
-  if (rows.is(0)) // a product of no factors
-    return c.result(c.e.broadcast(c.e.scalarLike(x, 1), shape));
-  x = x.extent(-1) == x.extent(-2) && rows.isStatic() ? x : enlarged(c.e, x, rows);
-  c.result(c.e.reshape(determinant(c.e, x), shape));
+  Val x = squareMatrices(c.e, c.operand(0)), wide = c.e.cast(x, x.dtype() == DType::F64 ? DType::F64 : DType::F32);
+  c.result(c.e.cast(determinant(c.e, luFactors(c.e, wide)), x.dtype()));
 }
 
 } // namespace
@@ -128,7 +84,7 @@ std::vector<OpRows> linearAlgebraOps() {
       {"Gemm", {1, 6}, "TTT>1", importGemm, "alpha,beta,broadcast,transA,transB", {Number}},
       {"Gemm", {7, 9, 11, 13}, "TTT>1", importGemm, "alpha,beta,transA,transB", {Number}},
       {"MatMulInteger", {10}, "TUTU>1", importMatMulInteger, "", {Byte}},
-      {"Det", {11, 22}, ".>1", importDet, "", {Float}, "up to 4 rows"},
+      {"Det", {11, 22}, ".>1", importDet, "", {Float}},
   };
 }
 

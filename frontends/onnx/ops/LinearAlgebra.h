@@ -11,11 +11,6 @@ Val widenedBytes(Emitter &e, const Val &bytes);
 /// A matrix operand of bytes as i32, without its zero point where it has one: one number, or one a row (of the left
 /// operand) or a column (of the right one).
 Val withoutZeroPoint(NodeContext &c, int operand, int zeroPoint, bool rows);
-/// The determinants of matrices in the last two axes, [.., 1, 1]; they have few rows, as many as kMaxDeterminant.
-inline constexpr int64_t kMaxDeterminant = 4;
-Val determinant(Emitter &e, const Val &x);
-/// x without an index of an axis.
-Val withoutIndex(Emitter &e, const Val &x, int64_t axis, int64_t index);
 /// alpha * A B + beta * C, as the attributes of Gemm say.
 Val gemm(NodeContext &c);
 

@@ -7,6 +7,7 @@
 #include "View.h"
 
 #include <cmath>
+#include <optional>
 
 using namespace dmxc::dmir;
 
@@ -249,27 +250,54 @@ void importNormExceptDim(AtenContext &c) {
 Val vectorNorm(AtenContext &c, Arg order, Arg axes) {
   return called(c, "linalg_vector_norm.default", {c.arg("self"), order, axes, c.arg("keepdim"), c.arg("dtype")});
 }
-/// Largest or smallest sum of a row or column; the others need singular values.
-void matrixNorm(AtenContext &c, double order, std::vector<int64_t> axes) {
-  c.require(std::isinf(order) || std::abs(order) == 1,
-            "the norm of order " + std::to_string(order) + " needs singular values, which are not known here");
+/// `norms` has 1 for both axes of the matrices of x.
+Val withoutMatrices(AtenContext &c, const Val &norms, const std::vector<int64_t> &axes) {
+  Dims dims;
+  for (int64_t i = 0; i < norms.rank(); ++i)
+    if (c.flag("keepdim") || (i != axes[0] && i != axes[1]))
+      dims.push_back(norms.extent(i));
+  return c.e.reshape(norms, dims);
+}
+/// What `reduction` makes of the singular values.
+Val singularNorm(AtenContext &c, const Val &x, const std::vector<int64_t> &axes, Reduction reduction) {
+  std::vector<int64_t> order;
+  Dims dims = x.dims();
+  for (int64_t i = 0; i < x.rank(); ++i)
+    if (i != axes[0] && i != axes[1])
+      order.push_back(i);
+  order.insert(order.end(), axes.begin(), axes.end());
+  Val values = called(c, "linalg_svdvals.default", {Arg::tensor(c.e.transpose(x, order))});
+  dims[axes[0]] = dims[axes[1]] = 1;
+  if (values.extent(-1).is(0)) // the norms of no numbers are 0
+    reduction = Reduction::sum;
+  return c.e.reshape(c.e.reduce(reduction, values, {values.rank() - 1}, false), dims);
+}
+/// Largest or smallest sum of a row or column, or singular value; of no order the sum of singular values.
+void matrixNorm(AtenContext &c, std::optional<double> order, std::vector<int64_t> axes) {
+  c.require(!order || std::isinf(*order) || std::abs(*order) == 1 || std::abs(*order) == 2,
+            "matrices have norms of the orders 1, 2, infinity and their negatives, not of " +
+                std::to_string(order.value_or(0)));
   Val x = c.asFloat(c.tensor("self"));
-  x = absOf(c.e, c.cast(x, c.type("dtype", x.dtype())));
+  x = c.cast(x, c.type("dtype", x.dtype()));
   for (int64_t &axis : axes)
     axis = AtenContext::normalizeAxis(axis, x.rank());
   c.require(axes.size() == 2 && axes[0] != axes[1], "a matrix has two axes");
-  if (std::isinf(order))
-    std::swap(axes[0], axes[1]);
-  Val best = c.e.reduce(order > 0 ? Reduction::max : Reduction::min, sumOver(c.e, x, {axes[0]}, true), {axes[1]}, true);
-  Dims dims;
-  for (int64_t i = 0; i < x.rank(); ++i)
-    if (c.flag("keepdim") || (i != axes[0] && i != axes[1]))
-      dims.push_back(best.extent(i));
-  c.result(c.e.reshape(best, dims));
+  Reduction outer = !order ? Reduction::sum : *order > 0 ? Reduction::max : Reduction::min;
+  if (!order || std::abs(*order) == 2)
+    return c.result(withoutMatrices(c, singularNorm(c, x, axes, outer), axes));
+  const auto [first, second] = std::isinf(*order) ? std::pair(axes[1], axes[0]) : std::pair(axes[0], axes[1]);
+  Val best = c.e.reduce(outer, sumOver(c.e, absOf(c.e, x), {first}, true), {second}, true);
+  c.result(withoutMatrices(c, best, axes));
 }
 void importMatrixNorm(AtenContext &c) { matrixNorm(c, c.number("ord"), c.integers("dim")); }
+std::vector<int64_t> matrixAxes(AtenContext &c) {
+  return c.given("dim") ? c.integers("dim") : std::vector<int64_t>{-2, -1};
+}
 void importNamedNorm(AtenContext &c) {
-  c.require(c.text("ord") == "fro", "the norm '" + c.text("ord") + "' is not known here");
+  const std::string name = c.text("ord");
+  c.require(name == "fro" || name == "nuc", "the norm '" + name + "' is unknown");
+  if (name == "nuc")
+    return matrixNorm(c, std::nullopt, matrixAxes(c));
   c.result(vectorNorm(c, Arg::number(2), c.arg("dim")));
 }
 void importFrobenius(AtenContext &c) {
@@ -281,7 +309,7 @@ void importLinalgNorm(AtenContext &c) {
   if (!c.given("ord") || axes == 1)
     return c.result(vectorNorm(c, c.given("ord") ? c.arg("ord") : Arg::number(2), c.arg("dim")));
   c.requireShape(axes == 2, "a norm with an order is of a vector or a matrix");
-  matrixNorm(c, c.number("ord"), c.given("dim") ? c.integers("dim") : std::vector<int64_t>{-2, -1});
+  matrixNorm(c, c.number("ord"), matrixAxes(c));
 }
 
 /// What lies at each place of an axis, shortened where its norm is above the limit.
@@ -346,13 +374,10 @@ std::vector<AtenRow> compositeOps() {
       {"renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", importRenorm},
       {"pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
        importPairwiseDistance},
-      {"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None" NORM, importLinalgNorm,
-       "of matrices without singular values"},
-      {"linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None" NORM, importNamedNorm, "'fro' alone"},
-      {"linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1]" NORM, importMatrixNorm,
-       "without singular values"},
-      {"linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1]" NORM, importNamedNorm,
-       "'fro' alone"},
+      {"linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None" NORM, importLinalgNorm},
+      {"linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None" NORM, importNamedNorm},
+      {"linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1]" NORM, importMatrixNorm},
+      {"linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1]" NORM, importNamedNorm},
   };
 #undef NORM
 }

@@ -18,7 +18,13 @@ void importProduct(AtenContext &c) {
   c.require(a.dtype() == b.dtype(), "the operands differ in type");
   c.result(numpyMatMul(c.e, a, b));
 }
-void importDot(AtenContext &c) { c.result(numpyMatMul(c.e, c.tensor("self"), c.tensor("tensor"))); }
+void importDot(AtenContext &c) {
+  c.result(numpyMatMul(c.e, c.tensor("self"), c.tensor(c.target() == "vdot.default" ? "other" : "tensor")));
+}
+/// Products of bytes, added up in i32.
+void importIntegerProduct(AtenContext &c) {
+  c.result(numpyMatMul(c.e, c.cast(c.tensor("self"), DType::I32), c.cast(c.tensor("mat2"), DType::I32)));
+}
 void importOuter(AtenContext &c) {
   Val a = c.tensor("self"), b = c.tensor("vec2");
   std::vector<Val> v = promote(c, {{a, false}, {b, false}});
@@ -29,16 +35,32 @@ Val scaledBy(AtenContext &c, const Val &x, const char *name) {
   double factor = c.number(name);
   return factor == 1 ? x : c.e.mul(x, factor);
 }
-/// beta * self + alpha * (a @ b).
-void addProduct(AtenContext &c, const char *first, const char *second) {
-  Val bias = c.tensor("self"), product = scaledBy(c, numpyMatMul(c.e, c.tensor(first), c.tensor(second)), "alpha");
+/// beta * self + alpha * product.
+void addTo(AtenContext &c, const Val &product) {
+  Val bias = c.tensor("self"), given = scaledBy(c, product, "alpha");
   if (c.number("beta") == 0)
-    return c.result(product);
-  c.result(c.e.expectDims(c.e.add(product, scaledBy(c, bias, "beta")), product.dims()));
+    return c.result(given);
+  c.result(c.e.expectDims(c.e.add(given, scaledBy(c, bias, "beta")), product.dims()));
+}
+void addProduct(AtenContext &c, const char *first, const char *second) {
+  addTo(c, numpyMatMul(c.e, c.tensor(first), c.tensor(second)));
 }
 void importAddmm(AtenContext &c) { addProduct(c, "mat1", "mat2"); }
 void importAddmv(AtenContext &c) { addProduct(c, "mat", "vec"); }
 void importBaddbmm(AtenContext &c) { addProduct(c, "batch1", "batch2"); }
+/// The products of a batch are added up: one product of longer rows.
+void importAddbmm(AtenContext &c) {
+  Val a = c.tensor("batch1"), b = c.tensor("batch2");
+  c.requireShape(a.rank() == 3 && b.rank() == 3, "expected batches of matrices");
+  const Dim inner = a.extent(0) * a.extent(2);
+  addTo(c, c.e.matmul(c.e.reshape(c.e.transpose(a, {1, 0, 2}), {a.extent(1), inner}),
+                      c.e.reshape(b, {b.extent(0) * b.extent(1), b.extent(2)})));
+}
+void importAddr(AtenContext &c) {
+  std::vector<Val> v = promote(c, {{c.tensor("self"), false}, {c.tensor("vec1"), false}, {c.tensor("vec2"), false}});
+  Val product = c.e.mul(c.e.reshape(v[1], {v[1].elements(), 1}), c.e.reshape(v[2], {1, v[2].elements()}));
+  addTo(c, product);
+}
 
 /// Rows of `self` and a matrix for each group of them; without `offs` one for each matrix of `self`.
 void importGrouped(AtenContext &c) {
@@ -174,10 +196,14 @@ std::vector<AtenRow> productOps() {
       {"mv(Tensor self, Tensor vec) -> Tensor", importProduct},
       {"matmul(Tensor self, Tensor other) -> Tensor", importProduct},
       {"dot(Tensor self, Tensor tensor) -> Tensor", importDot},
+      {"vdot(Tensor self, Tensor other) -> Tensor", importDot},
+      {"_int_mm(Tensor self, Tensor mat2) -> Tensor", importIntegerProduct},
       {"outer(Tensor self, Tensor vec2) -> Tensor", importOuter},
       {"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", importAddmm},
       {"addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", importAddmv},
       {"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", importBaddbmm},
+      {"addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", importAddbmm},
+      {"addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", importAddr},
       {"_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> "
        "Tensor",
        importGrouped},

@@ -54,6 +54,7 @@ std::vector<AtenRow> sizeOps() {
       {"_local_scalar_dense(Tensor self) -> Scalar", importItem, "an integer must not be negative"},
       {"_assert_scalar(Scalar self, str assert_msg) -> ()", ignoreAssertion, "not checked"},
       {"_assert_async.msg(Tensor self, str assert_msg) -> ()", ignoreAssertion, "not checked"},
+      {"_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()", ignoreAssertion, "not checked"},
       {"_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
        "Device? "
        "device=None, Layout? layout=None) -> ()",

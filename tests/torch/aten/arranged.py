@@ -86,7 +86,7 @@ def bits():
     case("signbit.default", self=L(odd))
     case("signbit.default", self=L([-2, 0, 3], "i32"))
     # Of f64, whose numbers are written out in full: the step from one to the next is compared exactly.
-    case("nextafter.default", self=L(odd, "f64").reshape(-1, 1), other=L([2.0, -2.0, 0.0], "f64"), tol=[0, 0])
+    case("nextafter.default", self=L(odd, "f64").reshape(-1, 1), other=L([2.0, -2.0, 0.0], "f64"), tolerance=[0, 0])
     case("nextafter.default", self=L([1.0, -1.0, 0.0]), other=L([2.0, -2.0, 1.0]))
     case("frexp.Tensor", self=L(odd[:4] + odd[7:]))
     case("frexp.Tensor", self=T(5, dtype="f64", lo=-1e300, hi=1e300))

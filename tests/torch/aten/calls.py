@@ -73,7 +73,7 @@ def call(operator, values, rest):
         return widened.half() if widened.dtype == torch.float32 else widened
 
 
-def case(target, /, instead=None, tol=None, results=None, **arguments):
+def case(target, /, instead=None, tolerance=None, results=None, **arguments):
     """One call; `instead` computes it where torch 1.13 has no such operator, or another library has it, `results` are the ones to
     compare."""
     if instead is None:
@@ -93,6 +93,6 @@ def case(target, /, instead=None, tol=None, results=None, **arguments):
     entry = {"target": target, "arguments": {n: encode(v) for n, v in arguments.items()}, "list": as_list,
              "results": [tensor(r) if isinstance(r, torch.Tensor) and (results is None or i in results) else None
                          for i, r in enumerate(got)]}
-    if tol:
-        entry["tol"] = tol
+    if tolerance:
+        entry["tol"] = tolerance
     cases.append(entry)

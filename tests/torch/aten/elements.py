@@ -22,7 +22,7 @@ def elementwise():
         case(name + ".default", self=special)
     for name in "exp sqrt sigmoid reciprocal erf log2".split():
         case(name + ".default", self=T(5, dtype="i32", lo=1, hi=3))
-        case(name + ".default", self=T(5, dtype="f16", lo=0.5, hi=3), tol=[2e-3, 1e-3])
+        case(name + ".default", self=T(5, dtype="f16", lo=0.5, hi=3), tolerance=[2e-3, 1e-3])
     case("bitwise_not.default", self=I(4, lo=-9, hi=9))
     case("bitwise_not.default", self=T(4, dtype="bool"))
     case("nan_to_num.default", self=special, nan=1.0, posinf=7.0)
@@ -45,11 +45,11 @@ def elementwise():
     case("mul.Tensor", self=T(4, dtype="bool"), other=T(4, dtype="bool"))
     case("maximum.default", self=T(4, dtype="bool"), other=T(4, dtype="bool"))
     for types in (("i32", "f32"), ("u8", "i8"), ("f16", "f32"), ("bool", "i64"), ("f16", "bf16"), ("i64", "f16"), ("u8", "i32")):
-        case("add.Tensor", self=T(3, dtype=types[0], lo=0, hi=3), other=T(3, dtype=types[1], lo=0, hi=3), tol=[1e-2, 1e-2])
+        case("add.Tensor", self=T(3, dtype=types[0], lo=0, hi=3), other=T(3, dtype=types[1], lo=0, hi=3), tolerance=[1e-2, 1e-2])
     case("add.Tensor", self=T(3), other=T(dtype="f64"))       # a scalar tensor does not widen
     case("mul.Tensor", self=T(3, dtype="i32"), other=T())
     case("mul.Scalar", self=T(3, dtype="i64"), other=2.5)
-    case("add.Scalar", self=T(3, dtype="f16"), other=1.5, tol=[2e-3, 1e-3])
+    case("add.Scalar", self=T(3, dtype="f16"), other=1.5, tolerance=[2e-3, 1e-3])
     for mode in (None, "floor", "trunc"):
         case("div.Tensor_mode", self=T(8, lo=-9, hi=9), other=L([2, -2, 3, -3, .5, -.5, 7, -7]), rounding_mode=mode)
         case("div.Tensor_mode", self=I(8, lo=-9, hi=9), other=L([2, -2, 3, -3, 1, -1, 7, -7], "i64"), rounding_mode=mode)
@@ -116,8 +116,8 @@ def activations():
     case("hardtanh.default", self=x, min_val=-0.5, max_val=2)
     case("threshold.default", self=x, threshold=0.5, value=-1)
     case("glu.default", self=T(3, 6), dim=1)
-    case("silu.default", self=T(6, dtype="bf16"), tol=[1e-2, 1e-2])
-    case("gelu.default", self=T(6, dtype="f16"), tol=[2e-3, 1e-3])
+    case("silu.default", self=T(6, dtype="bf16"), tolerance=[1e-2, 1e-2])
+    case("gelu.default", self=T(6, dtype="f16"), tolerance=[2e-3, 1e-3])
     case("threshold_backward.default", grad_output=g, self=x, threshold=0)
     case("hardtanh_backward.default", grad_output=g, self=x, min_val=-1, max_val=1)
     case("leaky_relu_backward.default", grad_output=g, self=x, negative_slope=0.1, self_is_result=False)

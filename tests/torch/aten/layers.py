@@ -173,7 +173,7 @@ def resampling():
         case("upsample_nearest2d.vec", input=x, output_size=size, scale_factors=scales)
         for corners in (True, False):
             case("upsample_bilinear2d.vec", input=x, output_size=size, align_corners=corners, scale_factors=scales)
-            case("upsample_bicubic2d.vec", input=x, output_size=size, align_corners=corners, scale_factors=scales, tol=[1e-3, 1e-4])
+            case("upsample_bicubic2d.vec", input=x, output_size=size, align_corners=corners, scale_factors=scales, tolerance=[1e-3, 1e-4])
     case("upsample_nearest2d_backward.vec", grad_output=T(1, 2, 8, 10), output_size=[8, 10], input_size=[1, 2, 4, 5], scale_factors=None)
     for corners in (True, False):
         case("upsample_bilinear2d_backward.vec", grad_output=T(1, 2, 7, 10), output_size=[7, 10], input_size=[1, 2, 4, 5],
@@ -181,7 +181,7 @@ def resampling():
     for mode in (0, 1, 2):
         for padding in (0, 1, 2) if mode != 2 else (0,):
             case("grid_sampler_2d.default", input=x, grid=T(1, 3, 3, 2, lo=-1.2, hi=1.2), interpolation_mode=mode, padding_mode=padding,
-                 align_corners=bool(padding % 2), tol=[1e-3, 1e-4])
+                 align_corners=bool(padding % 2), tolerance=[1e-3, 1e-4])
 
 
 def parameters(gates, layers, directions, features, hidden):

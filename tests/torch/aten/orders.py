@@ -11,7 +11,7 @@ def special_functions():
     ends = [0.0, 1.0, 2.0, -1.5, 8.0, 30.0, -30.0, math.inf]
     for name in "lgamma digamma i0 special_i0e special_i1 special_i1e sinc special_entr special_erfcx special_ndtr special_log_ndtr".split():
         case(name + ".default", self=T(12, lo=-3.9, hi=12))
-        case(name + ".default", self=T(6, dtype="f64", lo=-3.9, hi=12), tol=[1e-11, 1e-12])
+        case(name + ".default", self=T(6, dtype="f64", lo=-3.9, hi=12), tolerance=[1e-11, 1e-12])
         case(name + ".default", self=L([x for x in ends if name not in ("i0", "special_i1") or math.isfinite(x)]))
         case(name + ".default", self=I(4, hi=9, lo=1))
     case("special_ndtri.default", self=L([0.0, 1e-20, 1e-5, 0.1, 0.3, 0.5, 0.8, 0.99, 1.0]))
@@ -19,7 +19,7 @@ def special_functions():
         case(name + ".default", self=T(12, lo=-20, hi=20))
     for order in (0, 1, 2, 5):
         case("polygamma.default", n=order, self=T(8, lo=0.2, hi=9))
-    case("polygamma.default", n=1, self=T(5, lo=-2.9, hi=-2.1), tol=[1e-3, 1e-3])
+    case("polygamma.default", n=1, self=T(5, lo=-2.9, hi=-2.1), tolerance=[1e-3, 1e-3])
     for p in (1, 2, 4):
         case("mvlgamma.default", self=T(2, 3, lo=2, hi=7), p=p)
     for name in ("special_gammaln", "special_digamma", "special_psi", "special_i0", "special_sinc"):
@@ -31,7 +31,7 @@ def special_functions():
     case("special_xlog1py.default", self=T(4, lo=0), other=T(4, lo=0))
     case("special_xlog1py.other_scalar", self=L([0.0, 1.5, -2.0]), other=2.5)
     case("special_xlog1py.self_scalar", self=0, other=L([0.5, math.nan, 3.0]))
-    case("erfc.default", self=L([-3.0, 0.5, 1.0, 4.0, 9.0, math.inf]), tol=[1e-5, 0])
+    case("erfc.default", self=L([-3.0, 0.5, 1.0, 4.0, 9.0, math.inf]), tolerance=[1e-5, 0])
 
 
 def running_and_middles():
