@@ -98,17 +98,18 @@ void importGroupNorm(NodeContext &c) {
 }
 
 void importLpNormalization(NodeContext &c) {
-  Val x = c.operand(0);
+  Val x = widened(c.e, c.operand(0));
   int64_t p = c.attrInt("p", 2), axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
   c.requireAttr(p == 1 || p == 2, "p must be 1 or 2");
   Val norm = p == 1 ? c.e.reduce(Reduction::sum, c.e.emit<AbsOp>({x}), {axis}, true)
                     : c.e.emit<SqrtOp>({c.e.reduce(Reduction::sum, c.e.mul(x, x), {axis}, true)});
   Val zero = c.e.scalarLike(x, 0);
-  c.result(c.e.select(c.e.compare(Compare::eq, norm, zero), zero, c.e.div(x, norm)));
+  Val y = c.e.select(c.e.compare(Compare::eq, norm, zero), zero, c.e.div(x, norm));
+  c.result(c.e.cast(y, c.operand(0).dtype()));
 }
 
 void importLRN(NodeContext &c) {
-  Val x = c.operand(0);
+  Val x = widened(c.e, c.operand(0));
   int64_t size = c.attrInt("size");
   c.requireShape(x.rank() >= 2 && size > 0 && size < 65536, "expected rank 2 or more and a positive size");
   // The window runs over channels: they become the spatial axis of a pool.
@@ -124,15 +125,16 @@ void importLRN(NodeContext &c) {
                                          c.e.attr("ceilExtra", zeros), c.e.attr("countPadding", false)});
   double alpha = c.attrFloat("alpha", 0.0001), beta = c.attrFloat("beta", 0.75), bias = c.attrFloat("bias", 1);
   Val base = c.e.add(c.e.mul(c.e.reshape(sum, x.dims()), alpha / size), bias);
-  c.result(c.e.div(x, c.e.emit<PowOp>({base, c.e.scalarLike(x, beta)})));
+  Val y = c.e.div(x, c.e.emit<PowOp>({base, c.e.scalarLike(x, beta)}));
+  c.result(c.e.cast(y, c.operand(0).dtype()));
 }
 
 void importMeanVariance(NodeContext &c) {
-  Val x = c.operand(0);
+  Val x = widened(c.e, c.operand(0));
   std::vector<int64_t> axes = c.normalizeAxes(c.attrInts("axes", {0, 2, 3}), x.rank());
   Moments moments = momentsOf(c.e, x, axes);
   Val deviation = c.e.emit<SqrtOp>({moments.variance});
-  c.result(c.e.div(moments.centered, c.e.add(deviation, 1e-9)));
+  c.result(c.e.cast(c.e.div(moments.centered, c.e.add(deviation, 1e-9)), c.operand(0).dtype()));
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 //===- Pool.cpp - pools ---------------------------------------------------===//
 #include "Window.h"
 
+#include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/Order.h"
 
 using namespace dmxc::dmir;
@@ -44,7 +45,8 @@ double exponentOf(NodeContext &c) {
 void importLpPool(NodeContext &c) {
   Val x = c.operand(0);
   double p = exponentOf(c);
-  c.result(root(c.e, pool(c.e, Pooling::sum, power(c.e, x, p), windowOf(c, x.dims())), p));
+  Val sum = pool(c.e, Pooling::sum, power(c.e, widened(c.e, x), p), windowOf(c, x.dims()));
+  c.result(c.e.cast(root(c.e, sum, p), x.dtype()));
 }
 
 std::vector<int64_t> spatialAxes(NodeContext &c, const Val &x) {
@@ -63,7 +65,8 @@ template <Reduction kind> void global(NodeContext &c) {
 void importGlobalLpPool(NodeContext &c) {
   Val x = c.operand(0);
   double p = exponentOf(c);
-  c.result(root(c.e, c.e.reduce(Reduction::sum, power(c.e, x, p), spatialAxes(c, x), true), p));
+  Val sum = c.e.reduce(Reduction::sum, power(c.e, widened(c.e, x), p), spatialAxes(c, x), true);
+  c.result(c.e.cast(root(c.e, sum, p), x.dtype()));
 }
 
 void importMaxUnpool(NodeContext &c) {

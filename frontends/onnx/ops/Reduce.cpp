@@ -112,7 +112,7 @@ void importSumSquare(NodeContext &c) {
 Val asFloat(NodeContext &c, const Val &x) { return isFloat(x.dtype()) ? x : c.e.cast(x, DType::F64); }
 
 void importL2(NodeContext &c) {
-  Val x = asFloat(c, c.operand(0));
+  Val x = widened(c.e, asFloat(c, c.operand(0)));
   reduceWith(c, kOthersSince, c.e.mul(x, x), [&](const Val &square, const Axes &axes) {
     return c.e.cast(c.e.emit<SqrtOp>({sumOf(c, square, axes)}), c.operand(0).dtype());
   });
