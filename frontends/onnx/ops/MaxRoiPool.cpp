@@ -14,7 +14,7 @@ Val membersOf(Emitter &e, const Val &first, const Val &last, Dim size, int64_t b
   auto rounded = [&](const Val &x) { return e.emit<FloorOp>({e.add(x, 0.5)}); };
   Val start = rounded(first);
   Val extent = e.add(e.sub(rounded(last), start), 1);
-  Val step = e.mul(e.max(extent, e.scalarLike(extent, 1)), 1.0 / static_cast<double>(bins));
+  Val step = e.div(e.max(extent, e.scalarLike(extent, 1)), e.scalarLike(extent, static_cast<double>(bins)));
   Val bin = e.reshape(e.iota(first.dtype(), {bins}, 0), {1, bins, 1});
   Val low = e.add(e.emit<FloorOp>({e.mul(bin, step)}), start);
   Val high = e.add(e.emit<CeilOp>({e.mul(e.add(bin, 1), step)}), start);
