@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 using namespace dmxc::dmir;
@@ -104,7 +105,15 @@ constexpr int64_t kMaxTaps = 1024;
 /// Elements of one resampled axis: its indices and weights are constants.
 constexpr int64_t kMaxResampled = int64_t(1) << 24;
 
-Val interpolate(Emitter &e, const Val &x, int64_t axis, const Options &o, const AxisPlan &a) {
+Val interpolate(Emitter &e, const Val &x, int64_t axis, const Options &o, AxisPlan a) {
+  if (isAlignedFilter(o)) {
+    Options centres = o;
+    centres.coordinates = "half_pixel";
+    bool one = a.in == 1 || a.out == 1;
+    a.scale =
+        one ? std::numeric_limits<double>::infinity() : static_cast<double>(a.out - 1) / static_cast<double>(a.in - 1);
+    return interpolate(e, x, axis, centres, a);
+  }
   requireShape(a.out <= kMaxResampled, "an axis cannot be resampled to " + std::to_string(a.out) + " elements");
   if (o.mode == "nearest") {
     std::vector<int64_t> index(a.out);
@@ -172,6 +181,21 @@ Dim scaledSize(Dim dim, double scale) {
   return Dim::floorDiv(dim * static_cast<int64_t>(scale), denominator);
 }
 
+} // namespace
+
+Val resampled(Emitter &e, const Val &x, const ResizeOptions &o, DType type) {
+  if (!o.asTorch || !isInt(type) || !isFloat(x.dtype()))
+    return e.cast(x, type);
+  // Bytes: torch resamples no other integers.
+  auto limit = [&](double number) { return e.scalarLike(x, number); };
+  double low = type == DType::I8 ? -128 : 0;
+  Val rounded = e.emit<FloorOp>({e.add(x, 0.5)});
+  return e.cast(type == DType::I8 || type == DType::U8 ? e.min(e.max(rounded, limit(low)), limit(low + 255)) : rounded,
+                type);
+}
+
+namespace {
+
 Val resample(Emitter &e, Val x, const Options &o, const std::vector<AxisPlan> &plans) {
   DType type = x.dtype();
   // Weighted sums of narrow floats and integers are rounded once, at the end.
@@ -190,7 +214,7 @@ Val resample(Emitter &e, Val x, const Options &o, const std::vector<AxisPlan> &p
   }
   for (int64_t axis = 0; crop && axis < static_cast<int64_t>(plans.size()); ++axis)
     x = extrapolate(e, x, axis, o, plans[axis]);
-  return e.cast(x, type);
+  return resampled(e, x, o, type);
 }
 
 void checkScale(double scale, int64_t dim) {

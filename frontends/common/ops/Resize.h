@@ -18,8 +18,16 @@ struct ResizeOptions {
   bool asTorch = false;
 };
 
+/// Weighted sums as elements of the type: integers are truncated, and as torch does it rounded half up and clamped.
+Val resampled(Emitter &e, const Val &x, const ResizeOptions &o, DType type);
+
 /// Whether a part of the operand is cut out, and what lies outside of it extrapolated.
 inline bool isCrop(const ResizeOptions &o) { return o.coordinates == "tf_crop_and_resize"; }
+
+/// torch's filter with aligned corners has their scale, but the places of pixels' centres.
+inline bool isAlignedFilter(const ResizeOptions &o) {
+  return o.asTorch && o.antialias && o.coordinates == "align_corners";
+}
 
 std::vector<int64_t> allAxes(const Val &x);
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace dmxc::dmir;
 
@@ -18,6 +19,9 @@ using Axis = ResizeAxis;
 
 /// More taps than these are summed by a reduction instead of one after the other.
 constexpr int64_t kMaxUnrolledTaps = 32;
+
+/// Coordinates of isAlignedFilter: by the scale of aligned corners those of half_pixel.
+constexpr const char *kAlignedFilter = "aligned_filter";
 
 class Resampler {
 public:
@@ -119,6 +123,8 @@ Dim Resampler::reach(const Axis &a) {
   if (a.scale.isConstant())
     return static_cast<int64_t>(
         std::clamp(std::ceil(static_cast<double>(support) / a.scale.constant().asDouble(0)), double(support), 1e9));
+  if (o.coordinates == kAlignedFilter)
+    return Dim::max(support, Dim::ceilDiv((a.in - 1) * support, Dim::max(a.out - 1, 1)));
   // No smaller scale gives this many results: a size may have been rounded up from one half more.
   return Dim::max(support, Dim::ceilDiv(a.in * (2 * support), Dim::max(a.out * 2 - 1, 1)));
 }
@@ -183,6 +189,13 @@ Val Resampler::extrapolate(const Val &y, int64_t axis, const Axis &a) {
   return e.select(along(y, axis, outside), e.scalarLike(y, o.extrapolation), y);
 }
 
+/// The scale of aligned corners, for isAlignedFilter; one element lies at the first.
+Val alignedScale(Emitter &e, const Axis &a) {
+  Val in = e.size(a.in - 1, DType::F64), out = e.size(a.out - 1, DType::F64), zero = e.scalar(DType::F64, 0);
+  Val one = e.emit<OrOp>({e.compare(Compare::eq, in, zero), e.compare(Compare::eq, out, zero)});
+  return e.select(one, e.scalar(DType::F64, std::numeric_limits<double>::infinity()), e.div(out, in));
+}
+
 /// The region of interest: a start for each of the axes that the numbers stand for, then an end.
 void takeRegion(Emitter &e, Val region, const std::vector<int64_t> &axes, std::vector<Axis> &plans) {
   int64_t count = axes.size();
@@ -206,14 +219,20 @@ Val resampleAtRun(Emitter &e, Val x, const ResizeOptions &o, const std::vector<i
   bool crop = isCrop(o);
   if (crop)
     takeRegion(e, region, named, axes);
-  Resampler resampler(e, o);
+  ResizeOptions own = o;
+  for (int64_t axis = 0; isAlignedFilter(o) && axis < x.rank(); ++axis)
+    if (axes[axis].scale)
+      axes[axis].scale = alignedScale(e, axes[axis]);
+  if (isAlignedFilter(o))
+    own.coordinates = kAlignedFilter;
+  Resampler resampler(e, own);
   for (int64_t axis = 0; axis < x.rank(); ++axis)
     if (axes[axis].scale)
       x = resampler.run(x, axis, axes[axis]);
   for (int64_t axis = 0; crop && axis < x.rank(); ++axis)
     if (axes[axis].scale && !axes[axis].out.is(0))
       x = resampler.extrapolate(x, axis, axes[axis]);
-  return e.cast(x, type);
+  return resampled(e, x, o, type);
 }
 
 } // namespace dmxc::frontend
