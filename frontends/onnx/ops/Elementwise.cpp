@@ -1,6 +1,8 @@
 //===- Elementwise.cpp - arithmetic, one result element from one index ----===//
 #include "Elementwise.h"
 
+#include "frontends/common/ops/Formulas.h"
+
 #include <cstring>
 
 using namespace dmxc::dmir;
@@ -36,6 +38,13 @@ template <typename OpTy> void binary(NodeContext &c) {
 }
 
 template <typename OpTy> void unary(NodeContext &c) { c.result(c.e.emit<OpTy>({c.operand(0)})); }
+
+/// Of NaN it is NaN, in torch 0.
+void importSign(NodeContext &c) {
+  Val x = c.operand(0), sign = c.e.emit<SignOp>({x});
+  bool asTorch = c.isFromPytorch() && isFloat(x.dtype());
+  c.result(asTorch ? c.e.select(isNaN(c.e, x), c.e.scalarLike(x, 0), sign) : sign);
+}
 
 void importMod(NodeContext &c) {
   auto a = c.operand(0), b = c.operand(1);
@@ -112,6 +121,10 @@ DType castTarget(NodeContext &c) {
 
 Val castAs(NodeContext &c, const Val &x, DType to) {
   bool saturate = c.attrInt("saturate", 1) != 0;
+  // torch saturates only what becomes f8e4m3fn; its exporters leave the attribute out.
+  bool overflows = to == DType::F8E5M2 || to == DType::F8E4M3FNUZ || to == DType::F8E5M2FNUZ;
+  if (c.isFromPytorch() && overflows && !c.hasAttr("saturate"))
+    saturate = false;
   if (to != DType::F8E8M0 || x.dtype() == to) // round_mode is for that type alone
     return c.e.cast(x, to, saturate);
   std::string mode = c.attrString("round_mode", "up");
@@ -165,7 +178,7 @@ std::vector<OpRows> elementwiseOps() {
       {"Mean", {1, 6, 8, 13}, "T*>1", importMean, "", {Float}},
       {"Abs", {1, 6, 13}, ".>1", unary<AbsOp>, "", {Number}},
       {"Neg", {1, 6, 13}, ".>1", unary<NegOp>, "", {Number}},
-      {"Sign", {9, 13}, ".>1", unary<SignOp>, "", {Number}},
+      {"Sign", {9, 13}, ".>1", importSign, "", {Number}},
       {"Ceil", {1, 6, 13}, ".>1", unary<CeilOp>, "", {Float}},
       {"Floor", {1, 6, 13}, ".>1", unary<FloorOp>, "", {Float}},
       {"Round", {11, 22}, ".>1", unary<RoundOp>, "", {Float}},

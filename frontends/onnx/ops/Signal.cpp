@@ -179,10 +179,15 @@ void cosineWindow(NodeContext &c, double a, double b, double d) {
   Val window = e.sub(e.scalar(DType::F64, a), e.mul(e.emit<CosOp>({angle}), b));
   if (d != 0)
     window = e.add(window, e.mul(e.emit<CosOp>({e.mul(angle, 2.0)}), d));
+  if (!c.attrInt("periodic", 1)) // of one element: 1, as torch and numpy have it; the formula divides by 0
+    window = e.select(e.compare(Compare::eq, e.size(size), e.size(1)), e.scalar(DType::F64, 1), window);
   c.result(e.cast(window, c.attrType("output_datatype", DType::F32)));
 }
 void importHann(NodeContext &c) { cosineWindow(c, 0.5, 0.5, 0); }
-void importHamming(NodeContext &c) { cosineWindow(c, 25.0 / 46, 21.0 / 46, 0); }
+void importHamming(NodeContext &c) {
+  double a = c.isFromPytorch() ? 0.54 : 25.0 / 46; // Hamming's own number, and the rounded one that torch has
+  cosineWindow(c, a, 1 - a, 0);
+}
 void importBlackman(NodeContext &c) { cosineWindow(c, 0.42, 0.5, 0.08); }
 
 /// Triangles of height 1 over the bins of a spectrum, which overlap and are equally wide on the mel scale.
