@@ -29,6 +29,9 @@ inline bool isAlignedFilter(const ResizeOptions &o) {
   return o.asTorch && o.antialias && o.coordinates == "align_corners";
 }
 
+/// The number that was rounded to the f32 of a file: the shortest one that is.
+double asWritten(double single);
+
 std::vector<int64_t> allAxes(const Val &x);
 
 /// x with the axes resampled to sizes, or by scales where there are no sizes; for a crop `region` has the start of each

@@ -49,6 +49,10 @@ private:
       return a.out.is(0) || a.out.is(1) ? otherwise : value;
     return e.select(e.compare(Compare::gt, e.size(a.out), e.size(1)), value, otherwise);
   }
+  /// Which element is nearest is decided in f32, see Resize.cpp.
+  Val asDecided(const Val &place) {
+    return o.mode == "nearest" ? e.cast(e.cast(place, DType::F32), DType::F64) : place;
+  }
   Val coordinates(const Axis &a);
   Val nearest(const Val &at);
   Val weight(const Val &distance);
@@ -68,19 +72,19 @@ Val Resampler::coordinates(const Axis &a) {
   Val in = number(a.in), last = minus(in, 1);
   Val i = e.iota(DType::F64, {a.out}, 0), length = e.mul(a.scale, in), half = e.add(i, 0.5), zero = e.mul(i, 0.0);
   if (o.coordinates == "asymmetric")
-    return e.div(i, a.scale);
+    return asDecided(e.div(i, a.scale));
   if (o.coordinates == "align_corners" && o.asTorch)
     length = number(a.out);
   if (o.coordinates == "align_corners") {
     if (a.out.is(1))
       return zero;
-    Val at = e.div(e.mul(i, last), minus(length, 1));
+    Val at = asDecided(e.div(e.mul(i, last), minus(length, 1)));
     return unlessOne(a, e.select(e.compare(Compare::eq, length, number(1.0)), zero, at), zero);
   }
   if (o.coordinates == "pytorch_half_pixel")
-    return unlessOne(a, minus(e.div(half, a.scale), 0.5), zero);
+    return unlessOne(a, asDecided(minus(asDecided(e.div(half, a.scale)), 0.5)), zero);
   if (o.coordinates == "tf_half_pixel_for_nn")
-    return e.div(half, a.scale);
+    return asDecided(e.div(half, a.scale));
   if (o.coordinates == "tf_crop_and_resize") {
     Val middle = e.add(zero, e.mul(e.mul(e.add(a.roiStart, a.roiEnd), 0.5), last));
     Val reach = e.mul(e.sub(a.roiEnd, a.roiStart), last);
@@ -89,9 +93,9 @@ Val Resampler::coordinates(const Axis &a) {
   if (o.coordinates == "half_pixel_symmetric") {
     Val adjustment = e.div(number(a.out), length);
     Val offset = e.mul(e.sub(number(1.0), adjustment), e.mul(in, 0.5));
-    return minus(e.add(offset, e.div(half, a.scale)), 0.5);
+    return asDecided(minus(e.add(offset, asDecided(e.div(half, a.scale))), 0.5));
   }
-  return minus(e.div(half, a.scale), 0.5); // half_pixel
+  return asDecided(minus(asDecided(e.div(half, a.scale)), 0.5)); // half_pixel
 }
 
 Val Resampler::nearest(const Val &at) {

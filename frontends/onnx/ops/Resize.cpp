@@ -3,8 +3,6 @@
 #include "../NodeContext.h"
 
 #include <algorithm>
-#include <charconv>
-#include <iterator>
 
 using namespace dmxc::dmir;
 
@@ -19,13 +17,9 @@ std::vector<double> constantDoubles(NodeContext &c, int i, const char *what) {
   return values;
 }
 
-/// The number that was rounded to the f32 of a file: the shortest one that is.
-double asWritten(double single) {
-  char text[32];
-  std::to_chars_result end = std::to_chars(text, std::end(text), static_cast<float>(single));
-  double number = single;
-  std::from_chars(text, end.ptr, number);
-  return number;
+/// Products of sizes and scales, rounded down as f32: what ONNX's shape inference and ONNX Runtime have.
+Val scaledLengths(Emitter &e, const Val &sizes, const Val &scales) {
+  return e.cast(e.emit<FloorOp>({e.cast(e.mul(sizes, scales), DType::F32)}), DType::F64);
 }
 
 /// Scales that the run brings, and with them the sizes.
@@ -38,7 +32,7 @@ void resampleByScales(NodeContext &c, const ResizeOptions &o, const std::vector<
   Dims own;
   for (int64_t axis : axes)
     own.push_back(x.extent(axis));
-  Val lengths = e.emit<FloorOp>({e.mul(e.cast(e.sizes(own), DType::F64), scales)});
+  Val lengths = scaledLengths(e, e.cast(e.sizes(own), DType::F64), scales);
   Dims sizes = e.dimsOf(e.cast(lengths, DType::I64));
   std::vector<ResizeAxis> plans;
   for (Dim dim : x.dims())
@@ -68,7 +62,7 @@ std::vector<Val> scalesOf(NodeContext &c, const ResizeOptions &o, const std::vec
   Val in = e.floats(DType::F64, {count}, dims), zero = e.scalar(DType::F64, 0), lengths;
   const std::string &policy = o.policy;
   if (scales >= 0) {
-    lengths = e.emit<FloorOp>({e.mul(in, given)});
+    lengths = scaledLengths(e, in, given);
   } else if (policy == "stretch") {
     lengths = given;
     given = e.div(given, in);
