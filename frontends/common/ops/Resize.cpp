@@ -364,4 +364,39 @@ Val resize(Emitter &e, const Val &x, const ResizeOptions &o, const std::vector<i
   return resample(e, x, o, plans);
 }
 
+namespace {
+
+/// Whether other elements are nearest by places in f64.
+bool hasOtherNearest(const Options &o, const AxisPlan &a, const Options &exact, const AxisPlan &b) {
+  for (int64_t i = 0; i < std::min(a.out, kMaxResampled); ++i)
+    if (nearestIndex(o, coordinate(o, a, i)) != nearestIndex(o, coordinate(exact, b, i)))
+      return true;
+  return false;
+}
+
+} // namespace
+
+bool hangsOnRounding(const Val &x, const ResizeOptions &o, const std::vector<int64_t> &axes,
+                     const std::vector<double> &scales, const Dims &sizes) {
+  if (!x.hasStaticShape() || !(sizes.empty() || o.policy == "stretch"))
+    return false;
+  std::vector<AxisPlan> plans =
+      sizes.empty() ? plansFromScales(x, o, axes, scales) : plansFromSizes(x, axes, numbersOf(sizes), o.policy);
+  ResizeOptions exact = o;
+  exact.asTorch = false;
+  exact.mode = "linear"; // places in f64
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const AxisPlan &a = plans[axes[i]];
+    AxisPlan b = a;
+    if (sizes.empty()) {
+      b.scale = static_cast<float>(scales[i]);
+      if (a.out != static_cast<int64_t>(std::floor(static_cast<double>(a.in) * b.scale)))
+        return true;
+    }
+    if (o.mode == "nearest" && o.coordinates != "align_corners" && !isCrop(o) && hasOtherNearest(o, a, exact, b))
+      return true;
+  }
+  return false;
+}
+
 } // namespace dmxc::frontend

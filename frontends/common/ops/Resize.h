@@ -39,6 +39,10 @@ std::vector<int64_t> allAxes(const Val &x);
 Val resize(Emitter &e, const Val &x, const ResizeOptions &o, const std::vector<int64_t> &axes,
            const std::vector<double> &scales, const Dims &sizes, const Val &region = Val());
 
+/// Whether a size, or which element is nearest, is another one where it is computed in f64, as ONNX's reference does.
+bool hangsOnRounding(const Val &x, const ResizeOptions &o, const std::vector<int64_t> &axes,
+                     const std::vector<double> &scales, const Dims &sizes);
+
 /// One axis resampled by a scale that is known at run time only, or of a size that is; the numbers are f64 of rank 0.
 /// An axis without a scale stays as it is.
 struct ResizeAxis {

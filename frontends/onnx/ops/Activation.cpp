@@ -1,5 +1,6 @@
 //===- Activation.cpp - activation functions ------------------------------===//
 #include "frontends/common/ops/Activation.h"
+#include "../Differences.h"
 #include "Elementwise.h"
 
 #include "frontends/common/ops/Formulas.h"
@@ -134,6 +135,8 @@ Val flattened(NodeContext &c, int64_t &axis, Dims &original) {
     axis += x.rank();
   Dims flat{product(llvm::ArrayRef<Dim>(original).take_front(axis)),
             product(llvm::ArrayRef<Dim>(original).drop_front(axis))};
+  if (axis + 1 < x.rank() && !product(llvm::ArrayRef<Dim>(original).drop_front(axis + 1)).is(1))
+    c.noteDifference("softmax-before-13");
   axis = 1;
   return c.e.reshape(x, flat);
 }
@@ -180,6 +183,20 @@ std::vector<OpRows> activationOps() {
       {"Softmax", {1, 11, 13}, ".>1", importSoftmax, "axis", {Float}},
       {"LogSoftmax", {1, 11, 13}, ".>1", importLogSoftmax, "axis", {Float}},
       {"Hardmax", {1, 11, 13}, ".>1", importHardmax, "axis", {Float}},
+  };
+}
+
+std::vector<Difference> activationDifferences() {
+  return {
+      {"softmax-before-13", "Softmax, LogSoftmax, Hardmax", "before opset 13, an axis that is not the last",
+       "over that axis", "over that axis and those behind it", "", "over that axis and those behind it",
+       "the definition of those opsets; the reference has only the newest", "", true},
+      {"hardmax-nan", "Hardmax", "a row with NaN behind a number", "1 at the NaN", "1 at the largest number", "",
+       "1 at the NaN", "as ArgMax"},
+      {"shrink-nan", "Shrink", "NaN", "0", "0", "NaN", "0",
+       "torch's exporters write hardshrink and softshrink in other operators"},
+      {"thresholdedrelu-nan", "ThresholdedRelu", "NaN", "0", "0", "NaN", "0",
+       "torch's exporters write threshold in other operators"},
   };
 }
 

@@ -1,5 +1,6 @@
 //===- Elementwise.cpp - arithmetic, one result element from one index ----===//
 #include "Elementwise.h"
+#include "../Differences.h"
 
 #include "frontends/common/ops/Formulas.h"
 
@@ -212,6 +213,26 @@ std::vector<OpRows> elementwiseOps() {
       {"CastLike", {19, 21, 23}, "..>1", importCastLike, "saturate", {Any}},
       {"CastLike", {24, 25}, "..>1", importCastLike, "round_mode,saturate", {Any}},
       {"Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, ".>1", importIdentity},
+  };
+}
+
+std::vector<Difference> elementwiseDifferences() {
+  return {
+      {"cast-out-of-range", "Cast", "floats beyond the integers of the result, and NaN",
+       "what the processor's instruction gives", "what the processor's instruction gives",
+       "what the processor's instruction gives", "clamped to 64 bits, then the lowest bits of that; NaN is 0",
+       "ONNX leaves it open and processors differ; this is the same on all"},
+      {"cast-f8-range", "Cast",
+       "to f8e5m2, f8e4m3fnuz or f8e5m2fnuz without the attribute saturate, numbers beyond the type's range",
+       "the largest number", "the largest number", "infinity, or NaN in a type without", "the largest number",
+       "torch's exporters leave the attribute out, and its default saturates", "infinity, or NaN in a type without"},
+      {"sign-nan", "Sign", "NaN", "NaN", "NaN", "0", "NaN", "torch compares with 0", "0"},
+      {"clip-nan-bound", "Clip", "a bound that is NaN", "NaN", "as without the bound", "NaN", "NaN",
+       "a wrong bound should be seen"},
+      {"pow-integer-overflow", "Pow", "integers whose power is beyond their type", "the lowest bits",
+       "the smallest number", "the lowest bits", "the lowest bits", "as a product of integers"},
+      {"mod-zero", "Mod", "integers by 0", "0", "fails", "fails", "fails",
+       "a division by 0 is a mistake of the model or its input"},
   };
 }
 

@@ -1,4 +1,5 @@
 //===- Roi.cpp - pooling of regions whose place is computed ---------------===//
+#include "../Differences.h"
 #include "../NodeContext.h"
 
 using namespace dmxc::dmir;
@@ -63,6 +64,8 @@ void importRoiAlign(NodeContext &c) {
   if (ratio == 0)
     fail("op-dynamic-shape", "with sampling_ratio 0 the number of samples "
                              "depends on the regions' values");
+  if (c.since() < 16)
+    c.noteDifference("roialign-before-16");
   Dim regions = rois.extent(0), channels = x.extent(1), h = x.extent(2), w = x.extent(3), area = h * w;
   Val scaled = e.mul(e.expectDims(rois, {regions, 4}), c.attrFloat("spatial_scale", 1));
   if (half)
@@ -113,6 +116,13 @@ std::vector<OpRows> roiOps() {
        "sampling_ratio,spatial_scale",
        {Float, Float, Index},
        note},
+  };
+}
+
+std::vector<Difference> roiDifferences() {
+  return {
+      {"roialign-before-16", "RoiAlign", "before opset 16", "half_pixel", "output_half_pixel", "output_half_pixel",
+       "output_half_pixel", "what later opsets call output_half_pixel; the reference has only the newest", "", true},
   };
 }
 
