@@ -8,10 +8,11 @@ namespace dmxc::onnxfe {
 const std::vector<Difference> &differences() {
   static const std::vector<Difference> rows = [] {
     std::vector<Difference> all;
-    for (auto family : {elementwiseDifferences, activationDifferences, gatherDifferences, dataDependentDifferences,
-                        generatorDifferences, reduceDifferences, convolutionDifferences, poolDifferences,
-                        normDifferences, quantDifferences, resizeDifferences, recurrentDifferences, signalDifferences,
-                        imageDifferences, roiDifferences, attentionDifferences})
+    for (auto family :
+         {elementwiseDifferences, activationDifferences, gatherDifferences, dataDependentDifferences,
+          generatorDifferences, reduceDifferences, convolutionDifferences, poolDifferences, normDifferences,
+          quantDifferences, resizeDifferences, recurrentDifferences, signalDifferences, imageDifferences,
+          roiDifferences, attentionDifferences, mlFeatureDifferences, mlLinearDifferences, treeDifferences})
       for (const Difference &row : family())
         all.push_back(row);
     std::stable_sort(all.begin(), all.end(), [](const Difference &a, const Difference &b) {

@@ -48,5 +48,8 @@ std::vector<Difference> signalDifferences();
 std::vector<Difference> imageDifferences();
 std::vector<Difference> roiDifferences();
 std::vector<Difference> attentionDifferences();
+std::vector<Difference> mlFeatureDifferences();
+std::vector<Difference> mlLinearDifferences();
+std::vector<Difference> treeDifferences();
 
 } // namespace dmxc::onnxfe

@@ -251,7 +251,8 @@ void printOpTable(llvm::raw_ostream &os, bool json) {
          {"signature", row.signature},
          {"attributes", attributes},
          {"note", row.note},
-         {"differences", newest && !*row.domain ? differencesOf(row.name) : nlohmann::ordered_json::array()}});
+         {"differences", newest && std::string_view(row.domain) != kMicrosoft ? differencesOf(row.name)
+                                                                              : nlohmann::ordered_json::array()}});
   }
   os << list.dump(1) << "\n";
 }

@@ -42,6 +42,8 @@ class Case:
     compared: tuple = ()  # which of them; none: all
     behind: tuple = ()  # types that the result is cast to in turn
     x86_only: bool = False
+    domain: str = ""
+    version: int = 3  # of another domain
 
     def __post_init__(self):
         self.operands = [None if operand is None else np.asarray(operand) for operand in self.operands]
@@ -49,7 +51,7 @@ class Case:
     def model(self, producer):
         names = [f"x{i}" if operand is not None else "" for i, operand in enumerate(self.operands)]
         outputs = [f"y{i}" for i in range(len(self.results))]
-        node = helper.make_node(self.op, names, outputs, name="node", **self.attributes)
+        node = helper.make_node(self.op, names, outputs, name="node", domain=self.domain, **self.attributes)
         nodes = [node]
         for i, kind in enumerate(self.behind):
             nodes.append(helper.make_node("Cast", [nodes[-1].output[0]], [f"cast{i}"], to=kind))
@@ -59,7 +61,8 @@ class Case:
                 for i, (name, x) in enumerate(zip(names, self.operands)) if x is not None and i not in self.known]
         graph = helper.make_graph(nodes, "g", info, [helper.make_tensor_value_info(name, kind, None) for name, kind in kinds],
                                   [numpy_helper.from_array(self.operands[i], names[i]) for i in self.known])
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], producer_name=producer,
+        opsets = [helper.make_opsetid("", self.opset)] + [helper.make_opsetid(self.domain, self.version)] * bool(self.domain)
+        return helper.make_model(graph, opset_imports=opsets, producer_name=producer,
                                  ir_version=10 if self.opset < 23 else 11)
 
     def feeds(self):
@@ -113,6 +116,21 @@ def grid(coordinates, **attributes):
     mode = {"linear": "bilinear", "cubic": "bicubic", "nearest": "nearest"}[attributes["mode"]]
     return Case("GridSample", [noise(1, 1, 3, 3) + 5, coordinates], attributes,
                 lambda x, g: F.grid_sample(x, g, mode, attributes["padding_mode"], False))
+
+
+def of_ml(op, *operands, results=(TensorProto.FLOAT,), version=3, compared=(), **attributes):
+    return Case(op, list(operands), attributes, opset=18, results=results, compared=compared, domain="ai.onnx.ml", version=version)
+
+
+def tree(op, **attributes):
+    """One tree of three leaves."""
+    nodes = {"nodes_treeids": [0] * 5, "nodes_nodeids": list(range(5)), "nodes_featureids": [0, 1, 0, 0, 0], "nodes_values": [0.0, .5, 0.0, 0.0, 0.0],
+             "nodes_modes": ["BRANCH_LEQ", "BRANCH_LT", "LEAF", "LEAF", "LEAF"], "nodes_truenodeids": [1, 3, 0, 0, 0],
+             "nodes_falsenodeids": [2, 4, 0, 0, 0], "nodes_hitrates": [1.0] * 5}
+    kind = "class" if op == "TreeEnsembleClassifier" else "target"
+    leaves = {f"{kind}_treeids": [0] * 3, f"{kind}_nodeids": [2, 3, 4]}
+    return of_ml(op, f32(1, 0, -1, 0, -1, 1).reshape(3, 2), results=(TensorProto.INT64, TensorProto.FLOAT) if kind == "class" else (TensorProto.FLOAT,),
+                 **nodes, **leaves, **attributes)
 
 
 RAMP = np.tile(np.arange(0, 90, 10, dtype=np.uint8), (7, 1)).reshape(1, 1, 7, 9)  # torch rounds behind each axis
@@ -230,6 +248,20 @@ CASES = {
                                      lambda x, g, corners=corners: F.grid_sample(x, g, "bicubic", "border", bool(corners))) for corners in (0, 1)],
     "gridsample-nan": grid(f32(NAN, 0, INF, 0, -INF, 0, .1, NAN).reshape(1, 1, 4, 2), mode="linear", padding_mode="border"),
     "affinegrid-one": affine(1),
+    "maxunpool-shape": Case("MaxUnpool", [f32(1, 2, 3, 4).reshape(1, 1, 2, 2), i64(5, 7, 13, 15).reshape(1, 1, 2, 2), i64(1, 1, 5, 5)],
+                            {"kernel_shape": [2, 2], "strides": [2, 2]}, lambda x, at, shape: F.max_unpool2d(x, at, 2, 2, output_size=(5, 5)),
+                            known=(2,)),
+    "treeensembleclassifier-unvoted": tree("TreeEnsembleClassifier", class_ids=[0, 1, 2], class_weights=[1.0, 2.0, -3.0],
+                                           classlabels_int64s=[5, 6, 7]),
+    "treeensembleclassifier-negative": tree("TreeEnsembleClassifier", class_ids=[0, 0, 0], class_weights=[-.1, .7, 0.0], classlabels_int64s=[5, 6]),
+    "treeensembleregressor-transform": tree("TreeEnsembleRegressor", target_ids=[0, 0, 0], target_weights=[1.0, 2.0, -3.0], n_targets=1,
+                                            post_transform="LOGISTIC"),
+    "normalizer-max-negative": of_ml("Normalizer", f32(-3, 1, 2).reshape(1, 3), norm="MAX"),
+    "onehotencoder-fraction": of_ml("OneHotEncoder", f32(1, 1.5, 3), cats_int64s=[1, 2, 3], zeros=1),
+    "labelencoder-nan": of_ml("LabelEncoder", f32(1, NAN, 3), results=INTEGERS, version=2, keys_floats=[1.0, NAN, 3.0], values_int64s=[1, 2, 3],
+                              default_int64=-9),
+    "linearclassifier-one-row": of_ml("LinearClassifier", noise(4, 2), results=INTEGERS + (TensorProto.FLOAT,), compared=(1,),
+                                      coefficients=[.1, .2], intercepts=[.1], classlabels_ints=[7, 8]),
     "roialign-before-16": Case("RoiAlign", [noise(1, 2, 8, 8), f32(.3, .4, 5.7, 6.1).reshape(1, 4), i64(0)],
                                {"output_height": 3, "output_width": 3, "sampling_ratio": 2},
                                lambda x, rois, batch: torchvision.ops.roi_align(x, [rois], 3, 1.0, 2, False), opset=10),

@@ -60,9 +60,10 @@ void importCelu(NodeContext &c) {
   c.result(c.e.add(c.e.max(zero, x), c.e.min(zero, negative)));
 }
 
+/// In f32 at least: what 1 + erf cancels is not there in f16.
 Val gelu(Emitter &e, const Val &x) {
-  Val share = e.add(e.emit<ErfOp>({e.mul(x, std::sqrt(0.5))}), 1.0);
-  return e.mul(e.mul(x, 0.5), share);
+  Val wide = widened(e, x), share = e.add(e.emit<ErfOp>({e.mul(wide, std::sqrt(0.5))}), 1.0);
+  return e.cast(e.mul(e.mul(wide, 0.5), share), x.dtype());
 }
 
 void importGelu(NodeContext &c) {

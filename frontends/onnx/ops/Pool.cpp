@@ -99,6 +99,14 @@ void importMaxUnpool(NodeContext &c) {
     inferred.push_back((x.extent(i + 2) - 1) * w.strides[i] + w.kernel[i] - w.low[i] - w.high[i]);
     c.requireShape(inferred.back().valueOr(0) >= 0, "the pads exceed the result");
   }
+  if (c.has(2)) {
+    Dims wanted = c.sizes(2, "output shape", c.declaredShape(), x.rank());
+    c.requireShape(wanted.size() == inferred.size(), "the output shape has the wrong length");
+    if (wanted != inferred)
+      c.noteDifference("maxunpool-shape");
+    if (c.isFromPytorch())
+      inferred = wanted;
+  }
   Dim count = elementsOf(c.e.typeOf(x.dtype(), inferred));
   Val zeros = c.e.splat(x.dtype(), {count}, 0);
   Val at = c.e.reshape(indices, {x.elements()});
@@ -180,6 +188,11 @@ std::vector<Difference> poolDifferences() {
       {"lppool-ceil", "LpPool", "ceil_mode with a last window that overhangs", "scaled up to a whole window",
        "of what the window has", "scaled up to a whole window", "of what the window has",
        "it is a norm of the window's elements", "", true},
+      {"maxunpool-shape", "MaxUnpool", "an output shape larger than what the windows cover",
+       "indices count in what the windows cover", "indices count in the output", "indices count in the output",
+       "indices count in what the windows cover",
+       "an official case of ONNX has it so; files of PyTorch mean what torch does", "indices count in the output",
+       true},
       {"lppool-half", "LpPool", "f16 whose powers are beyond its range", "infinity", "the norm", "infinity", "the norm",
        "powers are taken in f32"},
   };
