@@ -121,14 +121,18 @@ def check_dmxc(row, words, results, ours, who):
             yield f"{who}: '{words}', {READERS[reader]} '{row[reader]}', but {shown(ours)} and {shown(result)}"
 
 
+def compared(case, result):
+    """The results that the case is about."""
+    return [result[i] for i in case.compared] if case.compared and not isinstance(result, str) and len(result) > max(case.compared) else result
+
+
 def check(row, case):
     if case.x86_only and platform.machine() != "x86_64":
         return
     model = case.model("")
     runs = {"reference": lambda: onnx.reference.ReferenceEvaluator(model).run(None, case.feeds()), "onnx_runtime": lambda: by_onnxruntime(case),
             "torch": case.by_torch}
-    compared = lambda result: [result[i] for i in case.compared] if case.compared and not isinstance(result, str) and len(result) > max(case.compared) else result
-    results = {reader: compared(by_reader(run)) for reader, run in runs.items() if row[reader] and (reader != "torch" or case.torch)}
+    results = {reader: compared(case, by_reader(run)) for reader, run in runs.items() if row[reader] and (reader != "torch" or case.torch)}
     if row["torch"] and not case.torch:
         yield "the row has words of torch, the case has no torch"
     yield from check_words({**row, **({} if case.torch else {"torch": ""})}, results)
@@ -139,7 +143,7 @@ def check(row, case):
         if (words == FAILS) != isinstance(ours, str):
             yield f"{who}: '{words}', but {shown(ours)} {said}"
             continue
-        yield from check_dmxc(row, words, results, compared(ours), who)
+        yield from check_dmxc(row, words, results, compared(case, ours), who)
         named = [line for line in notes(said) if f"; {row['name']} in " in line]
         if len(named) != row["seen"]:
             yield f"{who}: the row is {'' if row['seen'] else 'not '}one that a compile sees, but it says: {notes(said)}"
