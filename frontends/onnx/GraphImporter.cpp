@@ -1,6 +1,7 @@
 //===- GraphImporter.cpp - walks graphs and imports their nodes -----------===//
 #include "GraphImporter.h"
 #include "Definition.h"
+#include "Differences.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include <google/protobuf/unknown_field_set.h>
@@ -448,6 +449,20 @@ void GraphImporter::report(const onnx::NodeProto &node, const std::string &domai
   for (const std::string &help : emitter.helpsOf(failure))
     diagnostic.help(help);
   report(std::move(diagnostic));
+}
+
+void GraphImporter::noteDifference(const std::string &row, const std::string &node) { differing[row].push_back(node); }
+
+void GraphImporter::reportDifferences() {
+  for (const auto &[name, nodes] : differing)
+    if (const Difference *row = findDifference(name))
+      report({Severity::Note,
+              "onnx-difference",
+              path,
+              "",
+              noteOf(*row, static_cast<int64_t>(nodes.size()), nodes.front(), fromPytorch),
+              ErrorKind::Model,
+              {}});
 }
 
 void GraphImporter::report(Diagnostic diagnostic) {

@@ -57,6 +57,11 @@ public:
   /// Whether PyTorch wrote the file, whose exporters mean what torch does where ONNX's reference differs.
   bool isFromPytorch() const { return fromPytorch; }
 
+  /// A node that a row of Differences.h is about.
+  void noteDifference(const std::string &row, const std::string &node);
+  /// One note for each of those rows.
+  void reportDifferences();
+
   /// Of all nodes met so far, those of functions and graphs with the names of who runs them before theirs.
   const llvm::StringSet<> &nodeNames() const { return names; }
 
@@ -93,6 +98,7 @@ private:
   int depth = 0;
   bool fromPytorch = false;
   int64_t nodeCount = 0;
+  std::map<std::string, std::vector<std::string>> differing; ///< nodes by row of Differences.h
   llvm::StringSet<> names;
 };
 

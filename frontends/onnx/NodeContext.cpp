@@ -84,6 +84,11 @@ Dim NodeContext::size(int i, const char *what, std::optional<int64_t> implied) {
 
 bool NodeContext::isFromPytorch() const { return place && place->importer.isFromPytorch(); }
 
+void NodeContext::noteDifference(const char *row) const {
+  if (place)
+    place->importer.noteDifference(row, name);
+}
+
 std::optional<int64_t> NodeContext::declaredRank(int i) const {
   if (!place || !place->scope.ranks || i >= numResults())
     return std::nullopt;

@@ -73,6 +73,8 @@ public:
 
   /// Whether the node stands in a file that PyTorch wrote: see GraphImporter::isFromPytorch.
   bool isFromPytorch() const;
+  /// The node is one of those that a row of Differences.h is about; the compile says so once for all of them.
+  void noteDifference(const char *row) const;
 
   // --- Operands known at run time only
   // ---------------------------------------------------------------

@@ -273,6 +273,7 @@ std::optional<ImportedModel> ModelImport::run() {
   if (!collectOutputs(outputs, scope) || diagnostics.errorCount() > errorsBefore)
     return std::nullopt;
   noteMaps();
+  importer.reportDifferences();
   for (const auto &[name, value] : outputs)
     function.addResult(value, name);
   describe(function);

@@ -1,5 +1,6 @@
 //===- OpTable.cpp - one row per (op, since-version) ----------------------===//
 #include "OpTable.h"
+#include "Differences.h"
 #include "OnnxFrontend.h"
 #include "contrib/Families.h"
 
@@ -207,27 +208,51 @@ void printMarkdown(llvm::raw_ostream &os) {
   }
 }
 
+/// The rows of Differences.h that name the operator.
+nlohmann::ordered_json differencesOf(std::string_view op) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Difference &row : differences())
+    if ((", " + std::string(row.op) + ", ").find(", " + std::string(op) + ", ") != std::string::npos)
+      list.push_back({{"name", row.name},
+                      {"op", row.op},
+                      {"where", row.where},
+                      {"reference", row.reference},
+                      {"onnx_runtime", row.onnxRuntime},
+                      {"torch", row.torch},
+                      {"choice", row.choice},
+                      {"of_pytorch", row.ofPytorch},
+                      {"why", row.why},
+                      {"seen", row.seen}});
+  return list;
+}
+
 } // namespace
 
 void printOpTable(llvm::raw_ostream &os, bool json) {
   if (!json)
     return printMarkdown(os);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const OpRow &row : OpTable::get().rows()) {
+  const std::vector<OpRow> &rows = OpTable::get().rows();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const OpRow &row = rows[i];
+    bool newest = i + 1 == rows.size() || !sameOperator(row, rows[i + 1]);
     nlohmann::ordered_json operands = nlohmann::ordered_json::array();
     for (TypeSet set : row.operandTypes)
       operands.push_back(typeSetName(set));
     nlohmann::ordered_json attributes = nlohmann::ordered_json::object();
     for (auto [name, kind] : attributesOf(row))
       attributes[std::string(name)] = nameOf(kind.empty() ? usualKind(name) : kindNamed(kind));
-    list.push_back({{"domain", row.domain},
-                    {"op", row.name},
-                    {"since", row.since},
-                    {"imported", row.import != nullptr},
-                    {"operands", operands},
-                    {"signature", row.signature},
-                    {"attributes", attributes},
-                    {"note", row.note}});
+    list.push_back(
+        {{"domain", row.domain},
+         {"op", row.name},
+         {"since", row.since},
+         {"imported", row.import != nullptr},
+         {"operands", operands},
+         {"signature", row.signature},
+         {"attributes", attributes},
+         {"note", row.note},
+         {"differences", newest && std::string_view(row.domain) != kMicrosoft ? differencesOf(row.name)
+                                                                              : nlohmann::ordered_json::array()}});
   }
   os << list.dump(1) << "\n";
 }

@@ -9,6 +9,9 @@ using namespace dmxc::dmir;
 namespace dmxc::frontend {
 
 Val square(Emitter &e, const Val &x) { return e.mul(x, x); }
+Val widened(Emitter &e, const Val &x) {
+  return x.dtype() == DType::F16 || x.dtype() == DType::BF16 ? e.cast(x, DType::F32) : x;
+}
 Val sigmoid(Emitter &e, const Val &x) { return e.emit<SigmoidOp>({x}); }
 Val tanhOf(Emitter &e, const Val &x) { return e.emit<TanhOp>({x}); }
 Val expOf(Emitter &e, const Val &x) { return e.emit<ExpOp>({x}); }

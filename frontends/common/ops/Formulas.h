@@ -6,6 +6,8 @@
 namespace dmxc::frontend {
 
 Val square(Emitter &e, const Val &x);
+/// Half precision as f32, for squares and powers, which soon leave its range.
+Val widened(Emitter &e, const Val &x);
 Val sigmoid(Emitter &e, const Val &x);
 Val tanhOf(Emitter &e, const Val &x);
 Val expOf(Emitter &e, const Val &x);

@@ -10,7 +10,9 @@
 #include "Window.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -37,16 +39,18 @@ std::optional<double> torchCoordinate(const Options &o, const AxisPlan &a, int64
     return static_cast<float>(static_cast<double>(step) * (static_cast<double>(x) + 0.5) - 0.5);
   if (o.mode != "cubic" && a.in == a.out && o.keepsSizes)
     return x;
-  if (o.mode == "nearest" && a.out == 2 * a.in)
-    return x / 2;
   if (o.coordinates == "asymmetric")
-    return x * step;
+    return o.mode == "nearest" && a.out == 2 * a.in ? x / 2 : x * step;
   if (o.coordinates == "align_corners")
     return a.out == 1 ? 0 : x * (static_cast<float>(a.in - 1) / static_cast<float>(a.out - 1));
   if (o.coordinates == "half_pixel" || (o.coordinates == "pytorch_half_pixel" && a.out > 1))
     return step * (x + 0.5F) - 0.5F;
   return std::nullopt;
 }
+
+/// Which element is nearest is decided in f32, as ONNX Runtime and torch do: a place of 5 that a scale like 0.6 gives
+/// is below 5 in f64, where the scale's f32 is more than 0.6.
+double asDecided(const Options &o, double place) { return o.mode == "nearest" ? static_cast<float>(place) : place; }
 
 /// Where result element i lies on the input axis.
 double coordinate(const Options &o, const AxisPlan &a, int64_t i) {
@@ -55,23 +59,24 @@ double coordinate(const Options &o, const AxisPlan &a, int64_t i) {
   double in = static_cast<double>(a.in), out = a.scale * in, x = static_cast<double>(i);
   if (std::optional<double> place = o.asTorch ? torchCoordinate(o, a, i) : std::nullopt)
     return *place;
+  const double centre = asDecided(o, (x + 0.5) / a.scale), halfPixel = asDecided(o, centre - 0.5);
   if (o.coordinates == "asymmetric")
-    return x / a.scale;
+    return asDecided(o, x / a.scale);
   if (o.coordinates == "align_corners")
-    return out == 1 || a.out == 1 ? 0 : x * (in - 1) / (out - 1);
+    return out == 1 || a.out == 1 ? 0 : asDecided(o, x * (in - 1) / (out - 1));
   if (o.coordinates == "pytorch_half_pixel")
-    return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
+    return a.out > 1 ? halfPixel : 0;
   if (o.coordinates == "tf_half_pixel_for_nn")
-    return (x + 0.5) / a.scale;
+    return centre;
   if (o.coordinates == "tf_crop_and_resize")
     return a.out > 1 ? a.roiStart * (in - 1) + x * (a.roiEnd - a.roiStart) * (in - 1) / (out - 1)
                      : 0.5 * (a.roiStart + a.roiEnd) * (in - 1);
   if (o.coordinates == "half_pixel_symmetric") { // the part of an element that a whole result
                                                  // size loses is split in two
     double adjustment = static_cast<double>(a.out) / out, offset = in / 2 * (1 - adjustment);
-    return offset + (x + 0.5) / a.scale - 0.5;
+    return asDecided(o, offset + centre - 0.5);
   }
-  return (x + 0.5) / a.scale - 0.5; // half_pixel
+  return halfPixel;
 }
 
 int64_t nearestIndex(const Options &o, double x) {
@@ -226,6 +231,21 @@ Dim scaledSize(Dim dim, double scale) {
   return Dim::floorDiv(dim * static_cast<int64_t>(scale), denominator);
 }
 
+} // namespace
+
+Val resampled(Emitter &e, const Val &x, const ResizeOptions &o, DType type) {
+  if (!o.asTorch || !isInt(type) || !isFloat(x.dtype()))
+    return e.cast(x, type);
+  // Bytes: torch resamples no other integers.
+  auto limit = [&](double number) { return e.scalarLike(x, number); };
+  double low = type == DType::I8 ? -128 : 0;
+  Val rounded = e.emit<FloorOp>({e.add(x, 0.5)});
+  return e.cast(type == DType::I8 || type == DType::U8 ? e.min(e.max(rounded, limit(low)), limit(low + 255)) : rounded,
+                type);
+}
+
+namespace {
+
 Val resample(Emitter &e, Val x, const Options &o, const std::vector<AxisPlan> &plans) {
   DType type = x.dtype();
   // Weighted sums of narrow floats and integers are rounded once, at the end.
@@ -246,7 +266,7 @@ Val resample(Emitter &e, Val x, const Options &o, const std::vector<AxisPlan> &p
   }
   for (int64_t axis = 0; crop && axis < static_cast<int64_t>(plans.size()); ++axis)
     x = extrapolate(e, x, axis, o, plans[axis]);
-  return e.cast(x, type);
+  return resampled(e, x, o, type);
 }
 
 void checkScale(double scale, int64_t dim) {
@@ -254,13 +274,22 @@ void checkScale(double scale, int64_t dim) {
                "the scale " + std::to_string(scale) + " is not usable");
 }
 
-/// The size of a scaled axis: rounded down.
-AxisPlan scaledAxis(int64_t dim, double scale) {
-  checkScale(scale, dim);
-  return {dim, static_cast<int64_t>(std::floor(static_cast<double>(dim) * scale)), scale, 0, 1};
+/// Between the outermost elements; no distance lies between those of one element.
+double cornerScale(int64_t in, int64_t out) {
+  return out > 1 ? static_cast<double>(out - 1) / static_cast<double>(in - 1) : std::numeric_limits<double>::infinity();
 }
 
-std::vector<AxisPlan> plansFromScales(const Val &x, const std::vector<int64_t> &axes,
+/// The size of a scaled axis: the product rounded down, of f32 as ONNX's shape inference and ONNX Runtime have it, or
+/// of torch's f64.
+AxisPlan scaledAxis(const Options &o, int64_t dim, double scale) {
+  checkScale(scale, dim);
+  const double product = o.asTorch ? static_cast<double>(dim) * scale
+                                   : static_cast<double>(static_cast<float>(dim) * static_cast<float>(scale));
+  const auto out = static_cast<int64_t>(std::floor(product));
+  return {dim, out, o.cornerScale ? cornerScale(dim, out) : scale, 0, 1};
+}
+
+std::vector<AxisPlan> plansFromScales(const Val &x, const Options &o, const std::vector<int64_t> &axes,
                                       const std::vector<double> &scales) {
   requireShape(scales.size() == axes.size(),
                std::to_string(scales.size()) + " scales for " + std::to_string(axes.size()) + " axes");
@@ -268,13 +297,8 @@ std::vector<AxisPlan> plansFromScales(const Val &x, const std::vector<int64_t> &
   for (int64_t dim : x.shape())
     plans.push_back({dim, dim, 1, 0, 1});
   for (size_t i = 0; i < axes.size(); ++i)
-    plans[axes[i]] = scaledAxis(x.dim(axes[i]), scales[i]);
+    plans[axes[i]] = scaledAxis(o, x.dim(axes[i]), scales[i]);
   return plans;
-}
-
-/// Between the outermost elements; no distance lies between those of one element.
-double cornerScale(int64_t in, int64_t out) {
-  return out > 1 ? static_cast<double>(out - 1) / static_cast<double>(in - 1) : std::numeric_limits<double>::infinity();
 }
 
 std::vector<AxisPlan> plansFromSizes(const Val &x, const std::vector<int64_t> &axes, const std::vector<int64_t> &sizes,
@@ -305,15 +329,6 @@ std::vector<AxisPlan> plansFromSizes(const Val &x, const std::vector<int64_t> &a
   return plans;
 }
 
-/// The scale of an axis by its sizes.
-Val scaleBetween(Emitter &e, const Options &o, const ResizeAxis &a) {
-  if (!o.cornerScale)
-    return e.div(e.size(a.out, DType::F64), e.size(a.in, DType::F64));
-  Val distances = e.size(a.out - 1, DType::F64), none = e.scalar(DType::F64, std::numeric_limits<double>::infinity());
-  return e.select(e.compare(Compare::gt, distances, e.scalar(DType::F64, 0)),
-                  e.div(distances, e.size(a.in - 1, DType::F64)), none);
-}
-
 /// The axes at the sizes that are asked for, or all at the scale of one of them, which keeps the aspect ratio.
 void scaleToSizes(Emitter &e, const Options &o, const std::vector<int64_t> &axes, const Dims &sizes,
                   std::vector<ResizeAxis> &plans) {
@@ -326,7 +341,7 @@ void scaleToSizes(Emitter &e, const Options &o, const std::vector<int64_t> &axes
     ResizeAxis &a = plans[axes[i]];
     requireShape(!a.in.is(0), "an empty axis");
     a.out = sizes[i];
-    a.scale = scaleBetween(e, o, a);
+    a.scale = e.div(e.size(sizes[i], DType::F64), e.size(a.in, DType::F64));
     common = !common ? a.scale : policy == "not_larger" ? e.min(common, a.scale) : e.max(common, a.scale);
   }
   for (int64_t axis : axes) {
@@ -359,7 +374,7 @@ Val resampleSymbolic(Emitter &e, const Val &x, const Options &o, const std::vect
     scaleToSizes(e, o, axes, sizes, plans);
   for (size_t i = 0; i < scales.size(); ++i) {
     ResizeAxis &a = plans[axes[i]];
-    a.out = scaledSize(a.in, scales[i]);
+    a.out = scaledSize(a.in, o.asTorch ? scales[i] : asWritten(scales[i]));
     if (scales[i] != 1 || isCrop(o))
       a.scale = e.scalar(DType::F64, scales[i]);
   }
@@ -381,6 +396,15 @@ void takeRegion(const Val &region, const std::vector<int64_t> &axes, std::vector
 
 } // namespace
 
+/// The number that was rounded to the f32 of a file: the shortest one that is.
+double asWritten(double single) {
+  char text[32];
+  std::to_chars_result end = std::to_chars(text, std::end(text), static_cast<float>(single));
+  double number = single;
+  std::from_chars(text, end.ptr, number);
+  return number;
+}
+
 std::vector<int64_t> allAxes(const Val &x) { return axesFrom(0, x.rank()); }
 
 Val resize(Emitter &e, const Val &x, const ResizeOptions &o, const std::vector<int64_t> &axes,
@@ -390,10 +414,45 @@ Val resize(Emitter &e, const Val &x, const ResizeOptions &o, const std::vector<i
   if (!known || (crop && !region.isConstant() && !region.elements().is(0)))
     return resampleSymbolic(e, x, o, axes, scales, sizes, region);
   std::vector<AxisPlan> plans =
-      sizes.empty() ? plansFromScales(x, axes, scales) : plansFromSizes(x, axes, numbersOf(sizes), o);
+      sizes.empty() ? plansFromScales(x, o, axes, scales) : plansFromSizes(x, axes, numbersOf(sizes), o);
   if (crop)
     takeRegion(region, axes, plans);
   return resample(e, x, o, plans);
+}
+
+namespace {
+
+/// Whether other elements are nearest by places in f64.
+bool hasOtherNearest(const Options &o, const AxisPlan &a, const Options &exact, const AxisPlan &b) {
+  for (int64_t i = 0; i < std::min(a.out, kMaxResampled); ++i)
+    if (nearestIndex(o, coordinate(o, a, i)) != nearestIndex(o, coordinate(exact, b, i)))
+      return true;
+  return false;
+}
+
+} // namespace
+
+bool hangsOnRounding(const Val &x, const ResizeOptions &o, const std::vector<int64_t> &axes,
+                     const std::vector<double> &scales, const Dims &sizes) {
+  if (!x.hasStaticShape() || !(sizes.empty() || o.policy == "stretch"))
+    return false;
+  std::vector<AxisPlan> plans =
+      sizes.empty() ? plansFromScales(x, o, axes, scales) : plansFromSizes(x, axes, numbersOf(sizes), o);
+  ResizeOptions exact = o;
+  exact.asTorch = false;
+  exact.mode = "linear"; // places in f64
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const AxisPlan &a = plans[axes[i]];
+    AxisPlan b = a;
+    if (sizes.empty()) {
+      b.scale = static_cast<float>(scales[i]);
+      if (a.out != static_cast<int64_t>(std::floor(static_cast<double>(a.in) * b.scale)))
+        return true;
+    }
+    if (o.mode == "nearest" && o.coordinates != "align_corners" && !isCrop(o) && hasOtherNearest(o, a, exact, b))
+      return true;
+  }
+  return false;
 }
 
 } // namespace dmxc::frontend

@@ -27,9 +27,14 @@ struct ResizeOptions {
 
 /// How far from its place a result element takes elements, where the scale is 1.
 inline int64_t reachOf(const ResizeOptions &o) { return o.mode == "lanczos" ? 3 : o.mode == "cubic" ? 2 : 1; }
+/// Weighted sums as elements of the type: integers are truncated, and as torch does it rounded half up and clamped.
+Val resampled(Emitter &e, const Val &x, const ResizeOptions &o, DType type);
 
 /// Whether a part of the operand is cut out, and what lies outside of it extrapolated.
 inline bool isCrop(const ResizeOptions &o) { return o.coordinates == "tf_crop_and_resize"; }
+
+/// The number that was rounded to the f32 of a file: the shortest one that is.
+double asWritten(double single);
 
 std::vector<int64_t> allAxes(const Val &x);
 
@@ -37,6 +42,10 @@ std::vector<int64_t> allAxes(const Val &x);
 /// axis, then the end of each.
 Val resize(Emitter &e, const Val &x, const ResizeOptions &o, const std::vector<int64_t> &axes,
            const std::vector<double> &scales, const Dims &sizes, const Val &region = Val());
+
+/// Whether a size, or which element is nearest, is another one where it is computed in f64, as ONNX's reference does.
+bool hangsOnRounding(const Val &x, const ResizeOptions &o, const std::vector<int64_t> &axes,
+                     const std::vector<double> &scales, const Dims &sizes);
 
 /// One axis resampled by a scale that is known at run time only, or of a size that is; the numbers are f64 of rank 0.
 /// An axis without a scale stays as it is.

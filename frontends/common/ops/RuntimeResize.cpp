@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace dmxc::dmir;
 
@@ -46,6 +47,10 @@ private:
       return a.out.is(0) || a.out.is(1) ? otherwise : value;
     return e.select(e.compare(Compare::gt, e.size(a.out), e.size(1)), value, otherwise);
   }
+  /// Which element is nearest is decided in f32, see Resize.cpp.
+  Val asDecided(const Val &place) {
+    return o.mode == "nearest" ? e.cast(e.cast(place, DType::F32), DType::F64) : place;
+  }
   Val coordinates(const Axis &a);
   Val nearest(const Val &at);
   Val weight(const Val &distance);
@@ -67,19 +72,19 @@ Val Resampler::coordinates(const Axis &a) {
   if (o.asTorch && o.mode == "nearest" && o.coordinates == "half_pixel") // in f32, where halves fall either way
     return asSingle(minus(e.mul(asSingle(e.div(number(1.0), a.scale)), half), 0.5));
   if (o.coordinates == "asymmetric")
-    return e.div(i, a.scale);
+    return asDecided(e.div(i, a.scale));
   if (o.coordinates == "align_corners" && o.asTorch)
     length = number(a.out);
   if (o.coordinates == "align_corners") {
     if (a.out.is(1))
       return zero;
-    Val at = e.div(e.mul(i, last), minus(length, 1));
+    Val at = asDecided(e.div(e.mul(i, last), minus(length, 1)));
     return unlessOne(a, e.select(e.compare(Compare::eq, length, number(1.0)), zero, at), zero);
   }
   if (o.coordinates == "pytorch_half_pixel")
-    return unlessOne(a, minus(e.div(half, a.scale), 0.5), zero);
+    return unlessOne(a, asDecided(minus(asDecided(e.div(half, a.scale)), 0.5)), zero);
   if (o.coordinates == "tf_half_pixel_for_nn")
-    return e.div(half, a.scale);
+    return asDecided(e.div(half, a.scale));
   if (o.coordinates == "tf_crop_and_resize") {
     Val middle = e.add(zero, e.mul(e.mul(e.add(a.roiStart, a.roiEnd), 0.5), last));
     Val reach = e.mul(e.sub(a.roiEnd, a.roiStart), last);
@@ -88,9 +93,9 @@ Val Resampler::coordinates(const Axis &a) {
   if (o.coordinates == "half_pixel_symmetric") {
     Val adjustment = e.div(number(a.out), length);
     Val offset = e.mul(e.sub(number(1.0), adjustment), e.mul(in, 0.5));
-    return minus(e.add(offset, e.div(half, a.scale)), 0.5);
+    return asDecided(minus(e.add(offset, asDecided(e.div(half, a.scale))), 0.5));
   }
-  return minus(e.div(half, a.scale), 0.5); // half_pixel
+  return asDecided(minus(asDecided(e.div(half, a.scale)), 0.5)); // half_pixel
 }
 
 Val Resampler::nearest(const Val &at) {
@@ -194,6 +199,13 @@ Val Resampler::extrapolate(const Val &y, int64_t axis, const Axis &a) {
   return e.select(along(y, axis, outside), e.scalarLike(y, o.extrapolation), y);
 }
 
+/// The scale of the distances between the outermost elements; one element lies at the first.
+Val alignedScale(Emitter &e, const Axis &a) {
+  Val in = e.size(a.in - 1, DType::F64), out = e.size(a.out - 1, DType::F64), zero = e.scalar(DType::F64, 0);
+  Val one = e.emit<OrOp>({e.compare(Compare::eq, in, zero), e.compare(Compare::eq, out, zero)});
+  return e.select(one, e.scalar(DType::F64, std::numeric_limits<double>::infinity()), e.div(out, in));
+}
+
 /// The region of interest: a start for each of the axes that the numbers stand for, then an end.
 void takeRegion(Emitter &e, Val region, const std::vector<int64_t> &axes, std::vector<Axis> &plans) {
   int64_t count = axes.size();
@@ -217,6 +229,9 @@ Val resampleAtRun(Emitter &e, Val x, const ResizeOptions &o, const std::vector<i
   bool crop = isCrop(o);
   if (crop)
     takeRegion(e, region, named, axes);
+  for (int64_t axis = 0; o.cornerScale && axis < x.rank(); ++axis)
+    if (axes[axis].scale)
+      axes[axis].scale = alignedScale(e, axes[axis]);
   Resampler resampler(e, o);
   for (int64_t axis = 0; axis < x.rank(); ++axis)
     if (axes[axis].scale)
@@ -224,7 +239,7 @@ Val resampleAtRun(Emitter &e, Val x, const ResizeOptions &o, const std::vector<i
   for (int64_t axis = 0; crop && axis < x.rank(); ++axis)
     if (axes[axis].scale && !axes[axis].out.is(0))
       x = resampler.extrapolate(x, axis, axes[axis]);
-  return e.cast(x, type);
+  return resampled(e, x, o, type);
 }
 
 } // namespace dmxc::frontend

@@ -1,5 +1,6 @@
 //===- Activation.cpp - activation functions ------------------------------===//
 #include "frontends/common/ops/Activation.h"
+#include "../Differences.h"
 #include "Elementwise.h"
 
 #include "frontends/common/ops/Formulas.h"
@@ -53,17 +54,21 @@ void importCelu(NodeContext &c) {
   c.result(c.e.add(c.e.max(zero, x), c.e.min(zero, negative)));
 }
 
+/// In f32 at least: what 1 + erf cancels is not there in f16.
 Val gelu(Emitter &e, const Val &x) {
-  Val share = e.add(e.emit<ErfOp>({e.mul(x, std::sqrt(0.5))}), 1.0);
-  return e.mul(e.mul(x, 0.5), share);
+  Val wide = widened(e, x), share = e.add(e.emit<ErfOp>({e.mul(wide, std::sqrt(0.5))}), 1.0);
+  return e.cast(e.mul(e.mul(wide, 0.5), share), x.dtype());
 }
+
+/// As gelu: 1 + tanh cancels too.
+Val wideGeluTanh(Emitter &e, const Val &x) { return e.cast(geluTanh(e, widened(e, x)), x.dtype()); }
 
 void importGelu(NodeContext &c) {
   Val x = c.operand(0);
   std::string mode = c.attrString("approximate", "none");
   c.requireAttr(mode == "none" || mode == "tanh", "approximate must be 'none' or 'tanh', not '" + mode + "'");
   if (mode == "tanh")
-    return c.result(geluTanh(c.e, x));
+    return c.result(wideGeluTanh(c.e, x));
   c.result(gelu(c.e, x));
 }
 
@@ -77,7 +82,7 @@ Val withBias(NodeContext &c) {
 }
 void importBiasGelu(NodeContext &c) { c.result(gelu(c.e, withBias(c))); }
 
-void importFastGelu(NodeContext &c) { c.result(geluTanh(c.e, c.has(1) ? withBias(c) : c.operand(0))); }
+void importFastGelu(NodeContext &c) { c.result(wideGeluTanh(c.e, c.has(1) ? withBias(c) : c.operand(0))); }
 
 void importSwishBy(NodeContext &c, double usual) {
   Val x = c.operand(0);
@@ -128,6 +133,8 @@ Val flattened(NodeContext &c, int64_t &axis, Dims &original) {
     axis += x.rank();
   Dims flat{product(llvm::ArrayRef<Dim>(original).take_front(axis)),
             product(llvm::ArrayRef<Dim>(original).drop_front(axis))};
+  if (axis + 1 < x.rank() && !product(llvm::ArrayRef<Dim>(original).drop_front(axis + 1)).is(1))
+    c.noteDifference("softmax-before-13");
   axis = 1;
   return c.e.reshape(x, flat);
 }
@@ -174,6 +181,22 @@ std::vector<OpRows> activationOps() {
       {"Softmax", {1, 11, 13}, ".>1", importSoftmax, "axis", {Float}},
       {"LogSoftmax", {1, 11, 13}, ".>1", importLogSoftmax, "axis", {Float}},
       {"Hardmax", {1, 11, 13}, ".>1", importHardmax, "axis", {Float}},
+  };
+}
+
+std::vector<Difference> activationDifferences() {
+  return {
+      {"softmax-before-13", "Softmax, LogSoftmax, Hardmax", "before opset 13, an axis that is not the last",
+       "over that axis", "over that axis and those behind it", "", "over that axis and those behind it",
+       "the definition of those opsets; the reference has only the newest", "", true},
+      {"hardmax-nan", "Hardmax", "a row with NaN behind a number", "1 at the NaN", "1 at the largest number", "",
+       "1 at the NaN", "as ArgMax"},
+      {"gelu-half", "Gelu", "negative f16", "rounded behind each step", "computed in f32", "computed in f32",
+       "computed in f32", "what 1 + erf cancels is not there in f16"},
+      {"shrink-nan", "Shrink", "NaN", "0", "0", "NaN", "0",
+       "torch's exporters write hardshrink and softshrink in other operators"},
+      {"thresholdedrelu-nan", "ThresholdedRelu", "NaN", "0", "0", "NaN", "0",
+       "torch's exporters write threshold in other operators"},
   };
 }
 

@@ -1,4 +1,5 @@
 //===- Attention.cpp - attention and rotary embedding ---------------------===//
+#include "../Differences.h"
 #include "../NodeContext.h"
 
 #include "frontends/common/ops/Activation.h"
@@ -94,6 +95,8 @@ void importAttention(NodeContext &c) {
   Val scores = scaledScores(e, q, k, root, e.cast(root, k.dtype()));
   int64_t mode = c.attrInt("qk_matmul_output_mode", 0);
   c.requireAttr(mode >= 0 && mode <= 3, "qk_matmul_output_mode must be 0 to 3");
+  if (c.wants(3) && mode == 0 && softcap != 0)
+    c.noteDifference("attention-capped-scores");
   Val shown = scores;
   if (softcap != 0)
     scores = e.mul(e.emit<TanhOp>({e.mul(scores, 1 / softcap)}), softcap);
@@ -189,6 +192,13 @@ std::vector<OpRows> attentionOps() {
        "interleaved,num_heads,rotary_embedding_dim",
        {Float, Float, Float, Index}},
       {"SwiGLU", {28}, "TT>1", importSwiGLU, "", {Float}},
+  };
+}
+
+std::vector<Difference> attentionDifferences() {
+  return {
+      {"attention-capped-scores", "Attention", "the fourth result with softcap and qk_matmul_output_mode 0",
+       "behind the cap", "before the cap", "", "before the cap", "the definition says so", "", true},
   };
 }
 

@@ -1,4 +1,5 @@
 //===- Convolution.cpp - convolutions -------------------------------------===//
+#include "../Differences.h"
 #include "LinearAlgebra.h"
 #include "Window.h"
 
@@ -171,6 +172,14 @@ std::vector<OpRows> convolutionOps() {
        "auto_pad,dilations,group,kernel_shape,output_padding,output_shape,pads,"
        "strides",
        {Float}},
+  };
+}
+
+std::vector<Difference> convolutionDifferences() {
+  return {
+      {"convtranspose-same-shape", "ConvTranspose",
+       "auto_pad SAME_UPPER and an output_shape larger than the result without pads", "zeros before the result",
+       "zeros behind the result", "", "zeros behind the result", "as SAME_UPPER pads"},
   };
 }
 

@@ -4,6 +4,7 @@
 // scatters of known rank. Where the operands are constant, all of it is folded.
 //
 //===----------------------------------------------------------------------===//
+#include "../Differences.h"
 #include "../NodeContext.h"
 
 #include "frontends/common/ops/Counting.h"
@@ -117,6 +118,13 @@ std::vector<OpRows> dataDependentOps() {
        importNonMaxSuppression,
        "center_point_box",
        {Float, Float, Index, Float, Float}},
+  };
+}
+
+std::vector<Difference> dataDependentDifferences() {
+  return {
+      {"unique-nan", "Unique", "more than one NaN", "one NaN for all", "no NaN", "each NaN by itself",
+       "each NaN by itself", "NaN is equal to nothing"},
   };
 }
 

@@ -1,5 +1,8 @@
 //===- Elementwise.cpp - arithmetic, one result element from one index ----===//
 #include "Elementwise.h"
+#include "../Differences.h"
+
+#include "frontends/common/ops/Formulas.h"
 
 #include <cstring>
 
@@ -36,6 +39,13 @@ template <typename OpTy> void binary(NodeContext &c) {
 }
 
 template <typename OpTy> void unary(NodeContext &c) { c.result(c.e.emit<OpTy>({c.operand(0)})); }
+
+/// Of NaN it is NaN, in torch 0.
+void importSign(NodeContext &c) {
+  Val x = c.operand(0), sign = c.e.emit<SignOp>({x});
+  bool asTorch = c.isFromPytorch() && isFloat(x.dtype());
+  c.result(asTorch ? c.e.select(isNaN(c.e, x), c.e.scalarLike(x, 0), sign) : sign);
+}
 
 void importMod(NodeContext &c) {
   auto a = c.operand(0), b = c.operand(1);
@@ -75,8 +85,12 @@ template <typename OpTy> Val foldOperands(NodeContext &c) {
 template <typename OpTy> void variadic(NodeContext &c) { c.result(foldOperands<OpTy>(c)); }
 
 void importMean(NodeContext &c) {
-  Val sum = foldOperands<AddOp>(c);
-  c.result(c.numOperands() == 1 ? sum : c.e.div(sum, c.e.scalarLike(sum, c.numOperands())));
+  if (c.numOperands() == 1)
+    return c.result(c.operand(0));
+  Val sum = widened(c.e, c.operand(0));
+  for (int i = 1; i < c.numOperands(); ++i)
+    sum = c.e.add(sum, widened(c.e, c.operand(i)));
+  c.result(c.e.cast(c.e.div(sum, c.e.scalarLike(sum, c.numOperands())), c.operand(0).dtype()));
 }
 
 void importClipAttributes(NodeContext &c) {
@@ -112,6 +126,10 @@ DType castTarget(NodeContext &c) {
 
 Val castAs(NodeContext &c, const Val &x, DType to) {
   bool saturate = c.attrInt("saturate", 1) != 0;
+  // torch saturates only what becomes f8e4m3fn; its exporters leave the attribute out.
+  bool overflows = to == DType::F8E5M2 || to == DType::F8E4M3FNUZ || to == DType::F8E5M2FNUZ;
+  if (c.isFromPytorch() && overflows && !c.hasAttr("saturate"))
+    saturate = false;
   if (to != DType::F8E8M0 || x.dtype() == to) // round_mode is for that type alone
     return c.e.cast(x, to, saturate);
   std::string mode = c.attrString("round_mode", "up");
@@ -165,7 +183,7 @@ std::vector<OpRows> elementwiseOps() {
       {"Mean", {1, 6, 8, 13}, "T*>1", importMean, "", {Float}},
       {"Abs", {1, 6, 13}, ".>1", unary<AbsOp>, "", {Number}},
       {"Neg", {1, 6, 13}, ".>1", unary<NegOp>, "", {Number}},
-      {"Sign", {9, 13}, ".>1", unary<SignOp>, "", {Number}},
+      {"Sign", {9, 13}, ".>1", importSign, "", {Number}},
       {"Ceil", {1, 6, 13}, ".>1", unary<CeilOp>, "", {Float}},
       {"Floor", {1, 6, 13}, ".>1", unary<FloorOp>, "", {Float}},
       {"Round", {11, 22}, ".>1", unary<RoundOp>, "", {Float}},
@@ -199,6 +217,28 @@ std::vector<OpRows> elementwiseOps() {
       {"CastLike", {19, 21, 23}, "..>1", importCastLike, "saturate", {Any}},
       {"CastLike", {24, 25}, "..>1", importCastLike, "round_mode,saturate", {Any}},
       {"Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, ".>1", importIdentity},
+  };
+}
+
+std::vector<Difference> elementwiseDifferences() {
+  return {
+      {"cast-out-of-range", "Cast", "floats beyond the integers of the result, and NaN",
+       "what the processor's instruction gives", "what the processor's instruction gives",
+       "what the processor's instruction gives", "clamped to 64 bits, then the lowest bits of that; NaN is 0",
+       "ONNX leaves it open and processors differ; this is the same on all"},
+      {"cast-f8-range", "Cast",
+       "to f8e5m2, f8e4m3fnuz or f8e5m2fnuz without the attribute saturate, numbers beyond the type's range",
+       "the largest number", "the largest number", "infinity, or NaN in a type without", "the largest number",
+       "torch's exporters leave the attribute out, and its default saturates", "infinity, or NaN in a type without"},
+      {"sign-nan", "Sign", "NaN", "NaN", "NaN", "0", "NaN", "torch compares with 0", "0"},
+      {"clip-nan-bound", "Clip", "a bound that is NaN", "NaN", "as without the bound", "NaN", "NaN",
+       "a wrong bound should be seen"},
+      {"pow-integer-overflow", "Pow", "integers whose power is beyond their type", "the lowest bits",
+       "the smallest number", "the lowest bits", "the lowest bits", "as a product of integers"},
+      {"mean-half", "Mean", "f16 whose sum is beyond its range", "infinity", "the mean", "", "the mean",
+       "sums are taken in f32"},
+      {"mod-zero", "Mod", "integers by 0", "0", "fails", "fails", "fails",
+       "a division by 0 is a mistake of the model or its input"},
   };
 }
 

@@ -1,4 +1,5 @@
 //===- Gather.cpp - reading and writing by index --------------------------===//
+#include "../Differences.h"
 #include "../NodeContext.h"
 
 #include "frontends/common/ops/Order.h"
@@ -128,6 +129,15 @@ std::vector<OpRows> gatherOps() {
        {Number, Number, Any},
        "the depth must be known at compile time"},
       {"TensorScatter", {24}, "TT.>1", importTensorScatter, "axis,mode", {Any, Any, Index}},
+  };
+}
+
+std::vector<Difference> gatherDifferences() {
+  return {
+      {"scatterelements-extremum-nan", "ScatterElements", "reduction max or min with NaN",
+       "NaN where it was, not from updates", "NaN from updates, not where it was", "NaN", "NaN", "as Max and Min"},
+      {"scatternd-extremum-nan", "ScatterND", "reduction max or min with NaN", "NaN",
+       "NaN from updates, not where it was", "NaN", "NaN", "as Max and Min"},
   };
 }
 

@@ -1,4 +1,5 @@
 //===- Generator.cpp - tensors made of nothing or of a shape --------------===//
+#include "../Differences.h"
 #include "../NodeContext.h"
 
 #include <cmath>
@@ -128,6 +129,14 @@ std::vector<OpRows> generatorOps() {
        {Number},
        "the operands must be known at compile time or the shape declared"},
       {"EyeLike", {9, 22}, ".>1", importEyeLike, "dtype,k"},
+  };
+}
+
+std::vector<Difference> generatorDifferences() {
+  return {
+      {"range-decimals", "Range", "floats whose quotient is a whole number up to rounding", "rounded in f32",
+       "rounded in f32", "rounded in f64, of the decimals", "rounded in f32",
+       "a file has only the f32 numbers, and exporters declare the size that they give"},
   };
 }
 

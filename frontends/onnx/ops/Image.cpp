@@ -1,4 +1,5 @@
 //===- Image.cpp - sampling images at computed places ---------------------===//
+#include "../Differences.h"
 #include "Window.h"
 
 #include "frontends/common/ops/Formulas.h"
@@ -27,6 +28,8 @@ void importGridSample(NodeContext &c) {
                   : padding == "border" ? Padding::Border
                                         : Padding::Reflection,
                   c.attrInt("align_corners", 0) != 0};
+  if (mode == "cubic" && padding == "border")
+    c.noteDifference("gridsample-cubic-border");
   c.result(gridSample(sampler, x, grid));
 }
 
@@ -48,6 +51,8 @@ void importAffineGrid(NodeContext &c) {
   Dims spatial(llvm::ArrayRef<Dim>(size).drop_front(2)), shape{theta.extent(0)};
   for (Dim n : spatial)
     c.requireShape(n.valueOr(0) >= 0 && n.valueOr(0) < (int64_t(1) << 20), "a size of " + n.str());
+  if (corners && llvm::any_of(spatial, [](Dim n) { return n.is(1); }))
+    c.noteDifference("affinegrid-one");
   Dim points = product(spatial);
   c.requireShape(points.valueOr(0) < (int64_t(1) << 26), "the grid is too large");
   std::vector<Val> base; // x first; a last column of ones
@@ -219,6 +224,19 @@ std::vector<OpRows> imageOps() {
        "dilations,pads,strides",
        {Number, Index, Index},
        "image and block shape must be known at compile time or the result's declared"},
+  };
+}
+
+std::vector<Difference> imageDifferences() {
+  return {
+      {"gridsample-cubic-border", "GridSample", "mode cubic and padding border",
+       "clamps the point among the sixteen pixels", "clamps each pixel", "clamps each pixel", "clamps each pixel",
+       "those that run models agree", "", true},
+      {"gridsample-nan", "GridSample", "padding border or reflection, coordinates that are NaN or infinite", "fails",
+       "the first element for all of them", "the first element for NaN and -infinity, the last for infinity",
+       "the first element for NaN and -infinity, the last for infinity", "as torch"},
+      {"affinegrid-one", "AffineGrid", "align_corners and an axis of one element", "-1", "1", "0", "0",
+       "the middle, as torch", "", true},
   };
 }
 

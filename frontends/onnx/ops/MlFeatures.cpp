@@ -1,4 +1,5 @@
 //===- MlFeatures.cpp - what ai.onnx.ml does to features ------------------===//
+#include "../Differences.h"
 #include "MlScores.h"
 
 #include <algorithm>
@@ -173,6 +174,17 @@ std::vector<OpRows> mlFeatureOps() {
       {"FeatureVectorizer", {1}, "T*>1", importFeatureVectorizer, "inputdimensions", {Plain}, "", ml},
       {"LabelEncoder", {2}, ".>1", importLabelEncoder, labels, {Plain | bitOf(DType::I16)}, "of numbers", ml},
       {"LabelEncoder", {4}, ".>1", importLabelEncoder, labelsAndTensors, {Plain | bitOf(DType::I16)}, "of numbers", ml},
+  };
+}
+
+std::vector<Difference> mlFeatureDifferences() {
+  return {
+      {"normalizer-max-negative", "Normalizer", "norm MAX with negative numbers", "by the largest absolute value",
+       "by the largest number", "", "by the largest absolute value", "as scikit-learn"},
+      {"onehotencoder-fraction", "OneHotEncoder", "floats between categories that are integers", "no category",
+       "the category of the whole part", "", "the category of the whole part", "those that run models have it so"},
+      {"labelencoder-nan", "LabelEncoder", "before version 4, NaN among the keys", "is found by no NaN",
+       "is found by no NaN", "", "is found by NaN", "what later versions say"},
   };
 }
 

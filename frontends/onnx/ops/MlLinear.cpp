@@ -1,4 +1,5 @@
 //===- MlLinear.cpp - linear models and support vector machines -----------===//
+#include "../Differences.h"
 #include "MlScores.h"
 
 using namespace dmxc::dmir;
@@ -222,6 +223,14 @@ std::vector<OpRows> mlLinearOps() {
        {Plain},
        strings,
        ml},
+  };
+}
+
+std::vector<Difference> mlLinearDifferences() {
+  return {
+      {"linearclassifier-one-row", "LinearClassifier", "two classes with the coefficients of one",
+       "minus the score, and the score", "1 minus the score, and the score", "", "minus the score, and the score",
+       "the margins of both classes"},
   };
 }
 

@@ -10,12 +10,13 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
-/// e^x over the row's sum, but 0 where x is 0.
+/// e^x over the row's sum, but 0 where x is 0, also where all are.
 Val softmaxZero(Emitter &e, const Val &scores) {
   Val largest = e.reduce(Reduction::max, scores, {1}, /*keepDims=*/true);
   Val power = e.emit<ExpOp>({e.sub(scores, largest)}), zero = e.scalarLike(scores, 0);
   power = e.select(e.compare(Compare::eq, scores, zero), zero, power);
-  return e.div(power, e.reduce(Reduction::sum, power, {1}, /*keepDims=*/true));
+  Val sum = e.reduce(Reduction::sum, power, {1}, /*keepDims=*/true);
+  return e.div(power, e.select(e.compare(Compare::eq, sum, zero), e.scalarLike(sum, 1), sum));
 }
 
 /// The quantile of the normal distribution, with Winitzki's approximation of the inverse error function that the

@@ -1,5 +1,6 @@
 //===- Norm.cpp - normalisations ------------------------------------------===//
 #include "Norm.h"
+#include "../Differences.h"
 
 #include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/Norm.h"
@@ -33,6 +34,8 @@ void batchNormTraining(NodeContext &c, const Val &x, double epsilon) {
   };
   c.result(1, running(3, mean));
   c.result(2, running(4, variance));
+  if (c.wants(2))
+    c.noteDifference("batchnorm-training-variance");
 }
 
 void importBatchNorm(NodeContext &c) {
@@ -98,19 +101,24 @@ void importGroupNorm(NodeContext &c) {
 }
 
 void importLpNormalization(NodeContext &c) {
-  Val x = c.operand(0);
+  Val x = widened(c.e, c.operand(0));
   int64_t p = c.attrInt("p", 2), axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
   c.requireAttr(p == 1 || p == 2, "p must be 1 or 2");
+  if (p == 1)
+    c.noteDifference("lpnormalization-one");
   Val norm = p == 1 ? c.e.reduce(Reduction::sum, c.e.emit<AbsOp>({x}), {axis}, true)
                     : c.e.emit<SqrtOp>({c.e.reduce(Reduction::sum, c.e.mul(x, x), {axis}, true)});
   Val zero = c.e.scalarLike(x, 0);
-  c.result(c.e.select(c.e.compare(Compare::eq, norm, zero), zero, c.e.div(x, norm)));
+  Val y = c.e.select(c.e.compare(Compare::eq, norm, zero), zero, c.e.div(x, norm));
+  c.result(c.e.cast(y, c.operand(0).dtype()));
 }
 
 void importLRN(NodeContext &c) {
-  Val x = c.operand(0);
+  Val x = widened(c.e, c.operand(0));
   int64_t size = c.attrInt("size");
   c.requireShape(x.rank() >= 2 && size > 0 && size < 65536, "expected rank 2 or more and a positive size");
+  if (size % 2 == 0)
+    c.noteDifference("lrn-even");
   // The window runs over channels: they become the spatial axis of a pool.
   Dim rest = 1;
   for (int64_t i = 2; i < x.rank(); ++i)
@@ -124,15 +132,16 @@ void importLRN(NodeContext &c) {
                                          c.e.attr("ceilExtra", zeros), c.e.attr("countPadding", false)});
   double alpha = c.attrFloat("alpha", 0.0001), beta = c.attrFloat("beta", 0.75), bias = c.attrFloat("bias", 1);
   Val base = c.e.add(c.e.mul(c.e.reshape(sum, x.dims()), alpha / size), bias);
-  c.result(c.e.div(x, c.e.emit<PowOp>({base, c.e.scalarLike(x, beta)})));
+  Val y = c.e.div(x, c.e.emit<PowOp>({base, c.e.scalarLike(x, beta)}));
+  c.result(c.e.cast(y, c.operand(0).dtype()));
 }
 
 void importMeanVariance(NodeContext &c) {
-  Val x = c.operand(0);
+  Val x = widened(c.e, c.operand(0));
   std::vector<int64_t> axes = c.normalizeAxes(c.attrInts("axes", {0, 2, 3}), x.rank());
   Moments moments = momentsOf(c.e, x, axes);
   Val deviation = c.e.emit<SqrtOp>({moments.variance});
-  c.result(c.e.div(moments.centered, c.e.add(deviation, 1e-9)));
+  c.result(c.e.cast(c.e.div(moments.centered, c.e.add(deviation, 1e-9)), c.operand(0).dtype()));
 }
 
 } // namespace
@@ -181,6 +190,28 @@ std::vector<OpRows> normOps() {
       {"LpNormalization", {1, 22}, ".>1", importLpNormalization, "axis,p", {Float}},
       {"LRN", {1, 13}, ".>1", importLRN, "alpha,beta,bias,size", {Float}},
       {"MeanVarianceNormalization", {9, 13}, ".>1", importMeanVariance, "axes", {Float}},
+  };
+}
+
+std::vector<Difference> normDifferences() {
+  return {
+      {"lrn-even", "LRN", "an even size", "one channel more behind than before", "fails",
+       "one channel more before than behind", "one channel more behind than before",
+       "the definition says so; torch's exporters write it in other operators", "", true},
+      {"lrn-few-images", "LRN", "fewer images than channels", "only as many channels as images are normalised",
+       "all channels are", "all channels are", "all channels are", "a mistake of the reference"},
+      {"layernorm-half", "LayerNormalization, InstanceNormalization", "f16 whose squares are beyond its range", "0",
+       "normalised in f32", "normalised in f32", "normalised in f32", "the definition's stash_type"},
+      {"batchnorm-training-variance", "BatchNormalization", "training_mode with the running variance", "divided by n",
+       "divided by n", "divided by n - 1", "divided by n",
+       "the definition says so; what was exported for inference has none", "", true},
+      {"lpnormalization-one", "LpNormalization", "p = 1 with negative numbers", "by the sum of the numbers",
+       "by the sum of absolute values", "by the sum of absolute values", "by the sum of absolute values",
+       "a norm is one of absolute values", "", true},
+      {"lpnormalization-half", "LpNormalization", "f16 whose squares are beyond its range", "0", "normalised in f32",
+       "normalised in f32", "normalised in f32", "squares are taken in f32"},
+      {"meanvariance-constant", "MeanVarianceNormalization", "equal numbers", "0", "NaN", "", "0",
+       "the definition adds 1e-9 to the deviation"},
   };
 }
 

@@ -1,6 +1,8 @@
 //===- Pool.cpp - pools ---------------------------------------------------===//
+#include "../Differences.h"
 #include "Window.h"
 
+#include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/Order.h"
 
 using namespace dmxc::dmir;
@@ -8,9 +10,24 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
+bool anyAbove(const std::vector<int64_t> &values, int64_t least) {
+  return llvm::any_of(values, [&](int64_t value) { return value > least; });
+}
+
+/// What readers of ONNX make of the same attributes.
+void noteWindow(NodeContext &c, const Window &w) {
+  if (c.attrString("auto_pad", "NOTSET") == "SAME_UPPER" && anyAbove(w.dilations, 1))
+    c.noteDifference("pool-same-dilated");
+}
+
 void importMaxPool(NodeContext &c) {
   Val x = c.operand(0);
   Window w = windowOf(c, x.dims());
+  noteWindow(c, w);
+  if (c.attrString("auto_pad", "NOTSET") == "SAME_LOWER" && anyAbove(w.strides, 1))
+    c.noteDifference("maxpool-same-lower");
+  if (c.wants(1) && llvm::any_of(w.low, [](Dim pad) { return !pad.is(0); }))
+    c.noteDifference("maxpool-padded-indices");
   c.result(0, pool(c.e, Pooling::max, x, w));
   if (!c.wants(1))
     return;
@@ -19,7 +36,9 @@ void importMaxPool(NodeContext &c) {
 
 void importAveragePool(NodeContext &c) {
   Val x = c.operand(0);
-  c.result(pool(c.e, Pooling::average, x, windowOf(c, x.dims()), c.attrInt("count_include_pad", 0) != 0));
+  Window w = windowOf(c, x.dims());
+  noteWindow(c, w);
+  c.result(pool(c.e, Pooling::average, x, w, c.attrInt("count_include_pad", 0) != 0));
 }
 
 /// |x| ** p, and the p-th root of a sum of them.
@@ -44,7 +63,11 @@ double exponentOf(NodeContext &c) {
 void importLpPool(NodeContext &c) {
   Val x = c.operand(0);
   double p = exponentOf(c);
-  c.result(root(c.e, pool(c.e, Pooling::sum, power(c.e, x, p), windowOf(c, x.dims())), p));
+  Window w = windowOf(c, x.dims());
+  if (llvm::any_of(w.ceilExtra, [](Dim extra) { return !extra.is(0); }))
+    c.noteDifference("lppool-ceil");
+  Val sum = pool(c.e, Pooling::sum, power(c.e, widened(c.e, x), p), w);
+  c.result(c.e.cast(root(c.e, sum, p), x.dtype()));
 }
 
 std::vector<int64_t> spatialAxes(NodeContext &c, const Val &x) {
@@ -63,7 +86,8 @@ template <Reduction kind> void global(NodeContext &c) {
 void importGlobalLpPool(NodeContext &c) {
   Val x = c.operand(0);
   double p = exponentOf(c);
-  c.result(root(c.e, c.e.reduce(Reduction::sum, power(c.e, x, p), spatialAxes(c, x), true), p));
+  Val sum = c.e.reduce(Reduction::sum, power(c.e, widened(c.e, x), p), spatialAxes(c, x), true);
+  c.result(c.e.cast(root(c.e, sum, p), x.dtype()));
 }
 
 void importMaxUnpool(NodeContext &c) {
@@ -74,6 +98,14 @@ void importMaxUnpool(NodeContext &c) {
   for (size_t i = 0; i < w.kernel.size(); ++i) {
     inferred.push_back((x.extent(i + 2) - 1) * w.strides[i] + w.kernel[i] - w.low[i] - w.high[i]);
     c.requireShape(inferred.back().valueOr(0) >= 0, "the pads exceed the result");
+  }
+  if (c.has(2)) {
+    Dims wanted = c.sizes(2, "output shape", c.declaredShape(), x.rank());
+    c.requireShape(wanted.size() == inferred.size(), "the output shape has the wrong length");
+    if (wanted != inferred)
+      c.noteDifference("maxunpool-shape");
+    if (c.isFromPytorch())
+      inferred = wanted;
   }
   Dim count = elementsOf(c.e.typeOf(x.dtype(), inferred));
   Val zeros = c.e.splat(x.dtype(), {count}, 0);
@@ -130,6 +162,39 @@ std::vector<OpRows> poolOps() {
       {"GlobalLpPool", {1}, ".>1", importGlobalLpPool, "p=float", {Float}},
       {"GlobalLpPool", {2, 22}, ".>1", importGlobalLpPool, "p", {Float}},
       {"MaxUnpool", {9, 11, 22}, ".TT>1", importMaxUnpool, "kernel_shape,pads,strides", {Float, Index}},
+  };
+}
+
+std::vector<Difference> poolDifferences() {
+  return {
+      {"pool-same-dilated", "MaxPool, AveragePool", "auto_pad SAME_UPPER and dilations", "one result for each stride",
+       "as many results as without dilations, or fewer", "", "one result for each stride",
+       "what the definition says of auto_pad", "", true},
+      {"maxpool-same-lower", "MaxPool", "auto_pad SAME_LOWER and strides", "windows that are moved",
+       "one result for each stride", "", "one result for each stride", "what the definition says of auto_pad", "",
+       true},
+      {"maxpool-padded-indices", "MaxPool", "the second result, with pads", "places counted wrong",
+       "places in the input", "places in the input", "places in the input", "places outside of the input are of no use",
+       "", true},
+      {"maxpool-nan", "MaxPool", "NaN behind a number", "the largest number", "the largest number", "NaN", "NaN",
+       "as Max"},
+      {"maxpool-nan-index", "MaxPool", "the second result of a window with two NaN",
+       "of the first number, or of a NaN that comes first", "of the first number, or of a NaN that comes first",
+       "of the last NaN", "of the first NaN", "as ArgMax"},
+      {"globalmaxpool-nan", "GlobalMaxPool", "NaN behind a number", "NaN", "the largest number", "NaN", "NaN",
+       "as ReduceMax"},
+      {"lppool-negative", "LpPool", "negative numbers and an odd p", "of absolute values", "of absolute values",
+       "of the numbers", "of absolute values", "torch's exporters write lp_pool in other operators"},
+      {"lppool-ceil", "LpPool", "ceil_mode with a last window that overhangs", "scaled up to a whole window",
+       "of what the window has", "scaled up to a whole window", "of what the window has",
+       "it is a norm of the window's elements", "", true},
+      {"maxunpool-shape", "MaxUnpool", "an output shape larger than what the windows cover",
+       "indices count in what the windows cover", "indices count in the output", "indices count in the output",
+       "indices count in what the windows cover",
+       "an official case of ONNX has it so; files of PyTorch mean what torch does", "indices count in the output",
+       true},
+      {"lppool-half", "LpPool", "f16 whose powers are beyond its range", "infinity", "the norm", "infinity", "the norm",
+       "powers are taken in f32"},
   };
 }
 

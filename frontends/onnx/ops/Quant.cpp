@@ -1,5 +1,6 @@
 //===- Quant.cpp - quantisation -------------------------------------------===//
 #include "Quant.h"
+#include "../Differences.h"
 #include "LinearAlgebra.h"
 #include "Window.h"
 
@@ -273,6 +274,22 @@ std::vector<OpRows> quantOps() {
        {Byte, Float, Byte, Byte, Float, Byte, Float, Byte}},
       {"QuantizeLinear", {1}, "TT.>1", importQuantize, "axis", {Single, Single, Codes}, "", microsoft},
       {"DequantizeLinear", {1}, "T.T>1", importDequantize, "axis", {Codes | I32, Single, Codes | I32}, "", microsoft},
+  };
+}
+
+std::vector<Difference> quantDifferences() {
+  return {
+      {"quantize-range", "QuantizeLinear", "quotients beyond 32 bits, and infinity", "the smallest number",
+       "the largest number", "the largest number", "the largest number", "the definition saturates"},
+      {"quantize-nan", "QuantizeLinear", "NaN", "the smallest number", "the smallest number", "the largest number",
+       "the smallest number", "the definition leaves it open"},
+      {"quantize-reciprocal", "QuantizeLinear", "quotients half way between two numbers, up to rounding",
+       "of the quotient", "of the quotient", "of the product with the rounded 1 / scale", "of the quotient",
+       "they differ by one step at most, and rewrites of quantised graphs know the quotient"},
+      {"quantize-half", "QuantizeLinear", "f16", "divided in f16", "divided in f32", "", "divided in f32",
+       "only what is quantised is rounded"},
+      {"dynamicquantize-zeros", "DynamicQuantizeLinear", "nothing but 0", "a scale of 1 / 255", "a scale of 1", "",
+       "a scale of 1", "any scale but 0 will do"},
   };
 }
 

@@ -1,11 +1,25 @@
 //===- Recurrent.cpp - RNN, GRU and LSTM ----------------------------------===//
 #include "frontends/common/ops/Recurrent.h"
+#include "../Differences.h"
 #include "../NodeContext.h"
 
 namespace dmxc::onnxfe {
 namespace {
 
 using Layer = std::vector<Val> (*)(Emitter &, llvm::ArrayRef<Val>, const RecurrentOptions &);
+
+/// onnx.reference leaves these attributes and the lengths out.
+void noteReadings(NodeContext &c, const RecurrentOptions &o) {
+  auto isUsual = [&](const std::string &name) { return name == "Sigmoid" || name == "Tanh"; };
+  if (c.has(4))
+    c.noteDifference("recurrent-lengths");
+  if (o.clip > 0)
+    c.noteDifference("recurrent-clip");
+  if (o.activations && !llvm::all_of(*o.activations, isUsual))
+    c.noteDifference("recurrent-activations");
+  if (o.coupled)
+    c.noteDifference("lstm-input-forget");
+}
 
 template <Layer layer> void importLayer(NodeContext &c) {
   RecurrentOptions o;
@@ -20,6 +34,7 @@ template <Layer layer> void importLayer(NodeContext &c) {
   o.alphas = c.attrFloats("activation_alpha").value_or(std::vector<double>());
   o.betas = c.attrFloats("activation_beta").value_or(std::vector<double>());
   o.wanted = {c.wants(0), c.wants(1), c.wants(2)};
+  noteReadings(c, o);
   std::vector<Val> results = layer(c.e, c.allOperands(), o);
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i])
@@ -102,6 +117,19 @@ std::vector<OpRows> recurrentOps() {
        "activation_alpha,activation_beta,activations,clip,direction,hidden_"
        "size,input_forget,layout",
        set},
+  };
+}
+
+std::vector<Difference> recurrentDifferences() {
+  return {
+      {"recurrent-lengths", "LSTM, GRU, RNN", "sequence_lens", "ignored", "each sequence ends at its length", "",
+       "each sequence ends at its length", "the reference does not have it", "", true},
+      {"recurrent-clip", "LSTM, GRU, RNN", "clip", "ignored", "clipped", "", "clipped",
+       "the reference does not have it", "", true},
+      {"recurrent-activations", "LSTM, GRU, RNN", "activations other than the usual ones", "ignored, or fails",
+       "as they are named", "", "as they are named", "the reference does not have it", "", true},
+      {"lstm-input-forget", "LSTM", "input_forget", "ignored", "coupled", "", "coupled",
+       "the reference does not have it", "", true},
   };
 }
 

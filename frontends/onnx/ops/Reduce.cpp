@@ -1,4 +1,5 @@
 //===- Reduce.cpp - reductions, scans and order statistics ----------------===//
+#include "../Differences.h"
 #include "../NodeContext.h"
 
 #include "frontends/common/ops/Formulas.h"
@@ -95,6 +96,14 @@ template <Reduction kind, int operandSince> void plain(NodeContext &c) {
              [&](const Val &x, const Axes &axes) { return c.e.reduce(kind, x, axes.list, axes.keep); });
 }
 
+void importReduceMean(NodeContext &c) {
+  reduceWith(c, kOthersSince, c.operand(0), [&](const Val &x, const Axes &axes) {
+    if (llvm::any_of(axes.list, [&](int64_t axis) { return x.extent(axis).is(0); }))
+      c.noteDifference("reducemean-empty");
+    return c.e.reduce(Reduction::mean, x, axes.list, axes.keep);
+  });
+}
+
 Val sumOf(NodeContext &c, const Val &x, const Axes &axes) {
   return c.e.reduce(Reduction::sum, x, axes.list, axes.keep);
 }
@@ -112,7 +121,7 @@ void importSumSquare(NodeContext &c) {
 Val asFloat(NodeContext &c, const Val &x) { return isFloat(x.dtype()) ? x : c.e.cast(x, DType::F64); }
 
 void importL2(NodeContext &c) {
-  Val x = asFloat(c, c.operand(0));
+  Val x = widened(c.e, asFloat(c, c.operand(0)));
   reduceWith(c, kOthersSince, c.e.mul(x, x), [&](const Val &square, const Axes &axes) {
     return c.e.cast(c.e.emit<SqrtOp>({sumOf(c, square, axes)}), c.operand(0).dtype());
   });
@@ -184,7 +193,7 @@ std::vector<OpRows> reduceOps() {
     rows.push_back({name, std::move(after), "..>1", fn, "keepdims,noop_with_empty_axes", {set, Index}, note});
   };
   family("ReduceSum", plain<Reduction::sum, kSumSince>, {1, 11}, {13}, Number);
-  family("ReduceMean", plain<Reduction::mean, kOthersSince>, {1, 11, 13}, {18}, Number);
+  family("ReduceMean", importReduceMean, {1, 11, 13}, {18}, Number);
   family("ReduceProd", plain<Reduction::prod, kOthersSince>, {1, 11, 13}, {18}, Number);
   family("ReduceMax", plain<Reduction::max, kOthersSince>, {1, 11, 12, 13}, {18, 20}, Number | Bool);
   family("ReduceMin", plain<Reduction::min, kOthersSince>, {1, 11, 12, 13}, {18, 20}, Number | Bool);
@@ -230,6 +239,27 @@ std::vector<OpRows> reduceOps() {
                    "k must be known at compile time or the shape declared; always sorted"},
               });
   return rows;
+}
+
+std::vector<Difference> reduceDifferences() {
+  return {
+      {"reducelogsumexp-minus-infinity", "ReduceLogSumExp", "nothing but -infinity", "NaN", "-infinity", "-infinity",
+       "-infinity", "the logarithm of 0"},
+      {"reducemean-empty", "ReduceMean", "an axis of size 0", "NaN", "0", "NaN", "NaN", "0 / 0", "", true},
+      {"reducemax-nan", "ReduceMax, ReduceMin", "NaN behind a number", "NaN", "the largest number", "NaN", "NaN",
+       "as Max and Min"},
+      {"argmax-nan", "ArgMax, ArgMin", "NaN behind a number", "the first NaN", "the largest number", "the first NaN",
+       "the first NaN", "as ReduceMax"},
+      {"reduce-integer-overflow", "ReduceSum, ReduceProd, ReduceL1", "integers whose result is beyond their type",
+       "the lowest bits", "the largest number", "the lowest bits", "the lowest bits",
+       "as a sum or product of integers"},
+      {"reducemean-half", "ReduceMean", "f16 whose sum is beyond its range", "infinity", "the mean", "the mean",
+       "the mean", "sums are taken in f32"},
+      {"reducel2-half", "ReduceL2", "f16 whose squares are beyond its range", "infinity", "the norm", "the norm",
+       "the norm", "squares are taken in f32"},
+      {"topk-ties", "TopK", "equal numbers", "the first of them first", "the first of them first", "any of them first",
+       "the first of them first", "torch promises no order"},
+  };
 }
 
 } // namespace dmxc::onnxfe

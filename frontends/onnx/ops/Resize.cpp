@@ -1,10 +1,10 @@
 //===- Resize.cpp - Resize and Upsample -----------------------------------===//
 #include "frontends/common/ops/Resize.h"
+#include "../Differences.h"
 #include "../NodeContext.h"
 
 #include <algorithm>
-#include <charconv>
-#include <iterator>
+#include <cmath>
 
 using namespace dmxc::dmir;
 
@@ -19,13 +19,9 @@ std::vector<double> constantDoubles(NodeContext &c, int i, const char *what) {
   return values;
 }
 
-/// The number that was rounded to the f32 of a file: the shortest one that is.
-double asWritten(double single) {
-  char text[32];
-  std::to_chars_result end = std::to_chars(text, std::end(text), static_cast<float>(single));
-  double number = single;
-  std::from_chars(text, end.ptr, number);
-  return number;
+/// Products of sizes and scales, rounded down as f32: what ONNX's shape inference and ONNX Runtime have.
+Val scaledLengths(Emitter &e, const Val &sizes, const Val &scales) {
+  return e.cast(e.emit<FloorOp>({e.cast(e.mul(sizes, scales), DType::F32)}), DType::F64);
 }
 
 /// Scales that the run brings, and with them the sizes.
@@ -38,7 +34,7 @@ void resampleByScales(NodeContext &c, const ResizeOptions &o, const std::vector<
   Dims own;
   for (int64_t axis : axes)
     own.push_back(x.extent(axis));
-  Val lengths = e.emit<FloorOp>({e.mul(e.cast(e.sizes(own), DType::F64), scales)});
+  Val lengths = scaledLengths(e, e.cast(e.sizes(own), DType::F64), scales);
   Dims sizes = e.dimsOf(e.cast(lengths, DType::I64));
   std::vector<ResizeAxis> plans;
   for (Dim dim : x.dims())
@@ -68,7 +64,7 @@ std::vector<Val> scalesOf(NodeContext &c, const ResizeOptions &o, const std::vec
   Val in = e.floats(DType::F64, {count}, dims), zero = e.scalar(DType::F64, 0), lengths;
   const std::string &policy = o.policy;
   if (scales >= 0) {
-    lengths = e.emit<FloorOp>({e.mul(in, given)});
+    lengths = scaledLengths(e, in, given);
   } else if (policy == "stretch") {
     lengths = given;
     given = e.div(given, in);
@@ -104,6 +100,33 @@ void importRuntimeResize(NodeContext &c, const ResizeOptions &o, const std::vect
   c.result(resampleAtRun(c.e, x, o, axes, plans, c.optional(1)));
 }
 
+/// What readers of ONNX make of the same numbers, where all are known.
+void noteReadings(const NodeContext &c, const ResizeOptions &o, const std::vector<int64_t> &axes,
+                  const std::vector<double> &scales, const Dims &sizes) {
+  Val x = c.operand(0);
+  const bool known = llvm::all_of(axes, [&](int64_t axis) { return x.extent(axis).isStatic(); }) &&
+                     llvm::all_of(sizes, [](Dim size) { return size.isStatic(); }) &&
+                     axes.size() == (sizes.empty() ? scales.size() : sizes.size());
+  bool fraction = false, one = false;
+  for (size_t i = 0; known && i < axes.size(); ++i) {
+    double product = sizes.empty() ? scales[i] * static_cast<double>(x.dim(axes[i])) : 0;
+    fraction |= sizes.empty() && std::abs(product - std::round(product)) > 1e-6 * product;
+    one |= x.dim(axes[i]) > 1 && (sizes.empty() ? std::floor(product) == 1 : sizes[i].is(1));
+  }
+  if (fraction && o.coordinates == "align_corners")
+    c.noteDifference("resize-aligned-scales");
+  if (fraction && isCrop(o))
+    c.noteDifference("resize-crop-scales");
+  if (o.antialias && (o.cornerScale || o.coordinates == "align_corners"))
+    c.noteDifference("resize-aligned-filter");
+  if (isInt(x.dtype()) && o.mode != "nearest")
+    c.noteDifference("resize-integers");
+  if (one && o.mode == "cubic" && o.coordinates == "pytorch_half_pixel")
+    c.noteDifference("resize-one-cubic");
+  if (known && hangsOnRounding(x, o, axes, scales, sizes))
+    c.noteDifference("resize-rounding");
+}
+
 /// Upsample, and Resize 10, which has no options: asymmetric coordinates,
 /// rounded down.
 void importUpsample(NodeContext &c) {
@@ -127,6 +150,9 @@ void importUpsample(NodeContext &c) {
   } else {
     scales = constantDoubles(c, 1, "scales");
   }
+  if (c.since() == 10 && mode == "nearest" && llvm::any_of(scales, [](double scale) { return scale < 1; }))
+    c.noteDifference("resize-10-nearest");
+  noteReadings(c, o, allAxes(x), scales, {});
   c.result(resize(c.e, x, o, allAxes(x), scales, {}));
 }
 
@@ -149,6 +175,9 @@ ResizeOptions optionsOf(NodeContext &c) {
   known("coordinate_transformation_mode", o.coordinates,
         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
          "tf_half_pixel_for_nn", "tf_crop_and_resize"});
+  o.cornerScale = o.asTorch && o.antialias && o.coordinates == "align_corners";
+  if (o.cornerScale) // torch's filter has pixels' centres
+    o.coordinates = "half_pixel";
   return o;
 }
 
@@ -175,6 +204,7 @@ void importResize(NodeContext &c) {
   std::vector<double> scales = hasScales ? constantDoubles(c, 2, "scales") : std::vector<double>();
   for (double &scale : scales)
     scale = o.asTorch ? asWritten(scale) : scale;
+  noteReadings(c, o, axes, scales, sizes);
   c.result(resize(c.e, x, o, axes, scales, sizes, crop ? c.operand(1) : Val()));
 }
 
@@ -194,6 +224,35 @@ std::vector<OpRows> resizeOps() {
       {"Resize", {10}, "..>1", importUpsample, "mode", {Any, Float}},
       {"Resize", {11, 13}, "....>1", importResize, options, {Any, Float, Float, Index}},
       {"Resize", {18, 19}, "....>1", importResize, options18, {Any, Float, Float, Index}},
+  };
+}
+
+std::vector<Difference> resizeDifferences() {
+  return {
+      {"resize-aligned-scales", "Resize", "align_corners with scales that give no whole size",
+       "the last place is that of the size before it is rounded", "the last place is the last element",
+       "the last place is the last element", "the last place is that of the size before it is rounded",
+       "official cases of ONNX have it so; files of PyTorch mean what torch does", "the last place is the last element",
+       true},
+      {"resize-rounding", "Resize",
+       "scales that give a size, or in mode nearest a place, that is a whole number up to rounding", "rounded in f64",
+       "rounded in f32", "rounded in f32", "rounded in f32",
+       "1.3 as f32 is less than 1.3, and 10 elements scaled by it are to be 13; ONNX's shape inference has it so", "",
+       true},
+      {"resize-crop-scales", "Resize", "tf_crop_and_resize with scales that give no whole size",
+       "the last place is that of the size before it is rounded", "the last place is the end of the region", "",
+       "the last place is that of the size before it is rounded", "as of align_corners; exporters write sizes", "",
+       true},
+      {"resize-aligned-filter", "Resize", "antialias and align_corners", "places of corners", "places of corners",
+       "places of centres, at the scale of corners", "places of corners", "files of PyTorch mean what torch does",
+       "places of centres, at the scale of corners", true},
+      {"resize-integers", "Resize", "integers in mode linear or cubic", "rounded half to even", "truncated",
+       "rounded half up and clamped", "truncated", "files of PyTorch mean what torch does",
+       "rounded half up and clamped", true},
+      {"resize-one-cubic", "Resize", "mode cubic and pytorch_half_pixel to one element",
+       "elements of the border weigh twice", "the first element", "", "the first element", "its place is 0", "", true},
+      {"resize-10-nearest", "Resize", "in opset 10, mode nearest with a scale below 1", "fails", "rounded up",
+       "rounded down", "rounded down", "as Upsample; torch's exporters mean it so", "", true},
   };
 }
 

@@ -1,4 +1,5 @@
 //===- Roi.cpp - pooling of regions whose place is computed ---------------===//
+#include "../Differences.h"
 #include "../NodeContext.h"
 
 #include "frontends/common/ops/vision/Regions.h"
@@ -19,6 +20,8 @@ void importRoiAlign(NodeContext &c) {
   bool half = transform == "half_pixel";
   RegionBins bins{c.attrInt("output_height", 1), c.attrInt("output_width", 1)};
   Val scaled = e.mul(c.operand(1), c.attrFloat("spatial_scale", 1));
+  if (c.since() < 16)
+    c.noteDifference("roialign-before-16");
   if (half)
     scaled = e.add(scaled, -0.5);
   c.result(sampledRegions(e, c.operand(0), scaled, c.cast64(2), bins,
@@ -43,6 +46,13 @@ std::vector<OpRows> roiOps() {
        "coordinate_transformation_mode,mode,output_height,output_width,"
        "sampling_ratio,spatial_scale",
        {Float, Float, Index}},
+  };
+}
+
+std::vector<Difference> roiDifferences() {
+  return {
+      {"roialign-before-16", "RoiAlign", "before opset 16", "half_pixel", "output_half_pixel", "output_half_pixel",
+       "output_half_pixel", "what later opsets call output_half_pixel; the reference has only the newest", "", true},
   };
 }
 

@@ -1,4 +1,5 @@
 //===- Signal.cpp - Fourier transforms and what surrounds them ------------===//
+#include "../Differences.h"
 #include "../NodeContext.h"
 
 #include "frontends/common/ops/Fourier.h"
@@ -175,14 +176,23 @@ void cosineWindow(NodeContext &c, double a, double b, double d) {
   Emitter &e = c.e;
   Dim size = c.size(0, "size", c.declaredDim(0, 0));
   c.requireShape(size.valueOr(0) >= 0 && size.valueOr(0) <= kMaxFourierMatrix, "a size of " + size.str());
-  Val angle = anglesOfCircle(e, size, c.attrInt("periodic", 1) ? size : size - 1);
+  Val angle = anglesOfCircle(e, size, c.attrInt("periodic", 1) != 0 ? size : size - 1);
   Val window = e.sub(e.scalar(DType::F64, a), e.mul(e.emit<CosOp>({angle}), b));
   if (d != 0)
     window = e.add(window, e.mul(e.emit<CosOp>({e.mul(angle, 2.0)}), d));
+  bool periodic = c.attrInt("periodic", 1) != 0;
+  if (!periodic && size.is(1))
+    c.noteDifference("window-one");
+  if (!periodic) // of one element: 1, as torch and numpy have it; the formula divides by 0
+    window = e.select(e.compare(Compare::eq, e.size(size), e.size(1)), e.scalar(DType::F64, 1), window);
   c.result(e.cast(window, c.attrType("output_datatype", DType::F32)));
 }
 void importHann(NodeContext &c) { cosineWindow(c, 0.5, 0.5, 0); }
-void importHamming(NodeContext &c) { cosineWindow(c, 25.0 / 46, 21.0 / 46, 0); }
+void importHamming(NodeContext &c) {
+  c.noteDifference("hamming-coefficients");
+  double a = c.isFromPytorch() ? 0.54 : 25.0 / 46; // Hamming's own number, and the rounded one that torch has
+  cosineWindow(c, a, 1 - a, 0);
+}
 void importBlackman(NodeContext &c) { cosineWindow(c, 0.42, 0.5, 0.08); }
 
 /// Triangles of height 1 over the bins of a spectrum, which overlap and are equally wide on the mel scale.
@@ -228,6 +238,15 @@ std::vector<OpRows> signalOps() {
       {"HammingWindow", {17}, ".>1", importHamming, "output_datatype,periodic", {Index}},
       {"BlackmanWindow", {17}, ".>1", importBlackman, "output_datatype,periodic", {Index}},
       {"MelWeightMatrix", {17}, "TTTUU>1", importMelWeights, "output_datatype", {Index, Index, Index, Float}},
+  };
+}
+
+std::vector<Difference> signalDifferences() {
+  return {
+      {"hamming-coefficients", "HammingWindow", "all", "0.543478 = 25 / 46", "0.543478 = 25 / 46", "0.54",
+       "0.543478 = 25 / 46", "files of PyTorch mean what torch does", "0.54", true},
+      {"window-one", "HannWindow, HammingWindow, BlackmanWindow", "one element, not periodic", "NaN", "NaN", "1", "1",
+       "the formula divides by 0; numpy has 1 too", "", true},
   };
 }
 

@@ -4,6 +4,7 @@
 // one to a child. Leaves lead to themselves, so as many steps as the deepest tree has nodes on a path are enough.
 //
 //===----------------------------------------------------------------------===//
+#include "../Differences.h"
 #include "MlScores.h"
 
 #include <algorithm>
@@ -331,12 +332,15 @@ void importTreeEnsembleRegressor(NodeContext &c) {
   c.result(c.e.cast(transformed(c.e, scores, postTransformOf(c)), DType::F32));
 }
 
-/// One score a row that says yes (the second of two classes) or no. Weights that are all positive are probabilities.
+/// One score a row that says yes (the second of two classes) or no. Weights that are all positive are probabilities,
+/// which only LOGISTIC transforms.
 void setBinary(NodeContext &c, const ClassLabels &labels, const Val &score, bool probability) {
   Emitter &e = c.e;
-  Val no = probability ? e.sub(e.scalarLike(score, 1), score) : e.emit<NegOp>({score});
+  const PostTransform transform = postTransformOf(c);
+  const bool complement = probability && transform != PostTransform::Logistic;
+  Val no = complement ? e.sub(e.scalarLike(score, 1), score) : e.emit<NegOp>({score});
   Val both = e.concat({no, score}, 1);
-  c.result(1, e.cast(probability ? both : transformed(e, both, postTransformOf(c)), DType::F32));
+  c.result(1, e.cast(complement ? both : transformed(e, both, transform), DType::F32));
   Val isYes = e.compare(Compare::gt, e.reshape(score, {score.extent(0)}), e.scalarLike(score, probability ? 0.5 : 0));
   labels.setResult(c, e.cast(isYes, DType::I64));
 }
@@ -406,6 +410,21 @@ std::vector<OpRows> treeOps() {
        {Plain | Index},
        strings,
        ml},
+  };
+}
+
+std::vector<Difference> treeDifferences() {
+  return {
+      {"treeensembleclassifier-unvoted", "TreeEnsembleClassifier",
+       "three classes or more, some without a vote in a row, others with negative ones",
+       "the largest of all scores, 0 without votes", "the largest of those with votes", "",
+       "the largest of all scores, 0 without votes", "the label is that of the largest score in the other result"},
+      {"treeensembleclassifier-negative", "TreeEnsembleClassifier",
+       "two classes, weights of one of which some are negative", "1 minus the score, and the score",
+       "minus the score, and the score", "", "minus the score, and the score",
+       "what converters of gradient boosting are tested with"},
+      {"treeensembleregressor-transform", "TreeEnsembleRegressor", "one target and a post_transform", "fails",
+       "not transformed", "", "transformed", "the definition says so"},
   };
 }
 

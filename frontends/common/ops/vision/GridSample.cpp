@@ -17,9 +17,11 @@ Val reflected(const Sampler &s, const Val &x, Dim size) {
   return e.add(e.min(phase, e.sub(twice, phase)), low);
 }
 
+/// A place that is no number is the first element's, as in torch.
 Val clamped(const Sampler &s, const Val &x, Dim size) {
   Emitter &e = s.e;
-  return e.min(e.max(x, e.scalarLike(x, 0)), e.size(size - 1, x.dtype()));
+  Val zero = e.scalarLike(x, 0);
+  return e.select(e.compare(Compare::ge, x, zero), e.min(x, e.size(size - 1, x.dtype())), zero);
 }
 
 /// The place on an axis of `size` elements that a grid coordinate in [-1, 1] stands for.
@@ -31,7 +33,10 @@ Val place(const Sampler &s, const Val &grid, Dim size) {
     at = e.emit<RoundOp>({at});
   if (s.padding == Padding::Border) // each of sixteen pixels is clamped, not the point among them
     return s.mode == "cubic" ? at : clamped(s, at, size);
-  return s.padding == Padding::Reflection ? reflected(s, at, size) : at;
+  if (s.padding == Padding::Zeros)
+    return at;
+  Val folded = reflected(s, at, size);
+  return s.mode == "cubic" ? folded : clamped(s, folded, size);
 }
 
 Tap tapAt(const Sampler &s, const Val &at, const Val &weight, Dim size) {
