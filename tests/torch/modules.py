@@ -2,7 +2,7 @@
 """Modules of one operator (one_operator.py) as raw .pt2 and as both ONNX exporters of torch write them: compiled, run, equal to eager.
 modules.py BIN [--ways raw,dynamo,script] [--keep DIR] [--share S] [NAME ..]: it runs in the environment that `tools/models --keep-envs` leaves.
 Of what torch exports (and ONNX Runtime runs as eager does) at least S (0.95) must be right and none wrong; exit 77 without torch. --keep: where
-exported files stay for the next time. A plain run of the tests samples (DMXC_SAMPLE)."""
+exported files stay for the next time."""
 import argparse
 import contextlib
 import io
@@ -167,7 +167,7 @@ def main():
     parser.add_argument("--share", type=float, default=0.95)
     arguments = parser.parse_intermixed_args()
     counts = {way: {"right": 0, "refused": 0, "wrong": 0} for way in arguments.ways.split(",")}
-    names = arguments.names or sampled(list(one_operator.MODULES))
+    names = arguments.names or list(one_operator.MODULES)
     with tempfile.TemporaryDirectory(prefix="dmxc-modules-") as temporary:
         for name in names:
             for way, count in counts.items():
@@ -186,10 +186,6 @@ def main():
         bad += count["wrong"] + (asked > 0 and count["right"] < arguments.share * asked)
         print(f"{way}: {count['right']} of {asked} right, {count['refused']} refused, {count['wrong']} wrong")
     return 1 if bad else 0
-
-
-def sampled(names):
-    return names
 
 
 if __name__ == "__main__":
