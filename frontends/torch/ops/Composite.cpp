@@ -247,7 +247,7 @@ void importNormExceptDim(AtenContext &c) {
                   {Arg::tensor(v), Arg::number(c.number("pow")), Arg::intList(axes), Arg::flag(kept != -1)}));
 }
 
-Val vectorNorm(AtenContext &c, Arg order, Arg axes) {
+Val vectorNorm(AtenContext &c, const Arg &order, const Arg &axes) {
   return called(c, "linalg_vector_norm.default", {c.arg("self"), order, axes, c.arg("keepdim"), c.arg("dtype")});
 }
 /// `norms` has 1 for both axes of the matrices of x.

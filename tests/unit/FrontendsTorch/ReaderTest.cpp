@@ -121,7 +121,8 @@ TEST(Payloads, RefuseNumbersThatAreNoTensors) {
   EXPECT_HAS(errorOf(archive(configJson(three, one, 0, "../../etc/passwd"), weight)), "no name of a record");
   EXPECT_HAS(errorOf(archive(configJson(three, one, 0, "weight_9"), weight)), "no such record");
   EXPECT_HAS(errorOf(archive(configJson(three, one, 0), "")), "without its weights");
-  EXPECT_HAS(errorOf(archive(configJson(three, one, 0, "weight_0", 10), weight)), "complex64");
+  EXPECT_HAS(errorOf(archive(configJson(three, one, 0, "weight_0", 10), weight)), "needs 24 bytes"); // complex64
+  EXPECT_HAS(errorOf(archive(configJson(three, one, 0, "weight_0", 99), weight)), "type 99");
   EXPECT_EQ(errorOf(archive(configJson(R"([{"as_int":0}])", one, 0), "")), "");
 }
 

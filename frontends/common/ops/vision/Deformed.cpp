@@ -1,8 +1,8 @@
 //===- Deformed.cpp - convolutions whose kernels' elements move -----------===//
 #include "Deformed.h"
 #include "../Formulas.h"
-#include "GridSample.h"
 #include "../Require.h"
+#include "GridSample.h"
 
 using namespace dmxc::dmir;
 
