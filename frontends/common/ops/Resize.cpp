@@ -185,7 +185,7 @@ Val weightedBytes(Emitter &e, const Val &x, int64_t axis, Taps taps) {
     for (double &weight : weights)
       weight = std::trunc(weight * static_cast<double>(one) + (weight < 0 ? -0.5 : 0.5));
   Val sum = weighted(e, e.cast(x, DType::I32), axis, taps);
-  sum = e.max(e.add(sum, static_cast<double>(one / 2)), e.intScalar(DType::I32, 0));
+  sum = e.max(e.add(sum, e.intScalar(DType::I32, one / 2)), e.intScalar(DType::I32, 0));
   return e.cast(e.min(e.div(sum, e.intScalar(DType::I32, one)), e.intScalar(DType::I32, 255)), DType::U8);
 }
 

@@ -80,7 +80,7 @@ DMX_EXPORT TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model
     if (complete)
       setConfig(handle, config);
     check(TRITONBACKEND_ModelSetState(handle, model.get()));
-    model.release();
+    static_cast<void>(model.release()); // the server's now
   });
 }
 
@@ -94,7 +94,7 @@ DMX_EXPORT TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKE
     check(TRITONBACKEND_ModelInstanceModel(handle, &of));
     auto instance = std::make_unique<Instance>(*stateOf<Model>(TRITONBACKEND_ModelState, of), handle);
     check(TRITONBACKEND_ModelInstanceSetState(handle, instance.get()));
-    instance.release();
+    static_cast<void>(instance.release());
   });
 }
 

@@ -107,7 +107,8 @@ void importHistogram(AtenContext &c) {
   // From the nearer end, as torch's linspace is, so that both ends are exact.
   Val step = e.div(e.sub(high, low), c.like(x, static_cast<double>(bins)));
   Val place = e.iota(x.dtype(), {bins + 1}, 0), rest = e.sub(c.like(x, static_cast<double>(bins)), place);
-  Val near = e.compare(Compare::lt, place, c.like(x, static_cast<double>((bins + 1) / 2)));
+  const int64_t middle = (bins + 1) / 2;
+  Val near = e.compare(Compare::lt, place, c.like(x, static_cast<double>(middle)));
   setHistogram(c, e.select(near, e.add(low, e.mul(place, step)), e.sub(high, e.mul(rest, step))));
 }
 
