@@ -116,6 +116,8 @@ std::vector<Arg> callForSome(const AtenOp &op, std::vector<Arg> arguments, const
 
 /// Whether a tensor among an argument's is complex, or the type that it names.
 bool hasComplex(const Arg &arg);
+/// A tensor of [.., 2] as complex numbers.
+ComplexParts partsOf(Emitter &e, const Val &pairs);
 /// What an operator gives, with complex tensors among the arguments (ops/Complex.cpp). Fails the node where the
 /// operator has no meaning for them here.
 std::vector<Arg> callWithComplex(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e);

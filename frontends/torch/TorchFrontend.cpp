@@ -1,5 +1,6 @@
 //===- TorchFrontend.cpp - exported PyTorch programs to DMIR --------------===//
 #include "TorchFrontend.h"
+#include "AtenContext.h"
 #include "InputShapes.h"
 #include "ProgramFunction.h"
 #include "ProgramImporter.h"
@@ -214,14 +215,6 @@ void ArchiveImport::findStates() {
     add(value, value);
 }
 
-/// A complex tensor from its parts along the last axis.
-Val fromParts(Emitter &e, const Val &parts) {
-  Dims dims = parts.dims();
-  dims.pop_back();
-  auto part = [&](int64_t i) { return e.reshape(e.sliceAxis(parts, parts.rank() - 1, i, 1), dims); };
-  return Val::complexOf(part(0), part(1));
-}
-
 bool ArchiveImport::bindTensors(Scope &scope) {
   size_t before = diagnostics.errorCount();
   for (const InputSpec &spec : model->program.inputs) {
@@ -249,7 +242,11 @@ bool ArchiveImport::bindTensors(Scope &scope) {
       }
     Val value =
         function->emitter().stored(payload->tensor, payload->mapped ? options.path : "", payload->offset, spec.name);
-    scope.values[name] = Arg::tensor(payload->isComplex ? fromParts(function->emitter(), value) : value);
+    if (payload->isComplex) {
+      ComplexParts parts = partsOf(function->emitter(), value);
+      value = Val::complexOf(parts.re, parts.im);
+    }
+    scope.values[name] = Arg::tensor(value);
   }
   return diagnostics.errorCount() == before;
 }

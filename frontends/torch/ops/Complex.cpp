@@ -18,10 +18,7 @@ namespace {
 void importViewAsComplex(AtenContext &c) {
   Val x = c.tensor("self");
   c.requireShape(x.rank() > 0 && mayEqual(x.extent(-1), 2), "expected a last axis of 2, not " + x.describe());
-  Dims dims = x.dims();
-  dims.pop_back();
-  auto part = [&](int64_t i) { return c.e.reshape(c.e.sliceAxis(x, x.rank() - 1, i, 1), dims); };
-  c.result(ComplexParts{part(0), part(1)});
+  c.result(partsOf(c.e, x));
 }
 void importViewAsReal(AtenContext &c) {
   ComplexParts x = c.parts("self");
@@ -268,6 +265,13 @@ Arg createdOf(const AtenOp &op, std::vector<Arg> arguments, const std::string &n
 }
 
 } // namespace
+
+ComplexParts partsOf(Emitter &e, const Val &pairs) {
+  Dims dims = pairs.dims();
+  dims.pop_back();
+  auto part = [&](int64_t i) { return e.reshape(e.sliceAxis(pairs, pairs.rank() - 1, i, 1), dims); };
+  return {part(0), part(1)};
+}
 
 bool hasComplex(const Arg &arg) {
   return arg.isComplex ||
