@@ -112,9 +112,8 @@ bool areClose(const std::vector<double> &one, const std::vector<double> &other) 
 
 } // namespace
 
-bool rowsAreIndependent(const Model &model) {
+bool rowsAreIndependent(const Model &model, dmx_session *session) {
   try {
-    Session session = model.makeSession();
     Numbers numbers;
     std::vector<std::vector<std::byte>> first, second, both;
     for (const Tensor &tensor : model.inputs()) {
@@ -129,8 +128,8 @@ bool rowsAreIndependent(const Model &model) {
       both.push_back(first.back());
       both.back().insert(both.back().end(), second.back().begin(), second.back().end());
     }
-    const Results one = runOf(model, session.get(), first, 1), two = runOf(model, session.get(), second, 1),
-                  joined = runOf(model, session.get(), both, 2);
+    const Results one = runOf(model, session, first, 1), two = runOf(model, session, second, 1),
+                  joined = runOf(model, session, both, 2);
     const bool independent = areClose(joined[0], one[0]) && areClose(joined[1], two[0]);
     if (!independent)
       log(TRITONSERVER_LOG_WARN,

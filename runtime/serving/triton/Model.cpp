@@ -124,7 +124,8 @@ Model::Model(const std::string &path, nlohmann::json &config, bool complete) : o
   dmx_error error = DMX_ERROR_INIT;
   dmx_session_info info = {};
   info.struct_size = sizeof info;
-  check(dmx_session_get_info(makeSession().get(), &info, &error), error);
+  const Session trial = makeSession();
+  check(dmx_session_get_info(trial.get(), &info, &error), error);
   state = info.state_bytes != 0;
   batch = config.value("max_batch_size", int64_t(0));
   const bool shares = !state && sharesBatch();
@@ -141,7 +142,7 @@ Model::Model(const std::string &path, nlohmann::json &config, bool complete) : o
     const bool plain = std::all_of(inputTensors.begin(), inputTensors.end(), hasRow) &&
                        std::all_of(outputTensors.begin(), outputTensors.end(), hasRow);
     if (batch == 0 && shares && options.batching != "off" &&
-        (options.batching == "on" || (plain && rowsAreIndependent(*this))))
+        (options.batching == "on" || (plain && rowsAreIndependent(*this, trial.get()))))
       batch = std::min<int64_t>(inputTensors[0].dims[0].max, 64);
     completeConfig(*this, batch, config);
   }

@@ -74,7 +74,7 @@ private:
 
 /// Whether two rows that are run together give what each gives alone: joining requests of a model that mixes its rows,
 /// as a recurrence over them does, would give clients each other's answers. Runs the model three times.
-bool rowsAreIndependent(const Model &model);
+bool rowsAreIndependent(const Model &model, dmx_session *session);
 
 /// The parameters of a configuration. config.cpp has what follows too.
 Settings settingsOf(const nlohmann::json &config);
