@@ -9,7 +9,6 @@ import contextlib
 import io
 import itertools
 import json
-import os
 import pathlib
 import platform
 import subprocess
@@ -18,20 +17,15 @@ import tempfile
 import warnings
 
 HERE = pathlib.Path(__file__).resolve().parent
-try:
-    import numpy as np
-    import onnx
-    import onnx.reference
-    import onnxruntime
-    import torch
-    import torchvision  # noqa: F401
-except ImportError:
-    environments = sorted(HERE.parents[1].glob("build/models/venv-2*/bin/python"))
-    if environments and pathlib.Path(sys.prefix).resolve() != environments[-1].parents[1]:
-        os.execv(environments[-1], [environments[-1], *sys.argv])
-    print("SKIPPED: no Python with onnx, onnxruntime, torch and torchvision; tools/models --export --keep-envs makes one")
-    sys.exit(77)
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import environment  # noqa: E402
+
+environment.enter("numpy", "onnx.reference", "onnxruntime", "torch", "torchvision")
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import onnx.reference  # noqa: E402
+import onnxruntime  # noqa: E402
+import torch  # noqa: E402
 sys.path.insert(0, str(HERE))
 from difference_cases import CASES, QUIET  # noqa: E402
 from sampling import LONG, SEED, sample  # noqa: E402

@@ -4,24 +4,20 @@ functions.py BIN [NAME ..]: it runs in the environment that `tools/models --keep
 77 without."""
 import contextlib
 import io
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import warnings
 
-try:
-    import numpy as np
-    import torch
-    import torch.export
-    import torch.nn.functional as F
-except ImportError:
-    environments = sorted(pathlib.Path(__file__).resolve().parents[2].glob("build/models/venv-2*/bin/python"))
-    if environments and pathlib.Path(sys.prefix).resolve() != environments[-1].parents[1]:
-        os.execv(environments[-1], [environments[-1], *sys.argv])
-    print("SKIPPED: no Python with torch.export; tools/models --export --keep-envs makes one")
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import environment  # noqa: E402
+
+environment.enter("numpy", "torch.export")
+import numpy as np
+import torch
+import torch.export
+import torch.nn.functional as F
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 torch.manual_seed(0)

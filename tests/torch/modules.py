@@ -16,18 +16,14 @@ import time
 import warnings
 
 HERE = pathlib.Path(__file__).resolve().parent
-try:
-    import numpy as np
-    import onnxruntime
-    import torch
-    import torchvision
-    import torch.export
-except ImportError:
-    environments = sorted(HERE.parents[1].glob("build/models/venv-2*/bin/python"))
-    if environments and pathlib.Path(sys.prefix).resolve() != environments[-1].parents[1]:
-        os.execv(environments[-1], [environments[-1], *sys.argv])
-    print("SKIPPED: no Python with torch, torchvision and onnxruntime; tools/models --export --keep-envs makes one")
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import environment  # noqa: E402
+
+environment.enter("numpy", "onnxruntime", "torch.export", "torchvision")
+import numpy as np
+import onnxruntime
+import torch
+import torch.export
 sys.path.insert(0, str(HERE.parent / "models"))
 sys.path.insert(0, str(HERE))
 import one_operator
