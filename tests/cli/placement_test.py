@@ -17,7 +17,7 @@ except ImportError:
     print("SKIPPED: numpy or onnx is not installed (python3-numpy python3-onnx)")
     sys.exit(77)
 
-from dmxc_case import REPO, Base
+from dmxc_case import BIN, REPO, Base
 
 sys.path.insert(0, str(REPO / "tests"))
 from sampling import LONG  # noqa: E402
@@ -36,9 +36,13 @@ def two_nodes(dims=("batch", 64)):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
 
 
+def file_names(path):
+    """Of its nodes; unnamed ones have that of their first output."""
+    return {node.name or node.output[0] for node in onnx.load(path).graph.node}
+
+
 def file_nodes(path):
-    """How many nodes the file has, by name; unnamed ones have that of their first output."""
-    return len({node.name or node.output[0] for node in onnx.load(path).graph.node})
+    return len(file_names(path))
 
 
 class Placement(Base):
@@ -147,6 +151,74 @@ class Placement(Base):
                     self.assertEqual(seen[target]["nodes"], nodes)
                     self.assertTrue(seen[target]["reason"].startswith(f"{nodes} of {total} nodes"), seen[target])
                     self.assertIn(f">{nodes} of {total} nodes", page)
+
+
+class Places(Base):
+    """--place: of a name, and of a glob, on each target."""
+    PRODUCTS = ("/fc1/Gemm", "/fc2/Gemm", "/fc3/Gemm")
+
+    def setUp(self):
+        super().setUp()
+        self.model = BIN.parent / "zoo/mlp/model.onnx"
+        if not self.model.exists():
+            self.skipTest(f"{self.model} is not there (conformance.zoo makes it)")
+        self.targets = [name for name in ("corsair", "aie", "cuda") if name in self.run_tool("--print-targets").stdout]
+
+    def placed(self, *flags, model=None):
+        """{node: target} of the products; the run's outputs are right."""
+        text = self.run_tool(model or self.model, *flags, "-o", "m.bundle", "--placement-report", "-").stdout
+        rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+        data = self.model.parent / "set0"
+        self.run_tool("m.bundle", "--inputs", data, "--expect", data, "--min-sqnr", "30", tool="dmx-run")
+        return {row[0]: row[2] for row in rows if row[1] == "dmir.matmul"}
+
+    def test_on_each_target(self):
+        for target in self.targets:
+            with self.subTest(target):
+                all_there = {name: target for name in self.PRODUCTS}
+                self.assertEqual(self.placed("-t", target), all_there)
+                self.assertEqual(self.placed("-t", target, "--place", "/fc2/Gemm=cpu"), {**all_there, "/fc2/Gemm": "cpu"})
+                self.assertEqual(self.placed("-t", target, "--place", "/fc[13]*=cpu"), {name: "cpu" for name in self.PRODUCTS} | {"/fc2/Gemm": target})
+                self.assertEqual(set(self.placed("-t", target, "--place", "*=cpu").values()), {"cpu"})
+                self.assertEqual(self.placed("-t", target, "--place", "*=cpu", "--place", f"/fc2*={target}"),
+                                 {name: "cpu" for name in self.PRODUCTS} | {"/fc2/Gemm": target})
+
+    def test_a_device_that_another_target_stands_before(self):
+        """The first target computes all; what is placed elsewhere runs there, through the text of phase frontend too."""
+        for target in self.targets:
+            with self.subTest(target):
+                flags = ("-t", "cpu", "-t", target, "--place", f"/fc2/Gemm={target}")
+                seen = self.placed(*flags)
+                self.assertEqual(seen, {name: "cpu" for name in self.PRODUCTS} | {"/fc2/Gemm": target})
+                self.run_tool(self.model, *flags, "--emit", "frontend", "-o", "f.mlir", code=2)  # no partition, no place
+                self.run_tool(self.model, "-t", "cpu", "-t", target, "--emit", "frontend", "-o", "f.mlir")
+                self.assertEqual(self.placed(*flags, "--from", "frontend", "--allow-external-data", self.model.parent, model="f.mlir"), seen)
+
+    def test_what_a_target_refuses(self):
+        if "aie" not in self.targets:
+            self.skipTest("this build has no target aie")
+        text = self.run_tool(self.model, "-t", "aie", "-o", "m.bundle", "--placement-report", "-").stdout
+        host = next(row.split("\t")[0] for row in text.splitlines() if "\tcpu\t" in row)
+        wrong = self.run_tool(self.model, "-t", "aie", "--place", f"{host}=aie", "-o", "x.bundle", code=4).stderr
+        self.assertIn(f"node '{host}': error: --place {host}=aie cannot be met: aie refuses: the array only multiplies", wrong)
+        wrong = self.run_tool(self.model, "-t", "cpu", "--place", "*=aie", "-o", "x.bundle", code=4).stderr
+        self.assertIn("aie refuses: it is not among the -t targets", wrong)
+        self.assertFalse((self.dir / "x.bundle").exists())
+
+    def test_what_matches_nothing(self):
+        name = next(iter(file_names(self.model)))
+        wrong = self.run_tool(self.model, "--place", f"{name}x=cpu", "-o", "x.bundle", code=2).stderr
+        self.assertIn(f"error: --place {name}x=cpu matches no node of the model [place]\n  help: did you mean '{name}'", wrong)
+        wrong = self.run_tool(self.model, "--place", "*=cpu", "--place", "some-other-thing=cpu", "-o", "x.bundle", code=2).stderr
+        self.assertIn("--place some-other-thing=cpu matches no node of the model", wrong)
+        self.assertIn("help: its nodes have names like '", wrong)
+        self.assertFalse((self.dir / "x.bundle").exists())
+
+    def test_what_computes_nothing(self):
+        """A view has no place; it is said, and no error."""
+        view = next(node.name or node.output[0] for node in onnx.load(self.model).graph.node if node.op_type == "Flatten")
+        said = self.run_tool(self.model, "--place", f"{view}=cpu", "-o", "m.bundle").stderr
+        self.assertIn(f"warning: --place {view}=cpu matches no node that is computed", said)
 
 
 if __name__ == "__main__":

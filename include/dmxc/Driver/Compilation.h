@@ -94,6 +94,8 @@ private:
   bool checkRequest();
   bool checkOutputs();
   bool checkNames();
+  /// Whether each glob of --place matches some node.
+  bool checkPlaces(const std::set<std::string> &nodes);
   /// Tells the phases of --sparsity.
   bool chooseSparsity();
   const Frontend *chooseFrontend();

@@ -11,8 +11,18 @@
 #include "mlir/Pass/PassManager.h"
 
 #include <functional>
+#include <map>
 
 namespace dmxc {
+
+/// Nodes whose names match a glob (fnmatch) run on a target.
+struct PlaceRule {
+  std::string glob, target;
+
+  /// Whether the op is of such a node, or of several, one of which is.
+  bool matches(mlir::Operation *op) const;
+  bool matches(const std::string &node) const;
+};
 
 /// What passes of all phases may ask. Outlives the pass manager; read-only but for `report`.
 struct PhaseContext {
@@ -20,6 +30,8 @@ struct PhaseContext {
   std::vector<const TargetBackend *> targets;
   /// Inputs that are outputs of the run before: {input, output}.
   std::vector<std::pair<std::string, std::string>> states;
+  /// Where the user wants nodes to run; of the rules that match one the last counts.
+  std::vector<PlaceRule> places;
   int optLevel = 2;
   unsigned jobs = 1;
   /// Regions with strategies come from text, or a script had them in hand: each phase that goes by them checks them
@@ -34,10 +46,15 @@ struct PhaseContext {
     return nullptr;
   }
   /// Why the target does not compute the op where it is; nullopt when it does. Graphs of branches and loops (private
-  /// functions) run on the host.
+  /// functions) run on the host, what the user places where he wants it if it is computed there.
   std::optional<std::string> refusal(const TargetBackend &target, mlir::Operation *op) const;
+  /// The rule that counts for an op; null where none matches.
+  const PlaceRule *placeOf(mlir::Operation *op) const;
   /// The first target that computes the op; null when none does.
   const TargetBackend *responsible(mlir::Operation *op) const;
+  /// The first that computes the op in a region of its own, if need be where the user does not want it; null when none
+  /// does.
+  const TargetBackend *responsibleAlone(mlir::Operation *op) const;
 };
 
 } // namespace dmxc

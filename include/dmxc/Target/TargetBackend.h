@@ -96,6 +96,8 @@ public:
   //--- partition -----------------------------------------------------------------
   /// nullopt if the target computes the op (with its types and shapes), else the reason why not: a full clause.
   virtual std::optional<std::string> refuses(mlir::Operation *op) const = 0;
+  /// False for an op that it computes in the region of another alone, as what is added to a product.
+  virtual bool startsRegion(mlir::Operation *op) const { return true; }
   /// True if the target has one instruction for a function that others compute from several ops (dmir.silu, ...): where
   /// a model writes it out, it is recognised. Asked of the function in the place of the formula.
   virtual bool hasFunction(mlir::Operation *function) const { return false; }

@@ -83,6 +83,7 @@ bool Compilation::makeTargets() {
   phaseCtx.optLevel = options.optLevel;
   phaseCtx.jobs = options.jobs;
   phaseCtx.states = options.states;
+  phaseCtx.places = options.place;
   phaseCtx.checkStrategies = !options.from.empty() || hasSchedules();
   phaseCtx.report = [this](const Error &error) { diagnostics.report(error, "schedule", options.model); };
   return true;
@@ -251,7 +252,7 @@ bool Compilation::importModel(const Frontend &frontend) {
   if (inputs.empty())
     inputs.push_back(options.model);
   sourceFormat = frontend.name;
-  return succeeded(verify(*theModule));
+  return succeeded(verify(*theModule)) && checkPlaces(imported->nodes);
 }
 
 bool Compilation::parsePhaseText() {
@@ -268,7 +269,7 @@ bool Compilation::parsePhaseText() {
   if (!fits)
     diagnostics.report(modelError("this is not what the phase '" + options.from + "' gives"), "phase-text",
                        options.model);
-  return fits;
+  return fits && checkPlaces(dmir::nodeNames(*theModule));
 }
 
 /// The files of a text's constants.

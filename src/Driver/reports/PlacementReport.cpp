@@ -5,7 +5,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <fnmatch.h>
 
 using namespace mlir;
 
@@ -63,41 +62,46 @@ std::string placementReport(ModuleOp module, const PhaseContext &context, const 
   return text;
 }
 
+static void reportUnmet(const PlaceRule &rule, Operation &op, StringRef device, const Options &options,
+                        const PhaseContext &context, Diagnostics &diagnostics) {
+  Diagnostic wrong;
+  wrong.id = "placement";
+  wrong.kind = ErrorKind::Constraint;
+  wrong.file = options.model;
+  wrong.node = dmir::nodeName(&op);
+  const TargetBackend *target = context.target(rule.target);
+  std::optional<std::string> refusal =
+      target ? context.refusal(*target, &op) : std::optional<std::string>("it is not among the -t targets");
+  wrong.text = "--place " + rule.glob + "=" + rule.target + " cannot be met: " + rule.target + " " +
+               (refusal ? "refuses: " + *refusal
+                        : "computes it in the task of another node alone, which runs on " + device.str());
+  diagnostics.report(std::move(wrong));
+}
+
 static bool checkRules(ModuleOp module, const Options &options, const PhaseContext &context, Diagnostics &diagnostics) {
   bool good = true;
   std::vector<bool> matched(options.place.size());
   module.walk([&](dmir::RegionOp region) {
     for (Operation &op : *region.getBlock()) {
-      std::string node = dmir::nodeName(&op);
-      const PlaceRule *rule = nullptr;
-      for (size_t i = 0; i < options.place.size(); ++i)
-        if (fnmatch(options.place[i].glob.c_str(), node.c_str(), 0) == 0) {
-          matched[i] = true;
-          rule = &options.place[i];
-        }
-      if (!rule || !isComputed(op) || region.getDevice() == rule->target)
+      if (!isComputed(op))
         continue;
-      Diagnostic wrong;
-      wrong.id = "placement";
-      wrong.kind = ErrorKind::Constraint;
-      wrong.file = options.model;
-      wrong.node = node;
-      const TargetBackend *target = context.target(rule->target);
-      std::optional<std::string> refusal =
-          target ? target->refuses(&op) : std::optional<std::string>("it is not among the -t targets");
-      wrong.text = "--place " + rule->glob + "=" + rule->target + " cannot be met: " + rule->target + " " +
-                   (refusal ? "refuses: " + *refusal : "was not chosen; the node runs on " + region.getDevice().str());
-      diagnostics.report(std::move(wrong));
+      for (auto [i, rule] : llvm::enumerate(options.place))
+        matched[i] = matched[i] || rule.matches(&op);
+      const PlaceRule *rule = context.placeOf(&op);
+      if (!rule || region.getDevice() == rule->target)
+        continue;
+      reportUnmet(*rule, op, region.getDevice(), options, context, diagnostics);
       good = false;
     }
   });
-  for (size_t i = 0; i < matched.size(); ++i)
+  for (auto [i, rule] : llvm::enumerate(options.place))
     if (!matched[i]) {
       Diagnostic unused;
       unused.severity = Severity::Warning;
       unused.id = "place-unused";
       unused.file = options.model;
-      unused.text = "--place " + options.place[i].glob + "=" + options.place[i].target + " matches no node";
+      unused.text = "--place " + rule.glob + "=" + rule.target +
+                    " matches no node that is computed, only constants, views or parts of others";
       diagnostics.report(std::move(unused));
     }
   return good;
