@@ -25,12 +25,14 @@ const PlaceRule *PhaseContext::placeOf(Operation *op) const {
   return last == places.rend() ? nullptr : &*last;
 }
 
-/// Wherever the user wants the op to run.
-static std::optional<std::string> refusalAlone(const TargetBackend &target, Operation *op) {
+std::optional<std::string> PhaseContext::refusalAlone(const TargetBackend &target, Operation *op) const {
   auto function = op->getParentOfType<func::FuncOp>();
   if (function && function.isPrivate() && !target.runsOnHost())
     return "the graphs of branches and loops run on the host";
-  return target.refuses(op);
+  if (std::optional<std::string> reason = target.refuses(op); reason || misfits.empty())
+    return reason;
+  auto misfit = misfits.find({target.name().str(), dmir::nodeName(op)});
+  return misfit == misfits.end() ? std::nullopt : std::optional(misfit->second);
 }
 
 std::optional<std::string> PhaseContext::refusal(const TargetBackend &target, Operation *op) const {
@@ -53,7 +55,7 @@ const TargetBackend *PhaseContext::responsibleAlone(Operation *op) const {
     return at == targets.end() ? nullptr : *at;
   };
   const TargetBackend *wanted = first([&](auto &...asked) { return refusal(asked...); });
-  return wanted ? wanted : first(refusalAlone);
+  return wanted ? wanted : first([&](auto &...asked) { return refusalAlone(asked...); });
 }
 
 } // namespace dmxc

@@ -65,6 +65,7 @@ struct Options {
   std::vector<PlaceRule> place; ///< --place, in order
   std::vector<RequireTarget> require;
   std::string placementReport;
+  bool plansAgain = true; ///< without the nodes that do not fit their target; else that is an error
 
   //--- pipeline
   std::string emit = "bundle"; ///< a phase's name or "bundle"

@@ -37,8 +37,10 @@ struct PhaseContext {
   /// Regions with strategies come from text, or a script had them in hand: each phase that goes by them checks them
   /// first.
   bool checkStrategies = false;
+  /// Why nodes are not computed by a target that computes their ops: by target and node, a clause.
+  std::map<std::pair<std::string, std::string>, std::string> misfits;
   /// Takes errors of targets whose kind matters to the caller; null: they become MLIR's.
-  std::function<void(const Error &)> report;
+  std::function<void(const TargetBackend &, const Error &)> report;
   const TargetBackend *target(llvm::StringRef name) const {
     for (const TargetBackend *t : targets)
       if (t->name() == name)
@@ -55,6 +57,10 @@ struct PhaseContext {
   /// The first that computes the op in a region of its own, if need be where the user does not want it; null when none
   /// does.
   const TargetBackend *responsibleAlone(mlir::Operation *op) const;
+
+private:
+  /// As `refusal`, wherever the user wants the op to run.
+  std::optional<std::string> refusalAlone(const TargetBackend &target, mlir::Operation *op) const;
 };
 
 } // namespace dmxc

@@ -1,4 +1,6 @@
 //===- Placing.cpp - nodes that a compile places otherwise ----------------===//
+#include "../reports/Placement.h"
+
 #include "dmxc/Driver/Compilation.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -38,6 +40,40 @@ bool Compilation::checkPlaces(const std::set<std::string> &nodes) {
     diagnostics.report(std::move(wrong));
   }
   return good;
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes that do not fit
+//===----------------------------------------------------------------------===//
+
+bool Compilation::mayPlanAgain() const {
+  return unplanned && placed && llvm::any_of(placed->shares, [&](const PlacedShare &share) {
+           const TargetBackend *target = phaseCtx.target(share.target);
+           return target && !target->runsOnHost() && !share.nodes.empty();
+         });
+}
+
+bool Compilation::moveMisfits(const TargetBackend &target, const Error &error) {
+  if (error.kind != ErrorKind::Constraint || !mayPlanAgain())
+    return false;
+  for (const PlacedShare &share : placed->shares)
+    for (const std::string &node : error.nodes)
+      if (share.target == target.name() && share.nodes.contains(node))
+        movedNodes |= phaseCtx.misfits.try_emplace({share.target, node}, error.reason).second;
+  return movedNodes;
+}
+
+bool Compilation::planAgain(const Stop &last) {
+  theModule = unplanned->clone();
+  for (const Stop &stop : stops(phaseCtx)) {
+    if (phaseIndex(stop.name) < phaseIndex("partition"))
+      continue;
+    if (!runTo(stop))
+      return false;
+    if (stop.name == last.name)
+      return true;
+  }
+  return true;
 }
 
 } // namespace dmxc::driver

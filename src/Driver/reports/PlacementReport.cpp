@@ -62,6 +62,24 @@ std::string placementReport(ModuleOp module, const PhaseContext &context, const 
   return text;
 }
 
+/// "a, b, c and 12 more"
+static std::string someOf(ArrayRef<std::string> nodes) {
+  constexpr size_t kMost = 5;
+  std::string text = llvm::join(nodes.take_front(kMost), ", ");
+  return nodes.size() > kMost ? text + " and " + std::to_string(nodes.size() - kMost) + " more" : text;
+}
+
+std::vector<std::string> misfitLines(const PhaseContext &context) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> nodes; // by target and reason
+  for (const auto &[place, reason] : context.misfits)
+    nodes[{place.first, reason}].push_back(place.second);
+  std::vector<std::string> lines;
+  for (const auto &[why, names] : nodes)
+    lines.push_back(std::to_string(names.size()) + (names.size() == 1 ? " node does not fit " : " nodes do not fit ") +
+                    why.first + ": " + someOf(names) + " (" + why.second + ")");
+  return lines;
+}
+
 static void reportUnmet(const PlaceRule &rule, Operation &op, StringRef device, const Options &options,
                         const PhaseContext &context, Diagnostics &diagnostics) {
   Diagnostic wrong;
@@ -107,7 +125,8 @@ static bool checkRules(ModuleOp module, const Options &options, const PhaseConte
   return good;
 }
 
-static bool checkShares(const Options &options, const Placement &placement, Diagnostics &diagnostics) {
+static bool checkShares(const Options &options, const PhaseContext &context, const Placement &placement,
+                        Diagnostics &diagnostics) {
   bool good = true;
   for (const RequireTarget &require : options.require) {
     size_t nodes = placement.nodesAlone(require.target), all = placement.placed.size();
@@ -122,6 +141,8 @@ static bool checkShares(const Options &options, const Placement &placement, Diag
                       "alone; --placement-report FILE says why the others do not",
                       require.target, require.percent, nodes, all)
             .str();
+    for (std::string &line : misfitLines(context))
+      wrong.note(std::move(line));
     diagnostics.report(std::move(wrong));
     good = false;
   }
@@ -131,7 +152,7 @@ static bool checkShares(const Options &options, const Placement &placement, Diag
 bool checkPlacement(ModuleOp module, const Options &options, const PhaseContext &context, const Placement &placement,
                     Diagnostics &diagnostics) {
   bool good = options.place.empty() || checkRules(module, options, context, diagnostics);
-  return checkShares(options, placement, diagnostics) && good;
+  return checkShares(options, context, placement, diagnostics) && good;
 }
 
 //===----------------------------------------------------------------------===//
