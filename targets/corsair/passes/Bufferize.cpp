@@ -126,8 +126,12 @@ private:
 
   LogicalResult lower(func::ReturnOp op) {
     SmallVector<Value> results;
-    for (Value value : op.getOperands())
-      results.push_back(memrefOf(value));
+    llvm::DenseSet<int64_t> states; // what becomes one is copied there as it lies
+    for (BlockArgument argument : op->getBlock()->getArguments())
+      if (auto next = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kStateAttr))
+        states.insert(next.getInt());
+    for (auto [number, value] : llvm::enumerate(op.getOperands()))
+      results.push_back(states.contains(number) ? memrefOf(value) : withoutGaps(value.getLoc(), value));
     if (llvm::is_contained(results, Value()))
       return op.emitError("returns a value that has no buffer");
     func::ReturnOp::create(builder, op.getLoc(), results);

@@ -96,7 +96,10 @@ Status StageWriter::lower() {
       if (!tensor.split)
         return fail(function, "has a '" + lldmir::kDealAttr + "' of result " + Twine(index) + " that gives no parts");
     }
-    if (auto state = states.find(index); state != states.end())
+    auto state = states.find(index);
+    if (state == states.end() && (!tensor.isDense() || buffers[tensor.address.buffer].memory != hw::Memory::GM))
+      return fail(function, "returns result " + Twine(index) + " with gaps; a copy in GM has none");
+    if (state != states.end())
       keepState(tensor, state->second, type.getValue(), index);
     else
       storeResult(tensor, type.getValue(), index);
@@ -270,11 +273,10 @@ Result<DeviceTensor> StageWriter::viewOf(Operation *op, DeviceTensor tensor) {
   if (static_cast<int64_t>(tensor.rank()) != cast<MemRefType>(op->getOperand(0).getType()).getRank())
     return fail(op, "looks at a buffer of another rank than it has").takeError();
   if (auto transpose = dyn_cast<memref::TransposeOp>(op)) {
-    const DeviceTensor before = tensor;
-    for (unsigned dim = 0; dim < before.rank(); ++dim) {
-      const unsigned from = transpose.getPermutation().getDimPosition(dim);
-      tensor.shape[dim] = before.shape[from], tensor.strides[dim] = before.strides[from];
-    }
+    SmallVector<int64_t> permutation;
+    for (unsigned dim = 0; dim < tensor.rank(); ++dim)
+      permutation.push_back(transpose.getPermutation().getDimPosition(dim));
+    tensor = tensor.transposed(permutation);
   }
   auto cut = dyn_cast<memref::SubViewOp>(op);
   if (!cut) { // a grid of tiles, or a transpose
