@@ -179,10 +179,10 @@ static Error permanentLack(ArrayRef<std::unique_ptr<corsair::KernelWriter>> kern
   for (const auto &kernel : kernels)
     kernel->collectPermanent(memory, kept);
   llvm::stable_sort(kept, [](const auto &a, const auto &b) { return a.size > b.size; });
-  for (const auto &[size, users] : kept) {
+  for (const auto &[size, nodes] : kept) {
     if (needed <= static_cast<int64_t>(machine.memory(memory).size))
       break;
-    llvm::append_range(error.nodes, users);
+    llvm::append_range(error.nodes, nodes);
     needed -= size;
   }
   return error;

@@ -277,6 +277,10 @@ class Corsair(Base):
         result = self.run_tool("l.mlir", "-t", "corsair:quads=1+performance", "-o", "p.bundle", "--require-target", "corsair", code=4)
         self.assertIn("ST holds 12582912 bytes, the model needs 17039360", result.stderr)
         result = self.run_tool("l.mlir", "-t", "corsair:quads=1+performance", "-o", "p.bundle")
+        self.assertIn("placement: 1 node does not fit corsair: dmir.matmul (ST holds 12582912 bytes", result.stderr)  # they have no names
+        (self.dir / "n.mlir").write_text(re.sub(r"(%(\d) = dmir.matmul .*)", r'\1 loc("layer\2")', text.join(
+            (f'func.func @main(%0: {row} {{dmir.name = "x"}}) -> ({row} {{dmir.name = "y"}}) {{\n', f"  return %4 : {row}\n}}\n"))))
+        result = self.run_tool("n.mlir", "-t", "corsair:quads=1+performance", "-o", "p.bundle")
         self.assertRegex(result.stderr, r"corsair 2 of 4 nodes.*\nplacement: 2 nodes do not fit corsair: .* \(ST holds 12582912 bytes")
         self.run_tool("l.mlir", "-o", "host.bundle")
         self.run_tool("host.bundle", "--random-inputs", "3", "--output-dir", "host", tool="dmx-run")

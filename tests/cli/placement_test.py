@@ -225,6 +225,36 @@ class Misfits(Base):
         self.assertFalse((self.dir / "x.bundle").exists())
 
 
+    def same_as_host(self, model, *flags):
+        """{node: target} of a compile for corsair whose results are the host's."""
+        self.run_tool(model, "-o", "host.bundle")
+        self.run_tool("host.bundle", "--random-inputs", "3", "--output-dir", "host", tool="dmx-run")
+        text = self.run_tool(model, "-t", "corsair", *flags, "-o", "m.bundle", "--placement-report", "-").stdout
+        self.run_tool("m.bundle", "--random-inputs", "3", "--expect", "host", "--min-sqnr", "30", tool="dmx-run")
+        return {row[0]: row[2] for row in (line.split("\t") for line in text.splitlines()) if len(row) > 2}
+
+    def test_a_value_that_is_only_seen_otherwise(self):
+        """It has no room beside another kernel's table, and no task of the device has its node's name."""
+        part, wide, tall = "tensor<1000x2048xf32>", "tensor<1000x8192xf32>", "tensor<8192x1000xf32>"
+        (self.dir / "t.mlir").write_text(
+            f'func.func @main(%x: {part} {{dmir.name = "x"}}) -> ({tall} {{dmir.name = "y"}}) {{\n  %c = dmir.constant dense<0.5> : {part}\n'
+            f'  %0 = dmir.add %x, %c : ({part}, {part}) -> {part} loc("table")\n'
+            f'  %1 = dmir.concat %0, %0, %0, %0 {{axis = 1 : i64}} : ({part}, {part}, {part}, {part}) -> {wide} loc("wide")\n'
+            f'  %2 = dmir.transpose %1 {{permutation = array<i64: 1, 0>}} : ({wide}) -> {tall} loc("turn")\n  return %2 : {tall}\n}}\n')
+        seen = self.same_as_host("t.mlir", "--place", "wide=cpu")
+        self.assertEqual((seen["table"], seen["turn"]), ("corsair", "cpu"), seen)
+
+    def test_a_view_apart_from_what_made_its_bytes(self):
+        """What reads the view waits for the host, what reads its operand does not."""
+        a, b = "tensor<8x16xf32>", "tensor<16x8xf32>"
+        (self.dir / "v.mlir").write_text(
+            f'func.func @main(%x: {a} {{dmir.name = "x"}}) -> ({a} {{dmir.name = "y"}}, {b} {{dmir.name = "z"}}) {{\n'
+            f'  %0 = dmir.exp %x : ({a}) -> {a} loc("first")\n  %1 = dmir.reshape %0 : ({a}) -> {b} loc("view")\n'
+            f'  %2 = dmir.relu %1 : ({b}) -> {b} loc("behind")\n  %3 = dmir.tanh %0 : ({a}) -> {a} loc("beside")\n  return %3, %2 : {a}, {b}\n}}\n')
+        seen = self.same_as_host("v.mlir", "--place", "view=cpu")
+        self.assertEqual([seen[name] for name in ("first", "behind", "beside")], ["corsair"] * 3)
+
+
 class Places(Base):
     """--place: of a name, and of a glob, on each target."""
     PRODUCTS = ("/fc1/Gemm", "/fc2/Gemm", "/fc3/Gemm")

@@ -156,8 +156,8 @@ public:
   virtual llvm::ArrayRef<TargetStage> stages() const { return {}; }
   /// Puts a program for the device's queues (of the same name and device) in the place of each of the target's
   /// kernels: a dlir.kernel, or what the stages made of one, a symbol of its name with the attribute dlir.device. A
-  /// target whose kernels are functions leaves them. Where the device does not hold them: ErrorKind::Constraint, and with the error's
-  /// nodes and reason those that go to the host, after which the compile plans again.
+  /// target whose kernels are functions leaves them. Where the device does not hold them: ErrorKind::Constraint, and
+  /// with the error's nodes and reason those that go to the host, after which the compile plans again.
   virtual Status schedule(llvm::ArrayRef<mlir::Operation *> kernels) const { return Status::ok(); }
 
   //--- codegen ---------------------------------------------------------------------

@@ -56,10 +56,18 @@ bool Compilation::mayPlanAgain() const {
 bool Compilation::moveMisfits(const TargetBackend &target, const Error &error) {
   if (error.kind != ErrorKind::Constraint || !mayPlanAgain())
     return false;
-  for (const PlacedShare &share : placed->shares)
-    for (const std::string &node : error.nodes)
-      if (share.target == target.name() && share.nodes.contains(node))
-        movedNodes |= phaseCtx.misfits.try_emplace({share.target, node}, error.reason).second;
+  const auto share = llvm::find_if(placed->shares, [&](const auto &each) { return each.target == target.name(); });
+  if (share == placed->shares.end() || error.nodes.empty())
+    return false;
+  auto move = [&](StringRef node) {
+    movedNodes |= phaseCtx.misfits.try_emplace({share->target, node.str()}, error.reason).second;
+  };
+  for (const std::string &node : error.nodes)
+    if (share->nodes.contains(node))
+      move(node);
+  if (!movedNodes) // nodes of a text without names
+    for (const auto &node : share->nodes)
+      move(node.getKey());
   return movedNodes;
 }
 

@@ -160,14 +160,13 @@ public:
   }
 
 private:
-  /// A view stays with what made its bytes; one of an input goes to its reader. Unless the user places it.
+  /// A view stays with what made its bytes; one of an input goes to its reader. Unless that is no place for it.
   const TargetBackend *targetOfView(Operation *op) {
-    if (context.placeOf(op))
-      return context.responsible(op);
     auto place = places.find(op->getOperand(0).getDefiningOp());
-    if (place != places.end())
-      return place->second.target;
-    return op->use_empty() ? nullptr : context.responsible(*op->user_begin());
+    const TargetBackend *near = place != places.end() ? place->second.target
+                                : op->use_empty()     ? nullptr
+                                                      : context.responsible(*op->user_begin());
+    return near && context.refusal(*near, op) ? context.responsible(op) : near;
   }
 
   Group &groupAt(std::vector<Group> &groups, const TargetBackend *target, int64_t turn) {

@@ -2,6 +2,8 @@
 
 #include "KernelWriter.h"
 
+#include "dmxc/Dialect/DMIR/Model.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -9,9 +11,9 @@ using namespace dmxc;
 using namespace dmxc::corsair;
 
 KernelWriter::KernelWriter(Operation *kernel, int quads, const hw::Machine &machine, bool fromDdr)
-    : name(SymbolTable::getSymbolName(kernel).str()), quads(quads), machine(machine), fromDdr(fromDdr),
-      registers(launchRegisters()), builder(kernel), writer(builder, kernel->getLoc(), name), buffers(writer, machine) {
-}
+    : name(SymbolTable::getSymbolName(kernel).str()), location(kernel->getLoc()), quads(quads), machine(machine),
+      fromDdr(fromDdr), registers(launchRegisters()), builder(kernel), writer(builder, kernel->getLoc(), name),
+      buffers(writer, machine) {}
 
 /// The programs' shape is fixed; a machine may be described that cannot run them.
 static std::optional<std::string> machineLacks(bool multiplies, const hw::Machine &machine) {
@@ -40,7 +42,7 @@ Status KernelWriter::finish(const MemoryUse &permanent) {
       room += buffers[buffer].size;
     Error error = doesNotFit(*memory, used[number]);
     for (int buffer : buffers.inTheWay(*memory, room))
-      llvm::append_range(error.nodes, main->usersOf(buffer));
+      llvm::append_range(error.nodes, nodesAt(buffer));
     return error;
   }
   init->finish();
@@ -64,7 +66,22 @@ Error KernelWriter::doesNotFit(hw::Memory memory, int64_t needed) const {
 
 void KernelWriter::collectPermanent(hw::Memory memory, std::vector<Kept> &kept) const {
   for (int buffer : buffers.permanentIn(memory))
-    kept.push_back({buffers[buffer].size, main->usersOf(buffer)});
+    kept.push_back({buffers[buffer].size, nodesAt(buffer)});
+}
+
+std::vector<std::string> KernelWriter::nodesAt(int buffer) const {
+  llvm::SetVector<StringAttr> all;
+  dmir::collectNodes(location, all);
+  std::vector<std::string> users = main->usersOf(buffer), nodes;
+  if (all.empty()) // of a text without names
+    return users;
+  for (StringAttr node : all)
+    if (llvm::is_contained(users, node.getValue()))
+      nodes.push_back(node.str());
+  if (nodes.empty()) // an argument that is stored as it came, seen otherwise
+    for (StringAttr node : all)
+      nodes.push_back(node.str());
+  return nodes;
 }
 
 //===----------------------------------------------------------------------===//

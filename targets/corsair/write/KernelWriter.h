@@ -42,10 +42,10 @@ public:
   /// behind those.
   void placePermanent(MemoryUse &used) { buffers.placePermanent(used); }
   Status finish(const MemoryUse &permanent);
-  /// A buffer that stays, in bytes, and the tasks that use it.
+  /// A buffer that stays, in bytes, and the nodes at it.
   struct Kept {
     int64_t size;
-    std::vector<std::string> users;
+    std::vector<std::string> nodes;
   };
   void collectPermanent(hw::Memory memory, std::vector<Kept> &kept) const;
   /// The error of a memory that is too small, but for its nodes.
@@ -60,6 +60,8 @@ protected:
     Address home; ///< in ST, when it stays there
   };
 
+  /// The kernel's nodes that use a buffer; all of them for one that none uses.
+  std::vector<std::string> nodesAt(int buffer) const;
   /// Opens the graphs. Fails on a machine that programs of this shape do not run on.
   Status begin(bool multiplies);
 
@@ -148,8 +150,9 @@ protected:
   /// Copies a tensor in a task of the main program; `receivers` is the term of a mask of quads, scale 0 for the own.
   void moveTensor(Queue queue, const DeviceTensor &from, const DeviceTensor &to, hw::Term receivers);
 
-  const std::string name; ///< the kernel's
-  const int quads;        ///< of the team
+  const std::string name;        ///< the kernel's
+  const mlir::Location location; ///< its nodes
+  const int quads;               ///< of the team
   const hw::Machine &machine;
   const bool fromDdr;
   QuadRegisters registers;
