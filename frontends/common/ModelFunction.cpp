@@ -118,12 +118,14 @@ std::optional<ImportedModel> ModelFunction::finish(std::vector<std::string> file
   dmir::setSymbolBounds(*owned, bounds);
   if (ArrayAttr computed = e->computedDims(); !computed.empty())
     (*owned)->setAttr(dmir::kComputedDimsAttr, computed);
-  dmir::setNodeCount(*owned, nodes);
+  std::set<std::string> names = dmir::nodeNames(*owned, nodes);
+  dmir::setNodeCount(*owned, names);
   if (!verifies())
     return std::nullopt;
   ImportedModel imported;
   imported.module = std::move(owned);
   imported.files = std::move(files);
+  imported.nodes = std::move(names);
   return imported;
 }
 

@@ -38,7 +38,8 @@ public:
     for (auto function : model.module->getOps<func::FuncOp>())
       if (!checkAndNameTensors(function))
         return std::nullopt;
-    dmir::setNodeCount(*model.module);
+    model.nodes = dmir::nodeNames(*model.module);
+    dmir::setNodeCount(*model.module, model.nodes);
     return std::move(model);
   }
 

@@ -113,71 +113,126 @@ private:
   }
 
   bool runPhases() {
+    compilation->afterStops([this](const Stop &stop) { return afterStop(stop); });
     bool begun = options.from.empty();
     for (const Stop &stop : stops(compilation->phaseContext())) {
       if (!begun) {
         begun = stop.name == options.from;
         continue;
       }
-      const Phase &phase = *stop.phase;
-      setCurrentWork(stop.name);
-      if (stop.opensPhase)
-        progress.step(phase.name, phase.summary);
-      log([&] { return "phase " + stop.name + ": " + stop.summary(); });
-      if (!(phase.makesIR() ? compilation->runTo(stop) : compilation->runCodegen()))
+      if (!runTo(stop)) {
+        release();
         return false;
-      if (stop.name == "partition" && !afterPartition())
+      }
+      // Until its end nothing of a device's share is final, so a text that is asked for before is not either.
+      const bool isFinal = stop.name == "schedule" || !compilation->mayPlanAgain();
+      if (isFinal && !release())
         return false;
-      if (!options.dumpPhases.empty() && !dump(stop))
-        return false;
-      if (stop.name == options.emit)
+      if (isFinal && position(stop.name) >= position(options.emit))
         break;
     }
     return true;
   }
 
-  bool afterPartition() {
-    if (compilation->hasSchedules() && !compilation->applySchedules())
+  bool runTo(const Stop &stop) {
+    const Phase &phase = *stop.phase;
+    setCurrentWork(stop.name);
+    if (stop.opensPhase)
+      progress.step(phase.name, phase.summary);
+    log([&] { return "phase " + stop.name + ": " + stop.summary(); });
+    return phase.makesIR() ? compilation->runTo(stop) : compilation->runCodegen() && afterStop(stop);
+  }
+
+  /// Of a stop in this compile; that of a bundle is behind all.
+  size_t position(const std::string &name) const {
+    std::vector<Stop> all = stops(compilation->phaseContext());
+    return llvm::find_if(all, [&](const Stop &stop) { return stop.name == name; }) - all.begin();
+  }
+
+  bool afterStop(const Stop &stop) {
+    if (stop.name == "partition" && !afterPartition())
       return false;
-    if (options.explainDecisions)
-      std::cout << visibleLines(compilation->explainDecisions()) << std::flush;
-    const Placement &placement = *compilation->placement();
-    if (!options.placementReport.empty())
-      if (Status s =
-              writeText(options.placementReport,
-                        visibleLines(placementReport(compilation->module(), compilation->phaseContext(), placement)));
-          !s)
-        return fail(s.error());
-    std::vector<NodeFormats> formats = nodeFormats(compilation->module(), compilation->phaseContext());
-    keepFormats(compilation->module(), formats);
-    if (!options.numerics.empty())
-      if (std::string table = formatTable(formats); !table.empty()) {
-        say(table.substr(0, table.size() - 1));
-        numericsMatter = true;
-      }
-    if (!checkPlacement(compilation->module(), options, compilation->phaseContext(), placement, diagnostics))
+    if (!options.dumpPhases.empty() && position(stop.name) <= position(options.emit) && !dump(stop))
       return false;
-    say("placement: " + placement.summary());
-    if (!reportMasks())
-      return false;
-    warnOfIdleTargets(compilation->module(), options, placement, /*takesDims=*/compilation->format() != "mlir",
-                      diagnostics);
+    if (stop.name == options.emit)
+      emitted = phaseText(*stop.phase);
     return true;
   }
 
-  bool reportMasks() {
+  /// Says what was held back, once.
+  bool release() {
+    bool good = true;
+    for (const auto &said : std::exchange(held, {}))
+      good &= said();
+    return good;
+  }
+  void holdText(std::string text) {
+    held.push_back([this, text = std::move(text)] {
+      say(text);
+      return true;
+    });
+  }
+  void holdFile(const std::string &path, std::string text) {
+    held.push_back([this, path, text = visibleLines(text)] {
+      Status written = writeText(path, text);
+      return written || fail(written.error());
+    });
+  }
+  void hold(const Diagnostics &messages) {
+    for (const Diagnostic &message : messages.all())
+      held.push_back([this, message] {
+        diagnostics.report(message);
+        return true;
+      });
+  }
+
+  /// Nodes may still turn out not to fit: what is said of the placement is held back until it is final.
+  bool afterPartition() {
+    held.clear();
+    if (compilation->hasSchedules() && !compilation->applySchedules())
+      return false;
+    mlir::ModuleOp module = compilation->module();
+    const PhaseContext &context = compilation->phaseContext();
+    if (options.explainDecisions)
+      held.push_back([text = visibleLines(compilation->explainDecisions())] {
+        std::cout << text << std::flush;
+        return true;
+      });
+    const Placement &placement = *compilation->placement();
+    if (!options.placementReport.empty())
+      holdFile(options.placementReport, placementReport(module, context, placement));
+    std::vector<NodeFormats> formats = nodeFormats(module, context);
+    keepFormats(module, formats);
+    const std::string table = options.numerics.empty() ? "" : formatTable(formats);
+    numericsMatter = !table.empty();
+    if (numericsMatter)
+      holdText(table.substr(0, table.size() - 1));
+    Diagnostics checked, idle;
+    const bool good = checkPlacement(module, options, context, placement, checked);
+    hold(checked);
+    if (!good)
+      return false;
+    holdText("placement: " + placement.summary());
+    for (const std::string &line : misfitLines(context))
+      holdText("placement: " + line);
+    reportMasks();
+    warnOfIdleTargets(module, options, placement, /*takesDims=*/compilation->format() != "mlir", idle);
+    hold(idle);
+    return true;
+  }
+
+  void reportMasks() {
     std::optional<dmir::TileSize> tile;
     if (options.sparsityTile)
       tile = {options.sparsityTile->first, options.sparsityTile->second, options.sparsityTile->second};
     std::vector<MaskedAttention> masked = maskedAttentions(compilation->module(), tile);
     keepMasks(compilation->module(), masked);
     if (std::string masks = summaryOf(masked); !masks.empty())
-      say(masks);
+      holdText(masks);
     if (options.sparsityReport.empty())
-      return true;
+      return;
     bool json = llvm::StringRef(options.sparsityReport).ends_with(".json");
-    Status written = writeText(options.sparsityReport, visibleLines(sparsityReport(masked, json)));
-    return written || fail(written.error());
+    holdFile(options.sparsityReport, sparsityReport(masked, json));
   }
 
   std::string phaseText(const Phase &phase) {
@@ -193,7 +248,7 @@ private:
 
   bool finishText() {
     std::string path = outputPath();
-    Status written = writeText(path, phaseText(phases()[lastPhase()]));
+    Status written = writeText(path, emitted);
     if (!written)
       return fail(written.error());
     return path == "-" || writeDepfile(path);
@@ -276,7 +331,9 @@ private:
   Diagnostics &diagnostics;
   tools::Progress progress;
   std::unique_ptr<Compilation> compilation;
-  bool numericsMatter = false; ///< --numerics changed the format of some node
+  bool numericsMatter = false;             ///< --numerics changed the format of some node
+  std::vector<std::function<bool()>> held; ///< what is said when the placement is final
+  std::string emitted;                     ///< the text that --emit asks for
 };
 
 } // namespace

@@ -31,6 +31,7 @@ public:
     aie::registerDevice(registry, machine);
   }
   std::optional<std::string> refuses(Operation *op) const override { return aie::refuses(machine, herd, op); }
+  bool startsRegion(Operation *op) const override { return aie::isProduct(op); }
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
     return aie::isProduct(root) && result.hasOneUse() && aie::isEpilogue(consumer, result);

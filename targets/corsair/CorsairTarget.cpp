@@ -171,6 +171,39 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   return list.getDictionary(region.getContext());
 }
 
+/// The error of permanent buffers that a memory does not hold. Nodes: those of the largest, of all kernels.
+static Error permanentLack(ArrayRef<std::unique_ptr<corsair::KernelWriter>> kernels, hw::Memory memory, int64_t needed,
+                           const hw::Machine &machine) {
+  Error error = kernels.front()->doesNotFit(memory, needed);
+  std::vector<corsair::KernelWriter::Kept> kept;
+  for (const auto &kernel : kernels)
+    kernel->collectPermanent(memory, kept);
+  llvm::stable_sort(kept, [](const auto &a, const auto &b) { return a.size > b.size; });
+  for (const auto &[size, users] : kept) {
+    if (needed <= static_cast<int64_t>(machine.memory(memory).size))
+      break;
+    llvm::append_range(error.nodes, users);
+    needed -= size;
+  }
+  return error;
+}
+
+/// Gives all buffers their places. The nodes of an error are those of all kernels that do not fit.
+static Status finish(ArrayRef<std::unique_ptr<corsair::KernelWriter>> kernels, const corsair::MemoryUse &permanent,
+                     const hw::Machine &machine) {
+  if (std::optional<hw::Memory> memory = corsair::exceeded(permanent, machine))
+    return permanentLack(kernels, *memory, permanent[static_cast<int>(*memory)], machine);
+  std::optional<Error> first;
+  for (const auto &kernel : kernels)
+    if (Status s = kernel->finish(permanent); !s) {
+      if (first)
+        llvm::append_range(first->nodes, s.error().nodes);
+      else
+        first = s.takeError();
+    }
+  return first ? Status(std::move(*first)) : Status::ok();
+}
+
 /// Writes a program before each kernel; none if one fails.
 Status CorsairTarget::lower(ArrayRef<Operation *> kernels, bool fromDdr) const {
   std::vector<std::unique_ptr<corsair::KernelWriter>> lowered;
@@ -190,10 +223,7 @@ Status CorsairTarget::lower(ArrayRef<Operation *> kernels, bool fromDdr) const {
       lowered.back()->placePermanent(permanent);
       advanceWork();
     }
-    for (auto &lowering : lowered)
-      if (Status s = lowering->finish(permanent); !s)
-        return s;
-    return Status::ok();
+    return finish(lowered, permanent, machine);
   };
   Status done = all();
   if (!done)

@@ -175,11 +175,12 @@ class Study:
                 assert done.returncode == 0, done.stderr
 
     def judge(self, case):
-        """(what came out: right, refused or wrong; the text that says so)"""
+        """(what came out: right, moved where nodes that do not fit are on the host, refused or wrong; the text that says so)"""
         name, label, target = case
         place = self.folder / f"{name}-{label}"
         bundle = self.folder / f"{name}-{label}.bundle"
-        done = tool("dmxc", self.folder / f"{name}.mlir", "-q", "-t", target, "-o", bundle)
+        done = tool("dmxc", self.folder / f"{name}.mlir", "-t", target, "-o", bundle)
+        moved = re.search(r"not fit corsair: .*", done.stderr)
         if done.returncode:
             named = re.search(r"(?:memories\.\w+\.size|dispatch\.queues_per_quad) is \d+, .* need \d+|(?:DDR|GM|ST) holds \d+ bytes, the model needs \d+", done.stderr)
             return "refused" if done.returncode == 4 and named else "wrong", f"dmxc exits with {done.returncode}: {done.stderr[-400:]}"
@@ -188,6 +189,8 @@ class Study:
         if done.returncode:
             return "wrong", f"dmx-run exits with {done.returncode}: {done.stderr[-500:]}"
         noise = sqnr(np.load(self.folder / f"{name}.cpu" / "out_y.npy"), np.load(place / "out_y.npy"))
+        if noise >= 25 and moved:
+            return "moved", moved[0]
         return "right" if noise >= 25 else "wrong", f"{noise:.1f} dB"
 
 
@@ -211,12 +214,12 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             verdicts = list(zip(every, pool.map(study.judge, every)))
     for (name, label, _), (verdict, text) in verdicts:
-        if verdict == "wrong" or (verdict == "refused" and "-v" in sys.argv):
+        if verdict == "wrong" or (verdict in ("refused", "moved") and "-v" in sys.argv):
             print(f"{verdict}: {name}, {label}: {text.strip()}")
-    count = {verdict: sum(v == verdict for _, (v, _) in verdicts) for verdict in ("right", "refused", "wrong")}
+    count = {verdict: sum(v == verdict for _, (v, _) in verdicts) for verdict in ("right", "moved", "refused", "wrong")}
     print(f"{len(every)} models on machines and teams: {count}")
     # What the compiler refuses is little, or the test says nothing.
-    return 1 if count["wrong"] or not 0 < count["refused"] < len(every) / (2 if LONG else 4) else 0
+    return 1 if count["wrong"] or not 0 < count["refused"] + count["moved"] < len(every) / (2 if LONG else 4) else 0
 
 
 sys.exit(main())

@@ -274,8 +274,10 @@ class Corsair(Base):
         text = "".join(f"  %c{i} = dmir.constant dense<{0.0001 * (i + 1)}> : {weights}\n"
                        f"  %{i + 1} = dmir.matmul %{i}, %c{i} : ({row}, {weights}) -> {row}\n" for i in range(4))
         (self.dir / "l.mlir").write_text(f'func.func @main(%0: {row} {{dmir.name = "x"}}) -> ({row} {{dmir.name = "y"}}) {{\n{text}  return %4 : {row}\n}}\n')
-        result = self.run_tool("l.mlir", "-t", "corsair:quads=1+performance", "-o", "p.bundle", code=4)
+        result = self.run_tool("l.mlir", "-t", "corsair:quads=1+performance", "-o", "p.bundle", "--require-target", "corsair", code=4)
         self.assertIn("ST holds 12582912 bytes, the model needs 17039360", result.stderr)
+        result = self.run_tool("l.mlir", "-t", "corsair:quads=1+performance", "-o", "p.bundle")
+        self.assertRegex(result.stderr, r"corsair 2 of 4 nodes.*\nplacement: 2 nodes do not fit corsair: .* \(ST holds 12582912 bytes")
         self.run_tool("l.mlir", "-o", "host.bundle")
         self.run_tool("host.bundle", "--random-inputs", "3", "--output-dir", "host", tool="dmx-run")
         for level, fetched in (("quads=1", True), ("quads=8+performance", False), ("quads=4+capacity", True)):
@@ -301,14 +303,13 @@ class Corsair(Base):
             self.run_tool("k.bundle", "--random-inputs", "3", "--expect", "host", "--min-sqnr", "30", tool="dmx-run")
 
     def test_a_model_too_large_for_the_device(self):
-        """A value that GM cannot hold is the host's; values that it cannot hold at once are an error."""
+        """A value that GM cannot hold is the host's; and so is what it cannot hold at once."""
         (self.dir / "large.mlir").write_text(SMALL.replace("4x8", "8192x8192"))
         result = self.run_tool("large.mlir", "-t", "corsair", "-o", "l.bundle", "--placement-report", "-")
         self.assertIn("corsair: GM holds 16777216 bytes, and a value takes 134217728", result.stdout)
         (self.dir / "large.mlir").write_text(SMALL.replace("4x8", "4096x2048"))
-        result = self.run_tool("large.mlir", "-t", "corsair", "-o", "x.bundle", code=4)
-        self.assertIn("GM holds 16777216 bytes, the model needs 33554432; a smaller batch", result.stderr)
-        self.assertFalse((self.dir / "x.bundle").exists())
+        result = self.run_tool("large.mlir", "-t", "corsair", "-o", "x.bundle")
+        self.assertIn("2 nodes do not fit corsair: body/exp, body/softmax (GM holds 16777216 bytes, the model needs 33554432)", result.stderr)
 
 
 if __name__ == "__main__":

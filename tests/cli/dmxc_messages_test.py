@@ -107,7 +107,8 @@ class Messages(Base):
         self.assertNotIn("\x1b[", self.run_tool("absent.onnx", "--color", "auto", code=3).stderr)
 
     def test_warnings_become_errors(self):
-        arguments = [self.small, "-o", "o", "--place", "nothing/*=cpu"]
+        self.small.write_text(SMALL.replace("  return %1", '  %2 = dmir.reshape %1 : (tensor<4x8xf32>) -> tensor<4x8xf32> loc("view")\n  return %1'))
+        arguments = [self.small, "-o", "o", "--place", "view=cpu"]
         self.assertIn("warning: ", self.run_tool(*arguments).stderr)
         (self.dir / "o").unlink()
         self.assertIn("error: ", self.run_tool(*arguments, "-Werror", code=1).stderr)

@@ -17,7 +17,7 @@ except ImportError:
     print("SKIPPED: numpy or onnx is not installed (python3-numpy python3-onnx)")
     sys.exit(77)
 
-from dmxc_case import REPO, Base
+from dmxc_case import BIN, REPO, Base
 
 sys.path.insert(0, str(REPO / "tests"))
 from sampling import LONG  # noqa: E402
@@ -36,9 +36,13 @@ def two_nodes(dims=("batch", 64)):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
 
 
+def file_names(path):
+    """Of its nodes; unnamed ones have that of their first output."""
+    return {node.name or node.output[0] for node in onnx.load(path).graph.node}
+
+
 def file_nodes(path):
-    """How many nodes the file has, by name; unnamed ones have that of their first output."""
-    return len({node.name or node.output[0] for node in onnx.load(path).graph.node})
+    return len(file_names(path))
 
 
 class Placement(Base):
@@ -147,6 +151,146 @@ class Placement(Base):
                     self.assertEqual(seen[target]["nodes"], nodes)
                     self.assertTrue(seen[target]["reason"].startswith(f"{nodes} of {total} nodes"), seen[target])
                     self.assertIn(f">{nodes} of {total} nodes", page)
+
+
+class Misfits(Base):
+    """Nodes whose values a device does not hold at once: known when the device's program is written, after partition."""
+    SHAPE = "tensor<4096x1536xf32>"  # 12 MiB on the device, of whose 16 two do not fit
+
+    def setUp(self):
+        super().setUp()
+        if "corsair" not in self.run_tool("--print-targets").stdout:
+            self.skipTest("this build has no target corsair")
+        wide, narrow = self.SHAPE, "tensor<4096x64xf32>"
+        (self.dir / "m.mlir").write_text(
+            f'func.func @main(%x: {narrow} {{dmir.name = "x"}}) -> ({narrow} {{dmir.name = "y"}}) {{\n'
+            f'  %up = dmir.constant dense<0.125> : tensor<64x1536xf32>\n  %down = dmir.constant dense<0.001> : tensor<1536x64xf32>\n'
+            f'  %0 = dmir.tanh %x : ({narrow}) -> {narrow} loc("first")\n'
+            f'  %1 = dmir.matmul %0, %up : ({narrow}, tensor<64x1536xf32>) -> {wide} loc("up")\n'
+            f'  %2 = dmir.softmax %1 {{axis = 1 : i64}} : ({wide}) -> {wide} loc("soft")\n'
+            f'  %3 = dmir.add %2, %1 : ({wide}, {wide}) -> {wide} loc("sum")\n'
+            f'  %4 = dmir.matmul %3, %down : ({wide}, tensor<1536x64xf32>) -> {narrow} loc("down")\n'
+            f'  %5 = dmir.tanh %4 : ({narrow}) -> {narrow} loc("last")\n  return %5 : {narrow}\n}}\n')
+
+    def test_the_host_takes_them(self):
+        done = self.run_tool("m.mlir", "-t", "corsair", "-o", "m.bundle", "--placement-report", "-")
+        rows = [line.split("\t") for line in done.stdout.splitlines() if not line.startswith("#")]
+        places = {row[0]: row[2] for row in rows}
+        self.assertEqual((places["first"], places["last"]), ("corsair", "corsair"), places)
+        moved = {name for name, place in places.items() if place == "cpu"}
+        self.assertTrue({"soft", "up"} <= moved, places)
+        for row in rows:
+            self.assertEqual("corsair: GM holds 16777216 bytes, the model needs " in row[5], row[0] in moved, row)
+        said = re.findall(r"placement: \d+ nodes? do(?:es)? not fit corsair: (.*) \(GM holds 16777216 bytes, the model needs \d+\)", done.stderr)
+        self.assertEqual({name for line in said for name in line.split(", ")}, moved, done.stderr)
+        self.run_tool("m.mlir", "-o", "host.bundle")
+        self.run_tool("host.bundle", "--random-inputs", "3", "--output-dir", "host", tool="dmx-run")
+        self.run_tool("m.bundle", "--random-inputs", "3", "--expect", "host", "--min-sqnr", "30", tool="dmx-run")
+
+    def test_what_is_shown_is_what_was_taken(self):
+        """A text of an earlier phase is that of the last plan, whichever way it is asked for; taken up again it fits."""
+        said = self.run_tool("m.mlir", "-t", "corsair", "-o", "m.bundle", "--dump-phases", "phases").stderr
+        for stop, file, count in (("partition", "2-partition.mlir", 2), ("memory", "3-memory.mlir", 3), ("schedule.buffers", "4c-buffers.mlir", 6),
+                                  ("schedule", "4-schedule.mlir", 9)):
+            done = self.run_tool("m.mlir", "-t", "corsair", "--emit", stop, "-o", "-", "--dump-phases", f"dump-{stop}")
+            self.assertEqual(done.stdout, (self.dir / "phases" / file).read_text(), stop)
+            self.assertEqual((self.dir / f"dump-{stop}" / file).read_text(), done.stdout)
+            self.assertEqual(len(list((self.dir / f"dump-{stop}").iterdir())), count, stop)
+            self.assertEqual([line for line in done.stderr.splitlines() if line.startswith("placement: ")],
+                             [line for line in said.splitlines() if line.startswith("placement: ")])
+            (self.dir / "m2.mlir").write_text(done.stdout)
+            self.run_tool("m2.mlir", "-t", "corsair", "--from", stop, "-o", "again.bundle")
+        self.assertEqual(said.count("placement: corsair"), 1)
+
+    def test_what_must_run_there(self):
+        for flags, why in ((("--require-target", "corsair"), r"cannot be met: \d of the 6 nodes .*\n  note: \d nodes? do(es)? not fit corsair: .*GM holds"),
+                           (("--place", "soft=corsair"), r"node 'soft': error: --place soft=corsair cannot be met: corsair refuses: GM holds 16777216 bytes")):
+            wrong = self.run_tool("m.mlir", "-t", "corsair", *flags, "-o", "m.bundle", code=4).stderr
+            self.assertRegex(wrong, why)
+            self.assertNotIn("placement: ", wrong)
+        self.assertFalse((self.dir / "m.bundle").exists())
+        said = self.run_tool("m.mlir", "-t", "corsair", "--place", "[!fl]*=cpu", "--require-target", "corsair:30", "-o", "m.bundle").stderr
+        self.assertNotIn("fit", said)
+
+    def test_a_text_that_does_not_fit(self):
+        """What runs where is said in it, so nothing is planned again; a text before partition does not say it."""
+        self.run_tool("m.mlir", "--emit", "frontend", "-o", "f.mlir")
+        self.assertIn("do not fit corsair", self.run_tool("f.mlir", "-t", "corsair", "--from", "frontend", "-o", "m.bundle").stderr)
+        (self.dir / "s.mlir").write_text((self.dir / "m.mlir").read_text().replace("4096x", "256x"))  # that fits, and then no more
+        self.run_tool("s.mlir", "-t", "corsair:quads=1", "--emit", "partition", "-o", "p.mlir")
+        text = re.sub(r"lldmir\.\w+ = #lldmir\.\w+<[^>]*>,? ?", "", (self.dir / "p.mlir").read_text())
+        (self.dir / "p.mlir").write_text(text.replace("256x", "4096x"))
+        wrong = self.run_tool("p.mlir", "-t", "corsair:quads=1", "--from", "partition", "-o", "x.bundle", code=4).stderr
+        self.assertIn("does not fit the device: GM holds 16777216 bytes, the model needs ", wrong)
+        self.assertFalse((self.dir / "x.bundle").exists())
+
+
+class Places(Base):
+    """--place: of a name, and of a glob, on each target."""
+    PRODUCTS = ("/fc1/Gemm", "/fc2/Gemm", "/fc3/Gemm")
+
+    def setUp(self):
+        super().setUp()
+        self.model = BIN.parent / "zoo/mlp/model.onnx"
+        if not self.model.exists():
+            self.skipTest(f"{self.model} is not there (conformance.zoo makes it)")
+        self.targets = [name for name in ("corsair", "aie", "cuda") if name in self.run_tool("--print-targets").stdout]
+
+    def placed(self, *flags, model=None):
+        """{node: target} of the products; the run's outputs are right."""
+        text = self.run_tool(model or self.model, *flags, "-o", "m.bundle", "--placement-report", "-").stdout
+        rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+        data = self.model.parent / "set0"
+        self.run_tool("m.bundle", "--inputs", data, "--expect", data, "--min-sqnr", "30", tool="dmx-run")
+        return {row[0]: row[2] for row in rows if row[1] == "dmir.matmul"}
+
+    def test_on_each_target(self):
+        for target in self.targets:
+            with self.subTest(target):
+                all_there = {name: target for name in self.PRODUCTS}
+                self.assertEqual(self.placed("-t", target), all_there)
+                self.assertEqual(self.placed("-t", target, "--place", "/fc2/Gemm=cpu"), {**all_there, "/fc2/Gemm": "cpu"})
+                self.assertEqual(self.placed("-t", target, "--place", "/fc[13]*=cpu"), {name: "cpu" for name in self.PRODUCTS} | {"/fc2/Gemm": target})
+                self.assertEqual(set(self.placed("-t", target, "--place", "*=cpu").values()), {"cpu"})
+                self.assertEqual(self.placed("-t", target, "--place", "*=cpu", "--place", f"/fc2*={target}"),
+                                 {name: "cpu" for name in self.PRODUCTS} | {"/fc2/Gemm": target})
+
+    def test_a_device_that_another_target_stands_before(self):
+        """The first target computes all; what is placed elsewhere runs there, through the text of phase frontend too."""
+        for target in self.targets:
+            with self.subTest(target):
+                flags = ("-t", "cpu", "-t", target, "--place", f"/fc2/Gemm={target}")
+                seen = self.placed(*flags)
+                self.assertEqual(seen, {name: "cpu" for name in self.PRODUCTS} | {"/fc2/Gemm": target})
+                self.run_tool(self.model, *flags, "--emit", "frontend", "-o", "f.mlir", code=2)  # no partition, no place
+                self.run_tool(self.model, "-t", "cpu", "-t", target, "--emit", "frontend", "-o", "f.mlir")
+                self.assertEqual(self.placed(*flags, "--from", "frontend", "--allow-external-data", self.model.parent, model="f.mlir"), seen)
+
+    def test_what_a_target_refuses(self):
+        if "aie" not in self.targets:
+            self.skipTest("this build has no target aie")
+        text = self.run_tool(self.model, "-t", "aie", "-o", "m.bundle", "--placement-report", "-").stdout
+        host = next(row.split("\t")[0] for row in text.splitlines() if "\tcpu\t" in row)
+        wrong = self.run_tool(self.model, "-t", "aie", "--place", f"{host}=aie", "-o", "x.bundle", code=4).stderr
+        self.assertIn(f"node '{host}': error: --place {host}=aie cannot be met: aie refuses: the array only multiplies", wrong)
+        wrong = self.run_tool(self.model, "-t", "cpu", "--place", "*=aie", "-o", "x.bundle", code=4).stderr
+        self.assertIn("aie refuses: it is not among the -t targets", wrong)
+        self.assertFalse((self.dir / "x.bundle").exists())
+
+    def test_what_matches_nothing(self):
+        name = next(iter(file_names(self.model)))
+        wrong = self.run_tool(self.model, "--place", f"{name}x=cpu", "-o", "x.bundle", code=2).stderr
+        self.assertIn(f"error: --place {name}x=cpu matches no node of the model [place]\n  help: did you mean '{name}'", wrong)
+        wrong = self.run_tool(self.model, "--place", "*=cpu", "--place", "some-other-thing=cpu", "-o", "x.bundle", code=2).stderr
+        self.assertIn("--place some-other-thing=cpu matches no node of the model", wrong)
+        self.assertIn("help: its nodes have names like '", wrong)
+        self.assertFalse((self.dir / "x.bundle").exists())
+
+    def test_what_computes_nothing(self):
+        """A view has no place; it is said, and no error."""
+        view = next(node.name or node.output[0] for node in onnx.load(self.model).graph.node if node.op_type == "Flatten")
+        said = self.run_tool(self.model, "--place", f"{view}=cpu", "-o", "m.bundle").stderr
+        self.assertIn(f"warning: --place {view}=cpu matches no node that is computed", said)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,9 @@ def add(repository, name, bundle, config="", version=1):
     (repository / name / "config.pbtxt").write_text('backend: "dmx"\n' + config)
 
 
+EXPLICIT = ("--model-control-mode", "explicit", "--load-model")  # and a name
+
+
 class Server:
     """A server over a repository; http and grpc are addresses."""
 
@@ -97,6 +100,20 @@ class Server:
 
         with http.InferenceServerClient(self.http) as client:
             return client.get_inference_statistics(name)["model_stats"][-1]
+
+    def unload(self, name):
+        """Takes a model out of service, and waits until the server has let go of it: what holds a request or an answer of it, holds it."""
+        import tritonclient.http as http
+
+        with http.InferenceServerClient(self.http, network_timeout=60) as client:
+            client.unload_model(name)
+            end = time.monotonic() + 20
+            while time.monotonic() < end:
+                told = [each for each in client.get_model_repository_index() if each["name"] == name and each.get("state")]
+                if all(each["state"] == "UNAVAILABLE" and each["reason"] == "unloaded" for each in told):
+                    return
+                time.sleep(0.05)
+        raise RuntimeError(f"'{name}' is not unloaded: {told}")
 
     def stop(self):
         if self.process.poll() is None:

@@ -48,8 +48,13 @@ public:
   bool import();
   /// Runs one phase; not for codegen.
   bool runPhase(const Phase &phase);
-  /// Runs what leads from one stop to the next; not for codegen.
+  /// Runs what leads from one stop to the next; not for codegen. Where nodes turn out not to fit the target that
+  /// partition chose, they move to the host, and all from partition on runs again.
   bool runTo(const Stop &stop);
+  /// Whether what is computed where may still change: nothing before the end of phase schedule is final then.
+  bool mayPlanAgain() const;
+  /// Called at the end of runTo, and for each stop that it runs again; false ends the compile.
+  void afterStops(std::function<bool(const Stop &stop)> work) { atStop = std::move(work); }
   /// The codegen phase; `model()` holds its result afterwards.
   bool runCodegen();
   /// True where something decides besides the targets: records of tuning, scripts.
@@ -94,6 +99,14 @@ private:
   bool checkRequest();
   bool checkOutputs();
   bool checkNames();
+  /// What runTo runs once.
+  bool runOnce(const Stop &stop);
+  /// Takes nodes from a target that they do not fit; false where there are none, or where that does not help.
+  bool moveMisfits(const TargetBackend &target, const Error &error);
+  /// From partition on, up to a stop.
+  bool planAgain(const Stop &last);
+  /// Whether each glob of --place matches some node.
+  bool checkPlaces(const std::set<std::string> &nodes);
   /// Tells the phases of --sparsity.
   bool chooseSparsity();
   const Frontend *chooseFrontend();
@@ -110,6 +123,9 @@ private:
   std::unique_ptr<mlir::MLIRContext> mlirContext;
   std::unique_ptr<DiagnosticRouter> router;
   mlir::OwningOpRef<mlir::ModuleOp> theModule;
+  mlir::OwningOpRef<mlir::ModuleOp> unplanned; ///< as before partition; null where nothing can move
+  std::function<bool(const Stop &)> atStop;
+  bool movedNodes = false;            ///< since runTo began
   std::unique_ptr<Schedule> schedule; ///< null where there are no scripts
   std::unique_ptr<Placement> placed;
   std::unique_ptr<CompiledModel> compiled;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "dmxc/Dialect/DMIR/Import.h"
+#include "dmxc/Phases/Phases.h"
 
 #include "dmxc/Support/Result.h"
 
@@ -29,11 +30,6 @@ struct TargetChoice {
 Result<TargetChoice> parseTarget(const std::string &text);
 /// INPUT=OUTPUT of --state.
 Result<std::pair<std::string, std::string>> parseState(const std::string &text);
-
-/// --place 'GLOB=TARGET': nodes whose names match (fnmatch) must run there.
-struct PlaceRule {
-  std::string glob, target;
-};
 
 /// --require-target T[:PCT]: at least that share of the ops must run there.
 struct RequireTarget {
@@ -66,9 +62,10 @@ struct Options {
   std::vector<std::pair<std::string, std::string>> states; ///< --state INPUT=OUTPUT
 
   //--- placement
-  std::vector<PlaceRule> place;
+  std::vector<PlaceRule> place; ///< --place, in order
   std::vector<RequireTarget> require;
   std::string placementReport;
+  bool plansAgain = true; ///< without the nodes that do not fit their target; else that is an error
 
   //--- pipeline
   std::string emit = "bundle"; ///< a phase's name or "bundle"

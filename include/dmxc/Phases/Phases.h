@@ -11,8 +11,18 @@
 #include "mlir/Pass/PassManager.h"
 
 #include <functional>
+#include <map>
 
 namespace dmxc {
+
+/// Nodes whose names match a glob (fnmatch) run on a target.
+struct PlaceRule {
+  std::string glob, target;
+
+  /// Whether the op is of such a node, or of several, one of which is.
+  bool matches(mlir::Operation *op) const;
+  bool matches(const std::string &node) const;
+};
 
 /// What passes of all phases may ask. Outlives the pass manager; read-only but for `report`.
 struct PhaseContext {
@@ -20,13 +30,17 @@ struct PhaseContext {
   std::vector<const TargetBackend *> targets;
   /// Inputs that are outputs of the run before: {input, output}.
   std::vector<std::pair<std::string, std::string>> states;
+  /// Where the user wants nodes to run; of the rules that match one the last counts.
+  std::vector<PlaceRule> places;
   int optLevel = 2;
   unsigned jobs = 1;
   /// Regions with strategies come from text, or a script had them in hand: each phase that goes by them checks them
   /// first.
   bool checkStrategies = false;
+  /// Why nodes are not computed by a target that computes their ops: by target and node, a clause.
+  std::map<std::pair<std::string, std::string>, std::string> misfits;
   /// Takes errors of targets whose kind matters to the caller; null: they become MLIR's.
-  std::function<void(const Error &)> report;
+  std::function<void(const TargetBackend &, const Error &)> report;
   const TargetBackend *target(llvm::StringRef name) const {
     for (const TargetBackend *t : targets)
       if (t->name() == name)
@@ -34,10 +48,19 @@ struct PhaseContext {
     return nullptr;
   }
   /// Why the target does not compute the op where it is; nullopt when it does. Graphs of branches and loops (private
-  /// functions) run on the host.
+  /// functions) run on the host, what the user places where he wants it if it is computed there.
   std::optional<std::string> refusal(const TargetBackend &target, mlir::Operation *op) const;
+  /// The rule that counts for an op; null where none matches.
+  const PlaceRule *placeOf(mlir::Operation *op) const;
   /// The first target that computes the op; null when none does.
   const TargetBackend *responsible(mlir::Operation *op) const;
+  /// The first that computes the op in a region of its own, if need be where the user does not want it; null when none
+  /// does.
+  const TargetBackend *responsibleAlone(mlir::Operation *op) const;
+
+private:
+  /// As `refusal`, wherever the user wants the op to run.
+  std::optional<std::string> refusalAlone(const TargetBackend &target, mlir::Operation *op) const;
 };
 
 } // namespace dmxc

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace dmxc {
 
@@ -29,6 +30,9 @@ int exitCodeOf(ErrorKind kind);
 struct Error {
   ErrorKind kind = ErrorKind::Internal;
   std::string message;
+  /// Of a Constraint: nodes of the model without which the rest may satisfy it, and why they do not, a clause.
+  std::vector<std::string> nodes = {};
+  std::string reason = {};
 };
 
 /// Either a T or an Error. Check with `if (!r)`, then read `*r` or `r.error()`.

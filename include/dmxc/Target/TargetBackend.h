@@ -96,6 +96,8 @@ public:
   //--- partition -----------------------------------------------------------------
   /// nullopt if the target computes the op (with its types and shapes), else the reason why not: a full clause.
   virtual std::optional<std::string> refuses(mlir::Operation *op) const = 0;
+  /// False for an op that it computes in the region of another alone, as what is added to a product.
+  virtual bool startsRegion(mlir::Operation *op) const { return true; }
   /// True if the target has one instruction for a function that others compute from several ops (dmir.silu, ...): where
   /// a model writes it out, it is recognised. Asked of the function in the place of the formula.
   virtual bool hasFunction(mlir::Operation *function) const { return false; }
@@ -154,7 +156,8 @@ public:
   virtual llvm::ArrayRef<TargetStage> stages() const { return {}; }
   /// Puts a program for the device's queues (of the same name and device) in the place of each of the target's
   /// kernels: a dlir.kernel, or what the stages made of one, a symbol of its name with the attribute dlir.device. A
-  /// target whose kernels are functions leaves them.
+  /// target whose kernels are functions leaves them. Where the device does not hold them: ErrorKind::Constraint, and with the error's
+  /// nodes and reason those that go to the host, after which the compile plans again.
   virtual Status schedule(llvm::ArrayRef<mlir::Operation *> kernels) const { return Status::ok(); }
 
   //--- codegen ---------------------------------------------------------------------

@@ -20,6 +20,14 @@ bool isWanted(TRITONBACKEND_Request *request, const std::string &name) {
   return false;
 }
 
+/// Right before a run, since others may have taken long.
+void refuseCancelled(TRITONBACKEND_Request *request) {
+  bool cancelled = false;
+  check(TRITONBACKEND_RequestIsCancelled(request, &cancelled));
+  if (cancelled)
+    throw Failure(TRITONSERVER_ERROR_CANCELLED, "the client has cancelled the request");
+}
+
 /// Memory of the response for an output of these dims.
 void *placeFor(TRITONBACKEND_Response *response, const Tensor &tensor, const std::vector<int64_t> &dims) {
   TRITONBACKEND_Output *output = nullptr;
@@ -49,10 +57,6 @@ Instance::Instance(const Model &model, TRITONBACKEND_ModelInstance *instance)
 }
 
 void Instance::read(Job &job) const {
-  bool cancelled = false;
-  check(TRITONBACKEND_RequestIsCancelled(job.request, &cancelled));
-  if (cancelled)
-    throw Failure(TRITONSERVER_ERROR_CANCELLED, "the client has cancelled the request");
   for (const Tensor &tensor : model.inputs())
     job.inputs.push_back(readInput(job.request, tensor));
   if (model.maxBatch() == 0)
@@ -75,6 +79,8 @@ std::vector<Instance::Job *> Instance::together(std::span<Job> jobs, std::vector
   };
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (taken[i] || jobs[i].error || (!run.empty() && (model.maxBatch() == 0 || !fits(jobs[i]))))
+      continue;
+    if ((jobs[i].error = guarded([&] { refuseCancelled(jobs[i].request); })))
       continue;
     taken[i] = true;
     rows += jobs[i].rows;
@@ -181,6 +187,15 @@ void Instance::compute(dmx_session *session, std::span<Job *> jobs) {
   check(status, error);
 }
 
+/// An empty answer, also for one that a failed run has put something into. One that is neither sent nor deleted holds
+/// the model, which is then never unloaded.
+void Instance::renew(Job &job) {
+  if (job.response)
+    drop(TRITONBACKEND_ResponseDelete(job.response));
+  job.response = nullptr;
+  job.error = TRITONBACKEND_ResponseNew(&job.response, job.request);
+}
+
 /// One run, and where several requests fail in it, each alone: what is wrong with one is not the others' affair.
 void Instance::run(std::span<Job *> jobs) {
   int64_t rows = 0;
@@ -191,33 +206,32 @@ void Instance::run(std::span<Job *> jobs) {
     dmx_session *own = model.hasState() ? sequences.of(jobs[0]->request) : session.get();
     compute(own, jobs);
   });
-  if (model.hasState())
-    if (TRITONSERVER_Error *ignored = guarded([&] { sequences.done(jobs[0]->request); }))
-      TRITONSERVER_ErrorDelete(ignored);
   if (failed && jobs.size() > 1) {
-    TRITONSERVER_ErrorDelete(failed);
+    drop(failed);
     for (Job *job : jobs) {
-      check(TRITONBACKEND_ResponseNew(&job->response, job->request)); // what the failed run has put into the other
-      run({&job, 1});
+      renew(*job);
+      if (job->error)
+        finish(*job);
+      else
+        run({&job, 1});
     }
     return;
   }
   if (failed)
     jobs[0]->error = failed;
-  else if (TRITONSERVER_Error *ignored = TRITONBACKEND_ModelInstanceReportBatchStatistics(
-               self, static_cast<uint64_t>(rows), started, computes, computed, now()))
-    TRITONSERVER_ErrorDelete(ignored);
+  else
+    drop(TRITONBACKEND_ModelInstanceReportBatchStatistics(self, static_cast<uint64_t>(rows), started, computes,
+                                                          computed, now()));
   for (Job *job : jobs)
     finish(*job);
 }
 
-/// Sends the answer or the error, says how long it took, and gives the request back.
+/// Sends the answer or the error, says how long it took, and gives the request back. The last one of a sequence ends it
+/// even where it has not been run, for to the server it has ended.
 void Instance::finish(Job &job) {
   const bool good = !job.error;
-  auto drop = [](TRITONSERVER_Error *error) {
-    if (error)
-      TRITONSERVER_ErrorDelete(error);
-  };
+  if (model.hasState())
+    drop(guarded([&] { sequences.done(job.request); }));
   if (job.response)
     drop(TRITONBACKEND_ResponseSend(job.response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, job.error));
   drop(job.error);
@@ -231,7 +245,7 @@ void Instance::execute(std::span<TRITONBACKEND_Request *> requests) {
   std::vector<Job> jobs(requests.size());
   for (size_t i = 0; i < jobs.size(); ++i) {
     jobs[i].request = requests[i];
-    jobs[i].error = TRITONBACKEND_ResponseNew(&jobs[i].response, requests[i]);
+    renew(jobs[i]);
     if (!jobs[i].error)
       jobs[i].error = guarded([&] { read(jobs[i]); });
   }

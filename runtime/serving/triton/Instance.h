@@ -18,7 +18,7 @@ public:
   explicit Sequences(const Model &model) : model(model) {}
   /// The session of a request's sequence; of one that starts, with a state of zeros.
   dmx_session *of(TRITONBACKEND_Request *request);
-  /// After a run: a sequence that ends gives its session back.
+  /// After a request, run or not: a sequence that ends gives its session back.
   void done(TRITONBACKEND_Request *request);
 
 private:
@@ -48,6 +48,7 @@ private:
     int64_t rows = 0;
     TRITONSERVER_Error *error = nullptr; ///< until it is sent
   };
+  static void renew(Job &job);
   void read(Job &job) const;
   /// Jobs that go into one run, from the first one that has not had one: their inputs have one shape but for the rows.
   std::vector<Job *> together(std::span<Job> jobs, std::vector<bool> &taken) const;

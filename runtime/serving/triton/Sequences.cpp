@@ -7,8 +7,7 @@ namespace dmxrt::triton {
 
 std::string Sequences::idOf(TRITONBACKEND_Request *request) {
   const char *text = nullptr; // a request has one of the two
-  if (TRITONSERVER_Error *error = TRITONBACKEND_RequestCorrelationIdString(request, &text))
-    TRITONSERVER_ErrorDelete(error);
+  drop(TRITONBACKEND_RequestCorrelationIdString(request, &text));
   if (text && *text)
     return text;
   uint64_t number = 0;

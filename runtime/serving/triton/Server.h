@@ -82,9 +82,14 @@ inline uint64_t now() {
           .count());
 }
 
-inline void log(TRITONSERVER_LogLevel level, const std::string &text) {
-  if (TRITONSERVER_Error *error = TRITONSERVER_LogMessage(level, __FILE__, __LINE__, text.c_str()))
+/// For errors that nobody can be told of.
+inline void drop(TRITONSERVER_Error *error) {
+  if (error)
     TRITONSERVER_ErrorDelete(error);
+}
+
+inline void log(TRITONSERVER_LogLevel level, const std::string &text) {
+  drop(TRITONSERVER_LogMessage(level, __FILE__, __LINE__, text.c_str()));
 }
 
 } // namespace dmxrt::triton

@@ -6,15 +6,19 @@
 using namespace mlir;
 using namespace dmxc;
 
-void dmir::setNodeCount(ModuleOp module, const llvm::StringSet<> &read) {
-  llvm::StringSet<> all; // as nodeName says them
+std::set<std::string> dmir::nodeNames(ModuleOp module, const llvm::StringSet<> &read) {
+  std::set<std::string> all;
   for (const auto &entry : read)
     all.insert(visible(entry.getKey()));
   module.walk([&](Operation *op) {
     if (isa_and_nonnull<DMIRDialect>(op->getDialect()) && !isa<ConstantOp>(op))
       all.insert(nodeName(op));
   });
-  module->setAttr(kNodesAttr, Builder(module.getContext()).getI64IntegerAttr(static_cast<int64_t>(all.size())));
+  return all;
+}
+
+void dmir::setNodeCount(ModuleOp module, const std::set<std::string> &nodes) {
+  module->setAttr(kNodesAttr, Builder(module.getContext()).getI64IntegerAttr(static_cast<int64_t>(nodes.size())));
 }
 
 int64_t dmir::nominalSize(Operation *op, StringRef symbol, int64_t wanted) {

@@ -83,8 +83,12 @@ bool Compilation::makeTargets() {
   phaseCtx.optLevel = options.optLevel;
   phaseCtx.jobs = options.jobs;
   phaseCtx.states = options.states;
+  phaseCtx.places = options.place;
   phaseCtx.checkStrategies = !options.from.empty() || hasSchedules();
-  phaseCtx.report = [this](const Error &error) { diagnostics.report(error, "schedule", options.model); };
+  phaseCtx.report = [this](const TargetBackend &target, const Error &error) {
+    if (!moveMisfits(target, error))
+      diagnostics.report(error, "schedule", options.model);
+  };
   return true;
 }
 
@@ -251,7 +255,7 @@ bool Compilation::importModel(const Frontend &frontend) {
   if (inputs.empty())
     inputs.push_back(options.model);
   sourceFormat = frontend.name;
-  return succeeded(verify(*theModule));
+  return succeeded(verify(*theModule)) && checkPlaces(imported->nodes);
 }
 
 bool Compilation::parsePhaseText() {
@@ -268,7 +272,7 @@ bool Compilation::parsePhaseText() {
   if (!fits)
     diagnostics.report(modelError("this is not what the phase '" + options.from + "' gives"), "phase-text",
                        options.model);
-  return fits;
+  return fits && checkPlaces(dmir::nodeNames(*theModule));
 }
 
 /// The files of a text's constants.
@@ -363,12 +367,23 @@ bool Compilation::runPhase(const Phase &phase) {
 }
 
 bool Compilation::runTo(const Stop &stop) {
+  const bool devices = llvm::any_of(targets, [](const auto &target) { return !target->runsOnHost(); });
+  if (stop.name == "partition" && !unplanned && devices && options.plansAgain)
+    unplanned = theModule->clone();
+  movedNodes = false;
+  const bool ran = runOnce(stop);
+  if (movedNodes)
+    return planAgain(stop);
+  return ran && (!atStop || atStop(stop));
+}
+
+bool Compilation::runOnce(const Stop &stop) {
   return guarded(stop.name.c_str(), ErrorKind::Model, [&] {
     PassManager pm(mlirContext.get());
     pm.addInstrumentation(std::make_unique<PassTimes>(stop.name, timeRows));
     stop.build(pm, phaseCtx);
     if (failed(pm.run(*theModule)))
-      return false;
+      return movedNodes;
     if (stop.name == "partition") {
       placed = std::make_unique<Placement>(placementOf(*theModule, phaseCtx, options));
       keepPlacement(*theModule, *placed);

@@ -131,9 +131,7 @@ private:
   }
 
   void addPlacement() {
-    list("--place", raw.place, "GLOB=TARGET",
-         "Nodes whose names match must run there, repeatable; the last match "
-         "counts",
+    list("--place", raw.place, "GLOB=TARGET", "Nodes whose names match run there, repeatable; the last match counts",
          "placement");
     list("--require-target", raw.require, "T[:PCT]",
          "Fail (exit 4) unless at least PCT % of the ops run on T; default 100", "placement");

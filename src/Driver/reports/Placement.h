@@ -56,6 +56,10 @@ void keepPlacement(mlir::ModuleOp module, const Placement &placement);
 /// module after partition.
 std::string placementReport(mlir::ModuleOp module, const PhaseContext &context, const Placement &placement);
 
+/// Which nodes do not fit a target that computes their ops, and why: "4 nodes do not fit corsair: a, b, c and 1 more
+/// (GM holds ...)", a line a reason.
+std::vector<std::string> misfitLines(const PhaseContext &context);
+
 /// --place and --require-target against a module after partition. Reports each
 /// violation (exit code 4).
 bool checkPlacement(mlir::ModuleOp module, const Options &options, const PhaseContext &context,

@@ -5,7 +5,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <fnmatch.h>
 
 using namespace mlir;
 
@@ -63,47 +62,71 @@ std::string placementReport(ModuleOp module, const PhaseContext &context, const 
   return text;
 }
 
+/// "a, b, c and 12 more"
+static std::string someOf(ArrayRef<std::string> nodes) {
+  constexpr size_t kMost = 5;
+  std::string text = llvm::join(nodes.take_front(kMost), ", ");
+  return nodes.size() > kMost ? text + " and " + std::to_string(nodes.size() - kMost) + " more" : text;
+}
+
+std::vector<std::string> misfitLines(const PhaseContext &context) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> nodes; // by target and reason
+  for (const auto &[place, reason] : context.misfits)
+    nodes[{place.first, reason}].push_back(place.second);
+  std::vector<std::string> lines;
+  for (const auto &[why, names] : nodes)
+    lines.push_back(std::to_string(names.size()) + (names.size() == 1 ? " node does not fit " : " nodes do not fit ") +
+                    why.first + ": " + someOf(names) + " (" + why.second + ")");
+  return lines;
+}
+
+static void reportUnmet(const PlaceRule &rule, Operation &op, StringRef device, const Options &options,
+                        const PhaseContext &context, Diagnostics &diagnostics) {
+  Diagnostic wrong;
+  wrong.id = "placement";
+  wrong.kind = ErrorKind::Constraint;
+  wrong.file = options.model;
+  wrong.node = dmir::nodeName(&op);
+  const TargetBackend *target = context.target(rule.target);
+  std::optional<std::string> refusal =
+      target ? context.refusal(*target, &op) : std::optional<std::string>("it is not among the -t targets");
+  wrong.text = "--place " + rule.glob + "=" + rule.target + " cannot be met: " + rule.target + " " +
+               (refusal ? "refuses: " + *refusal
+                        : "computes it in the task of another node alone, which runs on " + device.str());
+  diagnostics.report(std::move(wrong));
+}
+
 static bool checkRules(ModuleOp module, const Options &options, const PhaseContext &context, Diagnostics &diagnostics) {
   bool good = true;
   std::vector<bool> matched(options.place.size());
   module.walk([&](dmir::RegionOp region) {
     for (Operation &op : *region.getBlock()) {
-      std::string node = dmir::nodeName(&op);
-      const PlaceRule *rule = nullptr;
-      for (size_t i = 0; i < options.place.size(); ++i)
-        if (fnmatch(options.place[i].glob.c_str(), node.c_str(), 0) == 0) {
-          matched[i] = true;
-          rule = &options.place[i];
-        }
-      if (!rule || !isComputed(op) || region.getDevice() == rule->target)
+      if (!isComputed(op))
         continue;
-      Diagnostic wrong;
-      wrong.id = "placement";
-      wrong.kind = ErrorKind::Constraint;
-      wrong.file = options.model;
-      wrong.node = node;
-      const TargetBackend *target = context.target(rule->target);
-      std::optional<std::string> refusal =
-          target ? target->refuses(&op) : std::optional<std::string>("it is not among the -t targets");
-      wrong.text = "--place " + rule->glob + "=" + rule->target + " cannot be met: " + rule->target + " " +
-                   (refusal ? "refuses: " + *refusal : "was not chosen; the node runs on " + region.getDevice().str());
-      diagnostics.report(std::move(wrong));
+      for (auto [i, rule] : llvm::enumerate(options.place))
+        matched[i] = matched[i] || rule.matches(&op);
+      const PlaceRule *rule = context.placeOf(&op);
+      if (!rule || region.getDevice() == rule->target)
+        continue;
+      reportUnmet(*rule, op, region.getDevice(), options, context, diagnostics);
       good = false;
     }
   });
-  for (size_t i = 0; i < matched.size(); ++i)
+  for (auto [i, rule] : llvm::enumerate(options.place))
     if (!matched[i]) {
       Diagnostic unused;
       unused.severity = Severity::Warning;
       unused.id = "place-unused";
       unused.file = options.model;
-      unused.text = "--place " + options.place[i].glob + "=" + options.place[i].target + " matches no node";
+      unused.text = "--place " + rule.glob + "=" + rule.target +
+                    " matches no node that is computed, only constants, views or parts of others";
       diagnostics.report(std::move(unused));
     }
   return good;
 }
 
-static bool checkShares(const Options &options, const Placement &placement, Diagnostics &diagnostics) {
+static bool checkShares(const Options &options, const PhaseContext &context, const Placement &placement,
+                        Diagnostics &diagnostics) {
   bool good = true;
   for (const RequireTarget &require : options.require) {
     size_t nodes = placement.nodesAlone(require.target), all = placement.placed.size();
@@ -118,6 +141,8 @@ static bool checkShares(const Options &options, const Placement &placement, Diag
                       "alone; --placement-report FILE says why the others do not",
                       require.target, require.percent, nodes, all)
             .str();
+    for (std::string &line : misfitLines(context))
+      wrong.note(std::move(line));
     diagnostics.report(std::move(wrong));
     good = false;
   }
@@ -127,7 +152,7 @@ static bool checkShares(const Options &options, const Placement &placement, Diag
 bool checkPlacement(ModuleOp module, const Options &options, const PhaseContext &context, const Placement &placement,
                     Diagnostics &diagnostics) {
   bool good = options.place.empty() || checkRules(module, options, context, diagnostics);
-  return checkShares(options, placement, diagnostics) && good;
+  return checkShares(options, context, placement, diagnostics) && good;
 }
 
 //===----------------------------------------------------------------------===//

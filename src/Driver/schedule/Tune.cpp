@@ -232,6 +232,7 @@ Options Tuner::trialOptions() const {
   Options trial = options;
   trial.tune = trial.explainDecisions = trial.depfile = false;
   trial.quiet = true;
+  trial.plansAgain = false; // less on the device is no faster
   trial.progress = ProgressMode::None;
   trial.timeReport = TimeReport::None;
   trial.placementReport.clear();

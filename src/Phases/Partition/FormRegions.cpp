@@ -160,8 +160,10 @@ public:
   }
 
 private:
-  /// A view stays with what made its bytes; one of an input goes to its reader.
+  /// A view stays with what made its bytes; one of an input goes to its reader. Unless the user places it.
   const TargetBackend *targetOfView(Operation *op) {
+    if (context.placeOf(op))
+      return context.responsible(op);
     auto place = places.find(op->getOperand(0).getDefiningOp());
     if (place != places.end())
       return place->second.target;
@@ -231,7 +233,7 @@ private:
   }
 
   bool startGroup(Operation *root, std::vector<Group> &groups, bool takesConsumers) {
-    const TargetBackend *target = context.responsible(root);
+    const TargetBackend *target = context.responsibleAlone(root);
     if (!target) {
       root->emitError() << "no target computes '" << root->getName() << "' [op-unsupported]";
       return false;

@@ -55,7 +55,7 @@ struct ScheduleDevices : dmxc::impl::ScheduleDevicesBase<ScheduleDevices> {
         continue;
       if (Status scheduled = target->schedule(kernels); !scheduled) {
         if (context.report)
-          context.report(scheduled.error());
+          context.report(*target, scheduled.error());
         else
           getOperation().emitError() << scheduled.error().message;
         return signalPassFailure();

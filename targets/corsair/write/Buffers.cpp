@@ -5,7 +5,6 @@
 #include "dmxc/Support/ArenaPacking.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace dmxc::corsair;
 
@@ -94,14 +93,49 @@ MemoryUse Buffers::placeTemporaries(const MemoryUse &used) {
   return result;
 }
 
-std::optional<std::string> dmxc::corsair::exceeds(const MemoryUse &used, const hw::Machine &machine) {
+std::vector<int> Buffers::permanentIn(hw::Memory memory) const {
+  std::vector<int> ids;
+  for (auto [id, buffer] : llvm::enumerate(all))
+    if (buffer.permanent && buffer.memory == memory)
+      ids.push_back(static_cast<int>(id));
+  return ids;
+}
+
+std::vector<int> Buffers::inTheWay(hw::Memory memory, int64_t room) const {
+  int tasks = 1;
+  for (const Buffer &buffer : all)
+    tasks = std::max(tasks, buffer.last + 1);
+  std::vector<int> left, chosen;
+  std::vector<int64_t> load(tasks);
+  auto isLive = [&](const Buffer &buffer, int task) {
+    return buffer.permanent || (buffer.first <= task && task <= buffer.last);
+  };
+  auto add = [&](const Buffer &buffer, int64_t bytes) {
+    for (int task = 0; task < tasks; ++task)
+      load[task] += isLive(buffer, task) ? bytes : 0;
+  };
+  for (auto [id, buffer] : llvm::enumerate(all))
+    if (buffer.memory == memory && !buffer.isUnit() && (buffer.permanent || buffer.first >= 0)) {
+      left.push_back(static_cast<int>(id));
+      add(buffer, buffer.size);
+    }
+  while (!left.empty()) {
+    const auto fullest = llvm::max_element(load);
+    if (*fullest <= room && !chosen.empty())
+      break;
+    const int task = static_cast<int>(fullest - load.begin());
+    auto size = [&](int id) { return isLive(all[id], task) ? all[id].size : 0; };
+    auto largest = std::max_element(left.begin(), left.end(), [&](int a, int b) { return size(a) < size(b); });
+    add(all[*largest], -all[*largest].size);
+    chosen.push_back(*largest);
+    left.erase(largest);
+  }
+  return chosen;
+}
+
+std::optional<hw::Memory> dmxc::corsair::exceeded(const MemoryUse &used, const hw::Machine &machine) {
   for (int memory = 0; memory < hw::kMemories; ++memory)
-    if (uint64_t size = machine.memories[memory].size; static_cast<uint64_t>(used[memory]) > size)
-      return llvm::formatv("{0} holds {1} bytes, the model needs {2}; {3}", hw::nameOf(static_cast<hw::Memory>(memory)),
-                           size, used[memory],
-                           memory == static_cast<int>(hw::Memory::ST)
-                               ? "a larger team (-t corsair:quads=N) or capacity mode may help"
-                               : "a smaller batch (--dim) or some nodes on the host (--place 'NODE=cpu') may help")
-          .str();
+    if (static_cast<uint64_t>(used[memory]) > machine.memories[memory].size)
+      return static_cast<hw::Memory>(memory);
   return std::nullopt;
 }

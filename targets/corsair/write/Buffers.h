@@ -50,8 +50,8 @@ struct Address {
 
 /// Bytes of each memory, in every unit of it.
 using MemoryUse = std::array<int64_t, hw::kMemories>;
-/// Names the memory that is too small and by how much.
-std::optional<std::string> exceeds(const MemoryUse &used, const hw::Machine &machine);
+/// The first memory that is too small.
+std::optional<hw::Memory> exceeded(const MemoryUse &used, const hw::Machine &machine);
 
 /// All buffers of a kernel.
 class Buffers {
@@ -69,6 +69,10 @@ public:
   void placePermanent(MemoryUse &used);
   /// Gives the temporaries addresses from `used` on; returns the bytes in use with them.
   MemoryUse placeTemporaries(const MemoryUse &used);
+  /// Buffers of a memory without which the others have room at every task, in bytes: the largest where most is needed.
+  std::vector<int> inTheWay(hw::Memory memory, int64_t room) const;
+  /// Buffers of a memory that stay.
+  std::vector<int> permanentIn(hw::Memory memory) const;
   /// Writes the addresses, and drops buffers that nothing uses.
   void finish();
 

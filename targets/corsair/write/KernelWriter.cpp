@@ -33,12 +33,38 @@ Status KernelWriter::begin(bool multiplies) {
 Status KernelWriter::finish(const MemoryUse &permanent) {
   main->noteUses();
   MemoryUse used = buffers.placeTemporaries(permanent);
-  if (std::optional<std::string> full = exceeds(used, machine))
-    return Error{ErrorKind::Constraint, "kernel '" + name + "' does not fit the device: " + *full};
+  if (std::optional<hw::Memory> memory = exceeded(used, machine)) {
+    const auto number = static_cast<int>(*memory);
+    int64_t room = static_cast<int64_t>(machine.memory(*memory).size) - permanent[number];
+    for (int buffer : buffers.permanentIn(*memory))
+      room += buffers[buffer].size;
+    Error error = doesNotFit(*memory, used[number]);
+    for (int buffer : buffers.inTheWay(*memory, room))
+      llvm::append_range(error.nodes, main->usersOf(buffer));
+    return error;
+  }
   init->finish();
   main->finish();
   buffers.finish();
   return Status::ok();
+}
+
+Error KernelWriter::doesNotFit(hw::Memory memory, int64_t needed) const {
+  const std::string lack = std::string(hw::nameOf(memory)) + " holds " + std::to_string(machine.memory(memory).size) +
+                           " bytes, the model needs " + std::to_string(needed);
+  const char *advice = memory != hw::Memory::ST ? "a smaller batch (--dim)"
+                       : fromDdr                ? "a larger team (-t corsair:quads=N)"
+                                                : "a larger team (-t corsair:quads=N) or capacity mode";
+  return {ErrorKind::Constraint,
+          "kernel '" + name + "' does not fit the device: " + lack + "; " + advice +
+              " or some nodes on the host (--place 'NODE=cpu') may help",
+          {},
+          lack};
+}
+
+void KernelWriter::collectPermanent(hw::Memory memory, std::vector<Kept> &kept) const {
+  for (int buffer : buffers.permanentIn(memory))
+    kept.push_back({buffers[buffer].size, main->usersOf(buffer)});
 }
 
 //===----------------------------------------------------------------------===//
@@ -167,7 +193,10 @@ Status KernelWriter::scatterRows(const DeviceTensor &updates, const DeviceTensor
   rows.shape[axis] = places.shape[axis] = 1;
   SmallVector<CopyDim> dims = copyDims(rows, places);
   if (dims.size() > 4)
-    return Error{ErrorKind::Constraint, "the rows that node '" + node + "' scatters have too many dims apart"};
+    return Error{ErrorKind::Constraint,
+                 "the rows that node '" + node + "' scatters have too many dims apart",
+                 {node},
+                 "the rows that it scatters have too many dims apart"};
   DmaSpec spec{hw::nameOf(to.kind)};
   spec.unit = dims.back().extent / to.elementSize();
   spec.dims = {{updates.shape[axis], updates.strides[axis], to.strides[axis]}};

@@ -40,6 +40,14 @@ public:
   /// behind those.
   void placePermanent(MemoryUse &used) { buffers.placePermanent(used); }
   Status finish(const MemoryUse &permanent);
+  /// A buffer that stays, in bytes, and the tasks that use it.
+  struct Kept {
+    int64_t size;
+    std::vector<std::string> users;
+  };
+  void collectPermanent(hw::Memory memory, std::vector<Kept> &kept) const;
+  /// The error of a memory that is too small, but for its nodes.
+  Error doesNotFit(hw::Memory memory, int64_t needed) const;
   dlir::DeviceProgramOp program() { return writer.program(); }
 
 protected:

@@ -67,6 +67,7 @@ Program::Program(DlirWriter &writer, Buffers &buffers, StringRef name, int64_t q
 void Program::task(StringRef name) {
   hasAhead = false;
   Task &task = tasks.emplace_back();
+  task.name = name.str();
   for (int queue = 0; queue < kQueues; ++queue) {
     writer.builder.setInsertionPointToEnd(&queues[queue].getBody().front());
     writer.group(name, {}, {}, [&] {
@@ -173,6 +174,16 @@ void Program::noteUses() {
     for (const Part &part : tasks[i].parts)
       for (const Access &access : part.accesses)
         buffers.touch(access.buffer, static_cast<int>(i));
+}
+
+std::vector<std::string> Program::usersOf(int buffer) const {
+  std::vector<std::string> names;
+  for (const Task &task : tasks)
+    if (llvm::any_of(task.parts, [&](const Part &part) {
+          return llvm::any_of(part.accesses, [&](const Access &access) { return access.buffer == buffer; });
+        }))
+      names.push_back(task.name);
+  return names;
 }
 
 //===----------------------------------------------------------------------===//

@@ -95,6 +95,8 @@ public:
 
   /// Tells the buffers in which tasks they are used.
   void noteUses();
+  /// Names of the tasks that use a buffer.
+  std::vector<std::string> usersOf(int buffer) const;
   /// After the buffers are placed: adds the tokens between tasks, and drops what is empty.
   void finish();
 
@@ -112,6 +114,7 @@ private:
     bool empty() { return group.getBody().front().empty(); }
   };
   struct Task {
+    std::string name;
     std::array<Part, kQueues> parts;
     bool meets = false;
   };

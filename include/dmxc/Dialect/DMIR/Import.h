@@ -46,6 +46,7 @@ struct ImportOptions {
 struct ImportedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<std::string> files;
+  std::set<std::string> nodes; ///< names of the file's nodes, as dmir::nodeName says them
 };
 
 /// One frontend; registers itself in the registry that CMake generates from DMXC_FRONTENDS.

@@ -6,6 +6,9 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <set>
+#include <string>
+
 namespace dmxc::dmir {
 
 /// Module: i64, how many nodes the model file has, by name; what ops have no name of, counts by the op's own.
@@ -26,8 +29,10 @@ bool isArena(mlir::Attribute attr);
 /// Module: "off" where kernels are to look at what masks leave out, too.
 inline constexpr llvm::StringLiteral kSparsityAttr = "dmir.sparsity";
 
-/// Gives the module kNodesAttr: the nodes that were read by name, and those that its ops have besides.
-void setNodeCount(mlir::ModuleOp module, const llvm::StringSet<> &read = {});
+/// The nodes that were read by name, and those that the module's ops have besides; as nodeName says them.
+std::set<std::string> nodeNames(mlir::ModuleOp module, const llvm::StringSet<> &read = {});
+/// Gives the module kNodesAttr.
+void setNodeCount(mlir::ModuleOp module, const std::set<std::string> &nodes);
 
 /// The names of the nodes that a (fused) location is of, in order, each once; as nodeName says them.
 void collectNodes(mlir::Location loc, llvm::SetVector<mlir::StringAttr> &nodes);
