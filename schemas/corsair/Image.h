@@ -68,6 +68,8 @@ struct Piece {
   bool operator==(const Piece &) const = default;
 };
 
+inline constexpr uint32_t kMaxRank = 8; ///< of an argument
+
 /// A buffer of the dispatch, in the order of the task's buffers.
 struct Argument {
   std::string name;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kMagic[8] = {'D', 'M', 'X', 'I', 'S', 'A', '\r', '\n'};
 constexpr size_t kHeaderBytes = 24, kSectionBytes = 24;
-constexpr uint32_t kMaxString = 1 << 16, kMaxRank = 8;
+constexpr uint32_t kMaxString = 1 << 16;
 
 constexpr uint32_t tag(const char (&name)[5]) {
   uint32_t value = 0;

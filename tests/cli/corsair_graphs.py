@@ -16,24 +16,21 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from corsair.views import Views, numbers, product
 from sampling import sample
 
 BIN, REFERENCE, FIRST, COUNT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 KEEP = pathlib.Path(sys.argv[5]) if len(sys.argv) > 5 else None
 
 
-def product(dims):
-    total = 1
-    for dim in dims:
-        total *= dim
-    return total
+class Graph(Views):
+    """Text of a DMIR function that grows op by op; with `heads` (of queries, of keys) it is attention."""
 
-
-class Graph:
-    """Text of a DMIR function that grows op by op."""
-
-    def __init__(self, seed):
+    def __init__(self, seed, heads=None):
         self.random, self.lines, self.values, self.inputs, self.results = random.Random(seed), [], [], [], []
+        if heads:
+            self.shared(*heads)
+            return
         for i in range(self.random.randint(1, 2)):
             shape = self.random.choice([(1, 3, 12, 12), (2, 8, 8, 8), (1, 64, 16, 8), (4, 32, 64), (1, 16, 128), (65, 96), (8, 40), (1, 100),
                                         (1, 4096), (16, 2100), (3, 2048)])
@@ -41,8 +38,11 @@ class Graph:
             self.values.append((f"%x{i}", shape))
         if self.random.random() < 0.3:
             self.alone()
-        for _ in range(self.random.randint(3, 14)):
-            self.grow()
+        kinds = [self.chain, self.chain, self.shared, self.shared, self.unary, self.binary, self.matmul, self.concat] if seed % 3 == 0 else [
+            self.unary, self.binary, self.matmul, self.attention, self.softmax, self.normalize, self.transpose, self.reshape, self.slice, self.concat,
+            self.reduce, self.conv, self.pool, self.conv, self.matmul, self.cancelling, self.repeated, self.chain]
+        for _ in range(self.random.randint(2, 5) if seed % 3 == 0 else self.random.randint(3, 14)):
+            self.random.choice(kinds)()
 
     def alone(self):
         """An input that one product alone reads, which crosses as tiles."""
@@ -80,11 +80,6 @@ class Graph:
         self.lines.append(f"  {name} = dmir.constant dense<{nested(shape, 0)}> : {self.type(shape)}")
         return name
 
-    def grow(self):
-        kinds = [self.unary, self.binary, self.matmul, self.attention, self.softmax, self.normalize, self.transpose, self.reshape,
-                 self.slice, self.concat, self.reduce, self.conv, self.pool, self.conv, self.matmul, self.cancelling]
-        self.random.choice(kinds)()
-
     def pick(self, *ranks):
         fitting = [v for v in self.values if not ranks or len(v[1]) in ranks]
         return self.random.choice(fitting) if fitting else None
@@ -105,8 +100,8 @@ class Graph:
         op = self.random.choice(["add", "sub", "mul", "max"])
         self.add(f"dmir.{op} {name}, {other} : ({self.type(shape)}, {self.type(rhs)}) -> {self.type(shape)}", shape)
 
-    def matmul(self):
-        found = self.pick(2, 3)
+    def matmul(self, of=None):
+        found = of or self.pick(2, 3)
         if not found:
             return
         name, shape = found
@@ -140,9 +135,9 @@ class Graph:
         self.add(f"dmir.matmul {x}, {weights} : ({self.type(pair)}, {self.type((pair[-1], columns))}) -> {self.type(out)}", out)
         self.results.append(self.values[-1])
 
-    def attention(self):
-        found = self.pick(2, 3)
-        if not found:
+    def attention(self, of=None):
+        found = of or self.pick(2, 3)
+        if not found or product(found[1][:-1]) * found[1][-2] > self.MOST:
             return
         name, shape = found
         order = list(range(len(shape) - 2)) + [len(shape) - 1, len(shape) - 2]
@@ -153,8 +148,8 @@ class Graph:
         p = self.add(f"dmir.softmax {s} {{axis = {len(shape) - 1} : i64}} : ({self.type(scores)}) -> {self.type(scores)}", scores)
         self.add(f"dmir.matmul {p}, {name} : ({self.type(scores)}, {self.type(shape)}) -> {self.type(shape)}", shape)
 
-    def softmax(self):
-        name, shape = self.pick()
+    def softmax(self, of=None):
+        name, shape = of or self.pick()
         axis = self.random.randrange(len(shape))
         self.add(f"dmir.softmax {name} {{axis = {axis} : i64}} : ({self.type(shape)}) -> {self.type(shape)}", shape)
 
@@ -164,61 +159,24 @@ class Graph:
             return
         self.add(f"dmir.normalize standard {name} {{axes = array<i64: {len(shape) - 1}>, epsilon = 1.0e-3 : f64}} : ({self.type(shape)}) -> {self.type(shape)}", shape)
 
-    def transpose(self):
-        name, shape = self.pick()
-        order = list(range(len(shape)))
-        self.random.shuffle(order)
-        out = tuple(shape[i] for i in order)
-        self.add(f"dmir.transpose {name} {{permutation = array<i64: {', '.join(map(str, order))}>}} : ({self.type(shape)}) -> {self.type(out)}", out)
-
-    def reshape(self):
-        name, shape = self.pick()
-        flat = list(shape)
-        if len(flat) > 2 and self.random.random() < 0.6:
-            at = self.random.randrange(len(flat) - 1)
-            out = tuple(flat[:at] + [flat[at] * flat[at + 1]] + flat[at + 2:])
-        elif len(flat) < 4 and flat[-1] % 4 == 0:
-            out = tuple(flat[:-1] + [4, flat[-1] // 4])
-        else:
-            return
-        self.add(f"dmir.reshape {name} : ({self.type(shape)}) -> {self.type(out)}", out)
-
-    def slice(self):
-        name, shape = self.pick()
-        axis = self.random.randrange(len(shape))
-        if shape[axis] < 4:
-            return
-        start, step = self.random.randrange(shape[axis] // 2), self.random.choice([1, 1, 2, -1])
-        size = (shape[axis] - start + step - 1) // step
-        if step < 0:  # turned round, often all of it
-            start = shape[axis] - 1 - self.random.choice([0, 0, start])
-            size = start + 1
-        out = shape[:axis] + (size,) + shape[axis + 1:]
-        starts, steps = [0] * len(shape), [1] * len(shape)
-        starts[axis], steps[axis] = start, step
-        self.part(name, shape, starts, out, steps)
-
-    def part(self, name, shape, starts, out, steps):
-        at = lambda values: "array<i64: " + ", ".join(map(str, values)) + ">"
-        return self.add(f"dmir.slice {name} {{starts = {at(starts)}, sizes = {at(out)}, steps = {at(steps)}}} : ({self.type(shape)}) -> {self.type(out)}", out)
-
-    def concat(self):
-        name, shape = self.pick()
+    def concat(self, of=None):
+        name, shape = of or self.pick()
         other = self.random.choice([v for v in self.values if v[1] == shape])[0]
         axis = self.random.randrange(len(shape))
         out = shape[:axis] + (2 * shape[axis],) + shape[axis + 1:]
-        if product(out) < 200000:
+        if product(out) < self.MOST:
             self.add(f"dmir.concat {name}, {other} {{axis = {axis} : i64}} : ({self.type(shape)}, {self.type(shape)}) -> {self.type(out)}", out)
 
-    def reduce(self):
-        name, shape = self.pick()
-        axis = self.random.randrange(len(shape))
-        out = shape[:axis] + (1,) + shape[axis + 1:]
+    def reduce(self, of=None):
+        name, shape = of or self.pick()
         kind = self.random.choice(["mean", "max"])
-        self.add(f"dmir.reduce {kind} {name} {{axes = array<i64: {axis}>}} : ({self.type(shape)}) -> {self.type(out)}", out)
+        most = len(shape) if kind == "max" else 1  # sums over several dims are added in the order of memory
+        axes = sorted(self.random.sample(range(len(shape)), self.random.choice([1, self.random.randint(1, most)])))
+        out = tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
+        self.add(f"dmir.reduce {kind} {name} {{axes = {numbers(axes)}}} : ({self.type(shape)}) -> {self.type(out)}", out)
 
-    def conv(self):
-        found = self.pick(4)
+    def conv(self, of=None):
+        found = of or self.pick(4)
         if not found or min(found[1][2:]) < 5 or found[1][1] > 128:
             return
         name, (n, c, h, w) = found
@@ -230,8 +188,8 @@ class Graph:
                  f"high = array<i64: {pad}, {pad}>}} : ({self.type(found[1])}, {self.type((cout, c, k, k))}) -> {self.type(out)}", out)
         self.bias(y, out, (cout, 1, 1))
 
-    def pool(self):
-        found = self.pick(4)
+    def pool(self, of=None):
+        found = of or self.pick(4)
         if not found or min(found[1][2:]) < 4:
             return
         name, (n, c, h, w) = found
@@ -359,7 +317,8 @@ def decided_otherwise(text, quads, numbers):
     elif place[1] == "deal":
         dims = [int(dim) for dim in place[3].split("x")[:-1]]
     if place[1] != "plan":
-        part, others = 2, ["whole"] + [f"dim {i}" for i, dim in enumerate(dims) if dim % quads == 0] + [f"dim {numbers.randrange(4)}"]
+        part, fitting = 2, [f"dim {i}" for i, dim in enumerate(dims) if dim % quads == 0]
+        others = ["whole"] + fitting + [f"dim {numbers.randrange(4)}"] * (not fitting or numbers.random() < 0.4)
     elif numbers.random() < 0.5:
         part, others = 2, [f"num_imc {2 ** ppr}, ppr_mode {ppr}" for ppr in (0, 0, 1, 1, 2, 3, 5)]
     else:
@@ -400,10 +359,10 @@ def change(model, scratch, inputs, device, numbers):
     CHANGES["other code"] += now != code
 
 
-def check(seed, scratch, device, control):
-    """Raises Wrong where a graph is. What else there is to say: "noisy", "host" where a part is not on the device, and with
-    `control` "ordered" where the order of sums shows."""
-    graph, notes = Graph(seed), set()
+def check(graph, seed, teams, scratch, device, control):
+    """Raises Wrong where a graph is; of the teams, some of all sizes where none are given, each compiles at one level. What else there is
+    to say: "noisy", "host" where a part is not on the device, and with `control` "ordered" where the order of sums shows."""
+    notes = set()
     if not graph.lines:
         return notes
     model, inputs, cpu = scratch / "m.mlir", scratch / "inputs", scratch / "cpu"
@@ -411,19 +370,20 @@ def check(seed, scratch, device, control):
     write_inputs(graph, seed, inputs)
     tool("dmxc", model, "-q", "-o", scratch / "cpu.bundle")
     tool("dmx-run", scratch / "cpu.bundle", "--inputs", inputs, "--output-dir", cpu)
-    first = {}
-    for quads in random.Random(seed).sample(range(1, 33), 3):
+    first, choices = {}, random.Random(seed)
+    for quads in teams or choices.sample(range(1, 33), 3):
+        level = choices.choice([0, 2, 2])
         out, bundle, phases = scratch / f"device{quads}", scratch / "d.bundle", scratch / f"phases{quads}"
         try:
-            tool("dmxc", model, "-q", "-t", f"corsair:quads={quads}", "--dump-phases", phases, "-o", bundle)
+            tool("dmxc", model, "-q", "-O", str(level), "-t", f"corsair:quads={quads}", "--dump-phases", phases, "-o", bundle)
             notes |= run_on_device(bundle, inputs, out, cpu, seed)
             code = tool("dmx-inspect", bundle, "--what", "kernels")
             if device:
                 notes |= check_bits(device, (phases / "2-partition.mlir").read_text(), code, inputs, out, control)
         except Wrong as wrong:
-            raise Wrong(f"{quads} quads: {wrong}")
+            raise Wrong(f"{quads} quads at -O{level}: {wrong}")
         bytes_now = [path.read_bytes() for path in sorted(out.glob("*.npy"))]
-        if first.setdefault(order_of(code), bytes_now) != bytes_now:
+        if first.setdefault((level, order_of(code)), bytes_now) != bytes_now:
             raise Wrong(f"{quads} quads give other bytes")
     for number in range(2):
         change(model, scratch, inputs, device, random.Random(2 * seed + number))
@@ -433,18 +393,21 @@ def check(seed, scratch, device, control):
 def main():
     failed, seeds = 0, {"noisy": [], "host": [], "ordered": []}
     device, missing = interpreter()
-    graphs = range(FIRST, FIRST + COUNT) if KEEP else sample(range(FIRST, FIRST + COUNT), 8)
-    for seed in graphs:
+    numbered = range(FIRST, FIRST + COUNT) if KEEP else sample(range(FIRST, FIRST + COUNT), 8)
+    graphs = [(seed, Graph(seed), None) for seed in numbered]
+    teams = sample(range(1, 33), 8)
+    graphs += [(FIRST + i, Graph(FIRST + i, heads), teams) for i, heads in enumerate([(8, 1), (8, 2), (12, 4)])]
+    for seed, graph, sizes in graphs:
         with tempfile.TemporaryDirectory(prefix="dmxc-graphs-") as folder:
             scratch = pathlib.Path(folder)
             try:
-                for note in check(seed, scratch, device, control=not seeds["ordered"]):
+                for note in check(graph, seed, sizes, scratch, device, control=not seeds["ordered"]):
                     seeds[note].append(seed)
             except Wrong as wrong:
                 failed += 1
-                print(f"seed {seed}: {wrong}", flush=True)
+                print(f"seed {seed}{', attention' if sizes else ''}: {wrong}", flush=True)
                 if KEEP:
-                    kept = KEEP / str(seed)
+                    kept = KEEP / (f"attention{seed}" if sizes else str(seed))
                     shutil.copytree(scratch / "inputs", kept, dirs_exist_ok=True)
                     shutil.copy(scratch / "m.mlir", kept)
     print(f"{len(graphs) - failed} of {len(graphs)} random graphs are right" + (", bit for bit" if device else ""))

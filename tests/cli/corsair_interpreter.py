@@ -306,11 +306,15 @@ def compute(name, kind, operands, attributes, shape, plan, bias):
     if name == "reduce" and kind == "mean":
         return along(attributes["axes"], lambda rows: f16(row_mean(rows)), x).reshape(shape)
     if name == "reduce" and kind == "max":
-        return along(attributes["axes"], lambda rows: rows.max(-1, keepdims=True), x).reshape(shape)
+        if not x.size:
+            raise Unknown("rows of nothing")
+        return x.max(tuple(attributes["axes"]), keepdims=True).reshape(shape)
     if name == "transpose":
         return x.transpose(attributes["permutation"])
     if name == "reshape":
         return x.reshape(shape)
+    if name == "broadcast":
+        return np.broadcast_to(x, shape)
     if name == "concat":
         return np.concatenate(operands, attributes["axis"])
     if name == "slice":

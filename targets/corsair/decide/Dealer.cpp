@@ -2,6 +2,7 @@
 
 #include "Constants.h"
 #include "Decide.h"
+#include "ViewLayout.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -27,6 +28,13 @@ public:
       return std::move(problem);
     dealByKind(op);
     return std::move(problem);
+  }
+
+  /// What goes back to the host has no gaps.
+  void returned(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (op && isView(op) && !makesNothing(op) && !viewLayout(value).isDense())
+      vector(elementsOf(value), out.at(value) ? out.quads : 1);
   }
 
 private:
@@ -191,6 +199,8 @@ private:
     if (!(kept(splitOf(source)) == result))
       makeWhole(op, source);
     vector(elementsOf(source), result ? out.quads : 1, 4);
+    if (viewLayout(source).dimsOfWalk(axes) > kSimdDims) // its rows are copied side by side before
+      vector(elementsOf(source), result ? out.quads : 1);
     set(op, result);
   }
 
@@ -200,6 +210,8 @@ private:
     if (!split || (wanted && wanted->isWhole()))
       makeWhole(op, op->getOperand(0));
     set(op, split && splitOf(op->getOperand(0)) ? *split : Split());
+    if (viewCopies(op))
+      vector(elementsOf(op->getResult(0)), out.at(op->getResult(0)) ? out.quads : 1);
     if (wanted && !(wantedOr(op, {}) == out.at(op->getResult(0))))
       refuse(op, lldmir::kDealAttr, "a view has what its operand has");
   }
@@ -266,10 +278,9 @@ private:
     settle(lhs, false);
     settle(rhs, true);
     set(op, split);
-    int64_t batch = ShapedType::getNumElements(shape.drop_back(2)), m = shape[rank - 2];
-    if (split)
-      (split.dim < rank - 2 ? batch : m) /= out.quads;
-    out.clocks += arrayClocks(machine, planMatmul(machine, m, shape.back(), shapeOf(lhs).back(), batch), batch);
+    const ProductDims dims = dimsOf(op, out);
+    const int64_t products = elementsOf(op.getResult()) / ((split ? out.quads : 1) * dims.m * dims.n);
+    out.clocks += arrayClocks(machine, planMatmul(machine, dims.m, dims.n, dims.k, products), products);
   }
 
   /// A dim over which both operands have matrices of their own.
@@ -412,5 +423,7 @@ Result<Distribution> dmxc::corsair::distribute(Block *body, const hw::Machine &m
   for (Operation &op : body->without_terminator())
     if (std::optional<Error> problem = dealer.deal(&op))
       return *problem;
+  for (Value value : body->getTerminator()->getOperands())
+    dealer.returned(value);
   return result;
 }

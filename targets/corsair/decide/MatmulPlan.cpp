@@ -2,6 +2,7 @@
 
 #include "MatmulPlan.h"
 #include "Constants.h"
+#include "ViewLayout.h"
 
 #include <numeric>
 
@@ -65,7 +66,7 @@ std::optional<std::string> dmxc::corsair::unfit(lldmir::PlanAttr plan, const Pro
   if (plan.getSlices() > machine.slices)
     return "slices is " + text(plan.getSlices()) + ", a quad has " + text(machine.slices);
   if (plan.getShare() == "batch" && !dims.batch && plan.getSlices() > 1)
-    return "it has no products that slices could share: B is the same for all";
+    return "it has no products that slices could share: it is one";
   const int64_t segment = plan.getSegment(), longest = dims.conv ? dims.kChunks : MatmulPlan::longestSegment(dims.m);
   // What is longer than K is all of it.
   if (dims.conv ? segment != longest : segment > longest && dims.kChunks > longest)
@@ -123,20 +124,30 @@ static ProductDims convDims(dmir::ConvOp conv, const Distribution &deal) {
   return dims;
 }
 
-bool dmxc::corsair::isBatched(dmir::MatMulOp product, Split split) {
-  ArrayRef<int64_t> b = shapeOf(product.getRhs()), result = shapeOf(product.getResult());
-  // Of a broadcast B all matrices are one, unless its rows are written out.
-  auto broadcast = product.getRhs().getDefiningOp<dmir::BroadcastOp>();
-  ArrayRef<int64_t> from = broadcast ? shapeOf(broadcast.getInput()) : b;
-  auto own = [&](size_t dim) { // what there is of it, counted from the end
-    return dim <= from.size() ? from[from.size() - dim] : int64_t(1);
-  };
-  if (b[b.size() - 2] != 1 && own(2) == 1)
-    from = b;
-  for (size_t dim = 3; dim <= b.size(); ++dim)
-    if (own(dim) != 1 && !(split && split.dim == static_cast<int>(result.size() - dim) && split.part == 1))
-      return true;
-  return false;
+void ProductRows::join(SmallVectorImpl<BatchDim> &batch) {
+  while (!batch.empty()) {
+    const BatchDim last = batch.back();
+    const bool one = count == 1;
+    if (last.b != 0 || (!one && (last.a != count * a || last.out != count * out)))
+      return;
+    if (one)
+      a = last.a, out = last.out;
+    count *= last.extent;
+    batch.pop_back();
+  }
+}
+
+void dmxc::corsair::setRows(ProductDims &dims, const ProductRows &rows, ArrayRef<BatchDim> batch) {
+  dims.m = rows.count;
+  dims.batch = 0;
+  for (const BatchDim &dim : batch)
+    dims.batch = std::max(dims.batch, dim.extent);
+}
+
+/// The stride of an operand along a dim of the result, counted from the end.
+static int64_t strideOf(const DeviceTensor &operand, size_t fromEnd) {
+  const size_t dim = operand.rank() - fromEnd;
+  return fromEnd > operand.rank() || operand.shape[dim] == 1 ? 0 : operand.strides[dim];
 }
 
 ProductDims dmxc::corsair::dimsOf(Operation *product, const Distribution &deal) {
@@ -154,12 +165,14 @@ ProductDims dmxc::corsair::dimsOf(Operation *product, const Distribution &deal) 
     dims.m = plannedRows(matmul.getRhs(), deal);
     return dims;
   }
-  if (!isBatched(matmul, deal.at(matmul.getResult()))) {
-    dims.m = packedRows(shape);
-    return dims;
-  }
-  dims.m = shape[shape.size() - 2];
-  for (int64_t extent : ArrayRef(shape).drop_back(2))
-    dims.batch = std::max(dims.batch, extent);
+  const DeviceTensor a = operandLayout(matmul.getLhs(), 1), b = operandLayout(matmul.getRhs(), 2);
+  const SmallVector<int64_t> out = denseStrides(shapeOf(matmul.getResult()), rowMajor(shape.size()), 1);
+  ProductRows rows{shape[shape.size() - 2], a.strides[a.rank() - 2], out[shape.size() - 2]};
+  SmallVector<BatchDim> batch;
+  for (size_t dim = 0; dim + 2 < shape.size(); ++dim)
+    if (const size_t fromEnd = shape.size() - dim; shape[dim] != 1)
+      batch.push_back({shape[dim], strideOf(a, fromEnd), strideOf(b, fromEnd), out[dim]});
+  rows.join(batch);
+  setRows(dims, rows, batch);
   return dims;
 }

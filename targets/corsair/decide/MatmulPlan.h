@@ -72,11 +72,23 @@ struct ProductDims {
   bool conv = false;
 };
 
+/// A dim of a batch of products: how many, and how far it is from one to the next.
+struct BatchDim {
+  int64_t extent, a, b, out;
+};
+
+/// The rows of a product, and how far it is from one to the next in A and in the result.
+struct ProductRows {
+  int64_t count, a, out;
+  /// Takes from a batch those of its last dims along which B stays and the rows go on.
+  void join(llvm::SmallVectorImpl<BatchDim> &batch);
+};
+
 /// Of a product under a deal: what a quad has of it. Of a constant B the rows are the most that it meets in its uses;
-/// batch dims along which B has no matrices of its own are rows.
+/// batch dims along which B stays are rows where A's and the result's go on.
 ProductDims dimsOf(mlir::Operation *product, const Distribution &deal);
-/// Whether B of a product of two values has matrices of its own along batch dims of the part that a quad computes.
-bool isBatched(dmir::MatMulOp product, Split split);
+/// M and what of the batch slices may share, of rows and a batch that are joined.
+void setRows(ProductDims &dims, const ProductRows &rows, llvm::ArrayRef<BatchDim> batch);
 /// Whether an op is computed on the arrays.
 bool isProduct(mlir::Operation *op);
 /// How many rows of an argument that crosses as tiles begin at a tile of their own: those of a quad, or all.

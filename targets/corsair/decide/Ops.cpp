@@ -3,6 +3,8 @@
 #include "Ops.h"
 #include "Constants.h"
 
+#include "schemas/corsair/Image.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 
@@ -125,6 +127,8 @@ static std::optional<std::string> refusesTypes(Operation *op) {
       std::optional<DType> dtype = dmir::dtypeOf(tensor.getElementType());
       return "the vector device has no elements of type " + (dtype ? std::string(dtypeName(*dtype)) : "block_fp");
     }
+    if (tensor.getRank() > int64_t(hw::kMaxRank))
+      return "the device's programs take values of " + std::to_string(hw::kMaxRank) + " dims at most";
     return std::nullopt;
   };
   for (Type type : op->getOperandTypes())

@@ -138,6 +138,10 @@ private:
 
   LogicalResult lower(func::ReturnOp op) {
     SmallVector<Value> results;
+    llvm::DenseSet<int64_t> states; // what becomes one is copied there as it lies
+    for (BlockArgument argument : op->getBlock()->getArguments())
+      if (auto next = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kStateAttr))
+        states.insert(next.getInt());
     for (auto [number, value] : llvm::enumerate(op.getOperands())) {
       const Place place = places.lookup(value);
       if (!place.memref)
@@ -145,7 +149,7 @@ private:
       if (place.deal != function.getResultAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr))
         return op.emitError() << "returns other shares of result " << number << " than its '" << lldmir::kDealAttr
                               << "' says";
-      results.push_back(place.memref);
+      results.push_back(states.contains(number) ? place.memref : withoutGaps(value.getLoc(), value));
     }
     func::ReturnOp::create(builder, op.getLoc(), results);
     return success();

@@ -31,6 +31,14 @@ namespace dmxc {
 using namespace mlir;
 using namespace dmxc;
 
+/// As which lldmir.deal a value of a kernel lies in its quads; null where each has all of it.
+static Attribute dealOf(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return cast<func::FuncOp>(argument.getOwner()->getParentOp())
+        .getArgAttr(argument.getArgNumber(), lldmir::kDealAttr);
+  return value.getDefiningOp()->getAttr(lldmir::kDealAttr);
+}
+
 namespace {
 
 /// One product of a kernel, with the bias and the cast that follow it.
@@ -60,7 +68,7 @@ public:
                   : part == Part::All  ? onePart(Value())
                                        : allParts();
     if (!apart && shape.size() != 2)
-      value = dmir::ReshapeOp::create(builder, loc, RankedTensorType::get(shape, element), value);
+      value = dmir::ReshapeOp::create(builder, loc, RankedTensorType::get(shape, elementOf(value)), value);
     auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
     if (deal && !deal.isSums()) // which what is made of the value asks for
       value.getDefiningOp()->setAttr(lldmir::kDealAttr, deal);
@@ -117,6 +125,16 @@ private:
     return success();
   }
 
+  /// What each quad has of a value by its deal.
+  corsair::Split splitOf(Value value) const {
+    auto deal = dyn_cast_or_null<lldmir::DealAttr>(dealOf(value));
+    ArrayRef<int64_t> shape = shapeOf(value);
+    const int64_t dim = deal ? deal.getDim() : -1;
+    if (dim < 0 || dim >= static_cast<int64_t>(shape.size()) || shape[dim] % quads)
+      return {};
+    return {static_cast<int>(dim), shape[dim] / quads};
+  }
+
   /// Two dims for the activations, one for the bias.
   LogicalResult flatten(bool activations) {
     lhs = op.getLhs(), rhs = op.getRhs();
@@ -127,7 +145,10 @@ private:
         return op.emitError("multiplies block_fp that no cast makes");
       const int64_t all = corsair::packedRows(shapeOf(lhs)); // the rows of the first K - 1 dims
       auto flat = [&](Type element) { return RankedTensorType::get({all, depth}, element); };
-      Value values = dmir::ReshapeOp::create(builder, loc, flat(elementOf(cast.getInput())), cast.getInput());
+      auto values = dmir::ReshapeOp::create(builder, loc, flat(elementOf(cast.getInput())), cast.getInput());
+      if (corsair::Split split = splitOf(cast.getInput()))
+        if (std::optional<corsair::Split> rows = corsair::viewedSplit(values, split, static_cast<int>(quads)))
+          values->setAttr(lldmir::kDealAttr, lldmir::DealAttr::get(builder.getContext(), rows->dim, quads));
       lhs = dmir::CastOp::create(builder, loc, flat(elementOf(lhs)), values);
     }
     if (!bias)
@@ -410,12 +431,6 @@ struct TileProducts : dmxc::impl::TileProductsBase<TileProducts> {
     for (auto [value, whole] : llvm::zip(parts, made.getResults()))
       replaceAfter(made, value, whole);
     return success();
-  }
-
-  Attribute dealOf(Value value) {
-    if (auto argument = dyn_cast<BlockArgument>(value))
-      return getOperation().getArgAttr(argument.getArgNumber(), lldmir::kDealAttr);
-    return value.getDefiningOp()->getAttr(lldmir::kDealAttr);
   }
 
   /// Whether an op only says in which form a product loads a value: a cast to block_fp, a transpose of that.

@@ -47,13 +47,7 @@ static Value recast(OpBuilder &builder, Location loc, Value buffer, const Device
 }
 
 Value dmxc::broadcastView(OpBuilder &builder, Location loc, Value buffer, ArrayRef<int64_t> shape) {
-  const DeviceTensor from = layoutOf(cast<MemRefType>(buffer.getType()));
-  DeviceTensor view{from.kind, SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size(), 0), from.address};
-  const size_t missing = shape.size() - from.rank();
-  for (size_t i = 0; i < from.rank(); ++i)
-    if (from.shape[i] == shape[i + missing])
-      view.strides[i + missing] = from.strides[i];
-  return recast(builder, loc, buffer, view);
+  return recast(builder, loc, buffer, layoutOf(cast<MemRefType>(buffer.getType())).broadcast(shape));
 }
 
 Value dmxc::reshapedView(OpBuilder &builder, Location loc, Value buffer, ArrayRef<int64_t> shape) {

@@ -65,13 +65,32 @@ void WholeBuffers::copy(Location loc, Value from, Value to, Attribute deal) {
     made->setAttr(lldmir::kDealAttr, deal);
 }
 
-Value WholeBuffers::rowByRow(Location loc, Value value, Value buffer) {
+Value WholeBuffers::copied(Location loc, Value value, Value buffer, ArrayRef<unsigned> order) {
   auto type = cast<MemRefType>(buffer.getType());
-  if (layoutOf(type).isRowMajor())
-    return buffer;
-  Value made = allocate(loc, type.getShape(), type.getElementType());
+  Value made = allocate(loc, type.getShape(), type.getElementType(), order);
   copy(loc, buffer, made, places.lookup(value).deal);
   return made;
+}
+
+Value WholeBuffers::rowByRow(Location loc, Value value, Value buffer) {
+  return layoutOf(cast<MemRefType>(buffer.getType())).isRowMajor() ? buffer : copied(loc, value, buffer, {});
+}
+
+Value WholeBuffers::withoutGaps(Location loc, Value value) {
+  Value buffer = memrefOf(value);
+  auto type = buffer ? cast<MemRefType>(buffer.getType()) : MemRefType();
+  if (!type || isa<affine_ext::VecExtType>(type.getElementType()) || !type.getNumElements() || layoutOf(type).isDense())
+    return buffer;
+  return copied(loc, value, buffer, orderOf(buffer));
+}
+
+Value WholeBuffers::rowsTogether(Location loc, Value value, Value buffer, ArrayRef<int64_t> axes) {
+  const corsair::DeviceTensor layout = layoutOf(cast<MemRefType>(buffer.getType()));
+  if (layout.dimsOfWalk(axes) <= corsair::kSimdDims)
+    return buffer;
+  SmallVector<unsigned> order = corsair::rowMajor(layout.rank());
+  std::stable_partition(order.begin(), order.end(), [&](unsigned dim) { return !llvm::is_contained(axes, dim); });
+  return copied(loc, value, buffer, order);
 }
 
 Value WholeBuffers::writtenOut(Operation *op, Value operand, unsigned fromEnd) {
@@ -85,9 +104,7 @@ Value WholeBuffers::writtenOut(Operation *op, Value operand, unsigned fromEnd) {
   const size_t dim = layout.rank() - fromEnd;
   if (layout.strides[dim] != 0 || layout.shape[dim] < 2)
     return buffer;
-  Value made = allocate(op->getLoc(), type.getShape(), type.getElementType(), layout.order());
-  copy(op->getLoc(), buffer, made, places.lookup(operand).deal);
-  return made;
+  return copied(op->getLoc(), operand, buffer, layout.order());
 }
 
 //===----------------------------------------------------------------------===//
@@ -270,7 +287,10 @@ LogicalResult WholeBuffers::lowerWhole(Operation *op) {
     if (!inputs.back())
       return failure();
   }
-  const bool keepsShape = !corsair::rowsOp(op) || shapeOf(op->getOperand(0)) == shapeOf(op->getResult(0));
+  std::optional<corsair::RowsOp> rows = corsair::rowsOp(op);
+  if (rows)
+    inputs[0] = rowsTogether(op->getLoc(), op->getOperand(0), inputs[0], rows->axes);
+  const bool keepsShape = !rows || shapeOf(op->getOperand(0)) == shapeOf(op->getResult(0));
   unit(op, inputs, keepsShape ? orderOfLargest(inputs) : SmallVector<unsigned>());
   return success();
 }
@@ -293,8 +313,10 @@ LogicalResult WholeBuffers::lowerAs(const corsair::DeviceFunction &function, Ope
   for (auto [key, number] : {std::pair("imm0", function.imm0), std::pair("imm1", function.imm1)})
     if (number != 0)
       parameters.set(key, builder.getF32FloatAttr(number));
-  if (!function.axes.empty())
+  if (!function.axes.empty()) {
+    inputs[0] = rowsTogether(op->getLoc(), function.operands[0], inputs[0], function.axes);
     parameters.set("axes", builder.getDenseI64ArrayAttr(function.axes));
+  }
   const bool keepsShape = function.axes.empty();
   unit(op, corsair::hw::nameOf(function.function), parameters.getDictionary(op->getContext()), inputs,
        keepsShape ? orderOfLargest(inputs) : SmallVector<unsigned>());
@@ -327,11 +349,8 @@ LogicalResult WholeBuffers::lower(dmir::ConvOp op) {
     return failure();
   auto type = cast<MemRefType>(image.getType());
   const SmallVector<unsigned> order = corsair::channelsLast(type.getRank());
-  if (layoutOf(type).strides[1] != 1 && type.getDimSize(1) > 1) {
-    Value sideBySide = allocate(op.getLoc(), type.getShape(), type.getElementType(), order);
-    copy(op.getLoc(), image, sideBySide, places.lookup(op.getInput()).deal);
-    image = sideBySide;
-  }
+  if (layoutOf(type).strides[1] != 1 && type.getDimSize(1) > 1)
+    image = copied(op.getLoc(), op.getInput(), image, order);
   unit(op, ValueRange{image, kernel}, order);
   return success();
 }

@@ -51,6 +51,8 @@ protected:
   static bool isWide(mlir::Type type) { return type.isF32() || type.isF64() || type.isBF16(); }
   void fill(mlir::Operation *op, mlir::Type element);
   void fill(mlir::Location loc, mlir::Value buffer, mlir::TypedAttr value);
+  /// The buffer of a value that is returned, or a copy of it without gaps; null where it has none.
+  mlir::Value withoutGaps(mlir::Location loc, mlir::Value value);
   /// The buffer of an op's operand, or a copy of it where it is broadcast along the dim so many from the end; null,
   /// with an error, where it has none.
   mlir::Value writtenOut(mlir::Operation *op, mlir::Value operand, unsigned fromEnd);
@@ -85,8 +87,12 @@ private:
   void unit(mlir::Operation *op, mlir::ValueRange inputs, llvm::ArrayRef<unsigned> order);
   void unit(mlir::Operation *op, llvm::StringRef function, mlir::DictionaryAttr parameters, mlir::ValueRange inputs,
             llvm::ArrayRef<unsigned> order);
+  /// A copy of a value's buffer without gaps, its dims in memory in this order.
+  mlir::Value copied(mlir::Location loc, mlir::Value value, mlir::Value buffer, llvm::ArrayRef<unsigned> order);
   /// The buffer, or a copy of it that lies row by row without gaps.
   mlir::Value rowByRow(mlir::Location loc, mlir::Value value, mlir::Value buffer);
+  /// The buffer, or a copy of it where rows along these axes would walk over more dims than an instruction has.
+  mlir::Value rowsTogether(mlir::Location loc, mlir::Value value, mlir::Value buffer, llvm::ArrayRef<int64_t> axes);
 };
 
 } // namespace dmxc

@@ -34,7 +34,7 @@ SmallVector<unsigned> DeviceTensor::order() const {
   auto key = [&](unsigned dim) {
     for (unsigned i = dim; i < rank(); ++i)
       if (shape[i] != 1)
-        return strides[i];
+        return std::abs(strides[i]);
     return int64_t(0);
   };
   llvm::stable_sort(dims, [&](unsigned a, unsigned b) { return key(a) > key(b); });
@@ -60,6 +60,34 @@ SmallVector<int64_t> dmxc::corsair::denseStrides(ArrayRef<int64_t> shape, ArrayR
     stride *= std::max<int64_t>(shape[dim], 1);
   }
   return strides;
+}
+
+DeviceTensor DeviceTensor::transposed(ArrayRef<int64_t> permutation) const {
+  DeviceTensor result = *this;
+  for (auto [dim, from] : llvm::enumerate(permutation))
+    result.shape[dim] = shape[from], result.strides[dim] = strides[from];
+  return result;
+}
+
+DeviceTensor DeviceTensor::broadcast(ArrayRef<int64_t> to) const {
+  DeviceTensor result{kind, SmallVector<int64_t>(to), SmallVector<int64_t>(to.size(), 0), address, {}};
+  const size_t missing = to.size() - rank();
+  for (size_t i = 0; i < rank(); ++i)
+    if (shape[i] == to[i + missing])
+      result.strides[i + missing] = strides[i];
+  return result;
+}
+
+size_t DeviceTensor::dimsOfWalk(ArrayRef<int64_t> axes) const {
+  size_t dims = 0;
+  std::optional<unsigned> outer;
+  for (unsigned dim : order()) {
+    if (!llvm::is_contained(axes, dim) || shape[dim] == 1)
+      continue;
+    dims += !outer || strides[*outer] != strides[dim] * shape[dim];
+    outer = dim;
+  }
+  return dims;
 }
 
 std::optional<DeviceTensor> DeviceTensor::reshaped(ArrayRef<int64_t> to) const {

@@ -6,6 +6,9 @@
 
 namespace dmxc::corsair {
 
+/// Over how many dims an instruction of the vector device walks.
+inline constexpr size_t kSimdDims = 4;
+
 /// A strided view of a buffer in GM, or in DDR where it is a table that is only gathered from. Dims are the tensor's
 /// own, in its own order; the order in memory is what the strides say (images lie channels last). Broadcast dims have
 /// stride 0.
@@ -22,12 +25,17 @@ struct DeviceTensor {
   size_t rank() const { return shape.size(); }
   int64_t elements() const;
   int64_t elementSize() const { return hw::elementBytes(kind); }
-  /// Dims by descending stride, dims of one element last of equals: the order in memory.
+  /// Dims by descending stride, in whichever direction, dims of one element last of equals: the order in memory.
   llvm::SmallVector<unsigned> order() const;
   /// Whether the elements fill a range without gaps, in some order of the dims.
   bool isDense() const;
   /// Whether they do in the order of the dims.
   bool isRowMajor() const;
+  DeviceTensor transposed(llvm::ArrayRef<int64_t> permutation) const;
+  /// Of a shape that this one is broadcast to; its split says no more.
+  DeviceTensor broadcast(llvm::ArrayRef<int64_t> to) const;
+  /// How many dims, joined where their elements go on, a walk over these axes in the order of memory takes.
+  size_t dimsOfWalk(llvm::ArrayRef<int64_t> axes) const;
   /// The view with these dims instead; nullopt when it needs a copy. Equal element counts.
   std::optional<DeviceTensor> reshaped(llvm::ArrayRef<int64_t> to) const;
 };

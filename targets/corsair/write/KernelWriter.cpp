@@ -77,12 +77,6 @@ DeviceTensor KernelWriter::allocate(ArrayRef<int64_t> shape, hw::ElemKind kind, 
   return tensor;
 }
 
-DeviceTensor KernelWriter::copied(const DeviceTensor &tensor, ArrayRef<unsigned> order) {
-  DeviceTensor result = allocate(tensor.shape, tensor.kind, order);
-  copyInto(tensor, result);
-  return result;
-}
-
 void KernelWriter::copyInto(const DeviceTensor &from, const DeviceTensor &to) {
   map(hw::SimdFunction::Copy, to, from);
 }
@@ -113,10 +107,9 @@ void KernelWriter::task(Operation *op) {
   main->task(node);
 }
 
-void KernelWriter::simd(SimdOp op) {
+bool KernelWriter::simd(SimdOp op) {
   main->task(node);
-  // Rows of more than four dims that do not join are refused before: see refusal.
-  (void)emitSimd(*main, std::move(op), machine.slices);
+  return emitSimd(*main, std::move(op), machine.slices);
 }
 
 /// What a row without elements is reduced to; the host has the extremes, which are infinite.
@@ -126,11 +119,13 @@ static double reducedNothing(hw::SimdFunction function) {
   return function == hw::SimdFunction::ReduceProd ? 1 : 0;
 }
 
-void KernelWriter::rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
+bool KernelWriter::rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
                         ArrayRef<int64_t> axes, float imm0) {
   const bool reduces = result.shape != source.shape, kept = result.rank() == source.rank();
-  if (source.elements() == 0) // rows without elements
-    return fill(result, reducedNothing(function));
+  if (source.elements() == 0) { // rows without elements
+    fill(result, reducedNothing(function));
+    return true;
+  }
   // The axes of a row come last, in the order in which they lie in memory.
   SmallVector<unsigned> dims;
   for (unsigned dim : source.order())
@@ -153,7 +148,7 @@ void KernelWriter::rows(hw::SimdFunction function, const DeviceTensor &source, c
     simdOp.sources[0].strides.push_back(source.strides[dim]);
     simdOp.result.strides.push_back(reduces && isRow ? 0 : result.strides[position]);
   }
-  simd(std::move(simdOp));
+  return simd(std::move(simdOp));
 }
 
 void KernelWriter::gatherRows(const DeviceTensor &data, const DeviceTensor &indices, const DeviceTensor &to,

@@ -79,7 +79,7 @@ protected:
   void loadTiles(Program &program, const Tiles &packed, const Address &home);
   /// The tiles in ST, fetched now if they do not stay there.
   Address residentTiles(const Tiles &packed);
-  /// `tensor`: all of it, or a quad's share by the split.
+  /// `tensor`: in GM without gaps, all of it or a quad's share by the split.
   void storeResult(DeviceTensor tensor, mlir::RankedTensorType type, unsigned index, Split split);
   /// A tensor that stays in GM from run to run: every quad of the team has a copy, and all keep theirs up to date.
   DeviceTensor addState(unsigned argument, mlir::RankedTensorType type);
@@ -108,16 +108,17 @@ protected:
   void convolveEach(const DeviceTensor &source, const DeviceTensor &weights, const DeviceTensor &out,
                     const Window &window);
   void pool(dmir::PoolOp pool, const DeviceTensor &source, const DeviceTensor &out);
-  /// Rows along axes: softmax, norms, reductions. `kept`: the result has the source's rank.
-  void rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
-            llvm::ArrayRef<int64_t> axes, float imm0);
+  /// Rows along axes: softmax, norms, reductions. False where a row walks over more dims than a descriptor has.
+  [[nodiscard]] bool rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
+                          llvm::ArrayRef<int64_t> axes, float imm0);
   void copyInto(const DeviceTensor &from, const DeviceTensor &to);
   void fill(const DeviceTensor &tensor, double value);
   /// Elements of the operands, broadcast, to those of the result; of a function of rows the innermost `inner` dims are
   /// one.
   void map(hw::SimdFunction function, const DeviceTensor &result, llvm::ArrayRef<DeviceTensor> operands,
            float imm0 = 0, float imm1 = 0, unsigned inner = 0);
-  void simd(SimdOp op);
+  /// False where no instruction has as many dims.
+  bool simd(SimdOp op);
   /// The elements of `data` along the axis that the indices name; both lie row by row. `to` may be the part of the
   /// result that the indices are a part for.
   void gatherRows(const DeviceTensor &data, const DeviceTensor &indices, const DeviceTensor &to, int64_t axis);
@@ -131,8 +132,6 @@ protected:
 
   //--- values
   DeviceTensor allocate(llvm::ArrayRef<int64_t> shape, hw::ElemKind kind, llvm::ArrayRef<unsigned> order);
-  /// The tensor copied to a dense one whose dims lie in this order.
-  DeviceTensor copied(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order);
   /// Starts a task of the main program that is called as the op's node.
   void task(mlir::Operation *op);
 

@@ -7,13 +7,24 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
-/// How often a slice has a product of a batch: the last dim may be shared by the slices.
-static int64_t turnsOf(const MatmulPlan &plan, ArrayRef<BatchDim> batch) {
-  int64_t turns = 1;
+/// How many matrices of B a slice has of a batch: one along dims where B stays; the last dim may be shared by the
+/// slices.
+static int64_t matricesOf(const MatmulPlan &plan, ArrayRef<BatchDim> batch) {
+  int64_t matrices = 1;
   for (const BatchDim &dim : batch)
-    turns *= plan.sharing == Sharing::Batch && &dim == &batch.back() ? (dim.extent + plan.slices - 1) / plan.slices
-                                                                     : dim.extent;
-  return turns;
+    if (dim.b != 0)
+      matrices *= plan.sharing == Sharing::Batch && &dim == &batch.back() ? (dim.extent + plan.slices - 1) / plan.slices
+                                                                          : dim.extent;
+  return matrices;
+}
+
+/// The batch by which B is packed: once along dims where it stays, in each slice that the last is shared by.
+static SmallVector<BatchDim> packedBatch(const MatmulPlan &plan, SmallVector<BatchDim> batch) {
+  for (BatchDim &dim : batch)
+    if (dim.b == 0)
+      dim.extent =
+          plan.sharing == Sharing::Batch && &dim == &batch.back() ? std::min<int64_t>(dim.extent, plan.slices) : 1;
+  return batch;
 }
 
 /// Runs `emit` for every product of a batch, in loops; where each slice has a product of its own, for as many at once.
@@ -25,7 +36,7 @@ static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at,
   const BatchDim &dim = batch.front();
   const bool spread = plan.sharing == Sharing::Batch && batch.size() == 1;
   const int64_t atOnce = spread ? plan.slices : 1, turns = dim.extent / atOnce, rest = dim.extent % atOnce;
-  const int64_t inner = stBytes * turnsOf(plan, batch.drop_front()); // tiles of the dims that follow
+  const int64_t inner = dim.b ? stBytes * matricesOf(plan, batch.drop_front()) : 0; // tiles of the dims that follow
   if (spread)
     at.aSlice = dim.a, at.bSlice = dim.b, at.outSlice = dim.out;
   program.loop(turns, [&](int depth) {
@@ -65,10 +76,10 @@ void KernelWriter::multiplyAll(const MatmulPlan &plan, const MatmulShape &shape)
 
 void KernelWriter::multiplyValues(const MatmulPlan &plan, MatmulShape shape) {
   llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
-  const int64_t bytes = turnsOf(plan, shape.batch) * plan.bytesPerSlice();
+  const int64_t bytes = matricesOf(plan, shape.batch) * plan.bytesPerSlice();
   shape.operands.st = {buffers.add(hw::Memory::ST, node + ".tiles", bytes), 0, {}};
   main->task(node);
-  forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
+  forEachProduct(*main, plan, shape.operands, packedBatch(plan, shape.batch), plan.bytesPerSlice(),
                  [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(*main, p, at); });
   main->taskWithAhead(node);
   forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),

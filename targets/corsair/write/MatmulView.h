@@ -29,23 +29,18 @@ struct MatmulOperands {
   Address pixel;
 };
 
-struct BatchDim {
-  int64_t extent, a, b, out;
-};
-
-/// M, N, K and the batch dims of a product; batch dims that walk on through the rows are part of M.
+/// M, N, K and the batch dims of a product.
 struct MatmulShape {
-  /// `batched`: B has matrices of its own along batch dims, which then stay apart from the rows.
-  MatmulShape(const DeviceTensor &a, const DeviceTensor &b, const DeviceTensor &out, bool batched);
-  /// With a B that is packed.
+  MatmulShape(const DeviceTensor &a, const DeviceTensor &b, const DeviceTensor &out);
+  /// With a B that is packed; batch dims that walk on through the rows are part of M.
   MatmulShape(const DeviceTensor &a, const DeviceTensor &out);
+  /// Makes batch dims rows where B stays and rows go on.
+  void joinBatch();
+  ProductDims dims() const;
 
   int64_t m, n, k;
   MatmulOperands operands;
   llvm::SmallVector<BatchDim> batch;
-
-private:
-  void joinBatch();
 };
 
 /// The arrays' memories as buffers.

@@ -101,9 +101,9 @@ bool dmxc::corsair::emitSimd(Program &program, SimdOp op, int sliceCount) {
   }
   if (!op.window)
     joinDims(op);
-  if (op.inner > 4 || (op.dims.size() > 4 && op.window))
+  if (op.inner > kSimdDims || (op.dims.size() > kSimdDims && op.window))
     return false;
-  if (op.dims.size() <= 4) {
+  if (op.dims.size() <= kSimdDims) {
     emitOne(program.on(Queue::Vector), op, sliceCount);
     return true;
   }

@@ -169,8 +169,6 @@ Address KernelWriter::residentTiles(const Tiles &packed) {
 void KernelWriter::storeResult(DeviceTensor tensor, RankedTensorType type, unsigned index, Split split) {
   main->task("result" + std::to_string(index));
   node = "result" + std::to_string(index);
-  if (!tensor.isDense() || buffers[tensor.address.buffer].memory != hw::Memory::GM)
-    tensor = copied(tensor, tensor.order());
   SmallVector<unsigned> order = tensor.order();
   tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
   DeviceTensor ddr = DeviceTensor::dense(tensor.kind, type.getShape(), order);

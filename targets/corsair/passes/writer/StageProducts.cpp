@@ -126,28 +126,22 @@ Status StageWriter::byValues(affine::AffineForOp loop, const ProductNest &nest) 
   for (Result<DeviceTensor> *each : {&a, &b, &out})
     if (!*each)
       return each->takeError();
-  ProductDims dims;
   const size_t rank = out->rank();
-  dims.m = out->shape[rank - 2], dims.n = out->shape.back(), dims.k = a->shape.back(),
-  dims.kChunks = (dims.k + 63) / 64;
-  bool own = false; // matrices of B's own
-  for (size_t i = 0; i < batch.size(); ++i)
-    own |= b->strides[i] != 0;
   for (Result<DeviceTensor> *each : {&a, &b, &out})
     if ((*each)->kind != hw::ElemKind::F16)
       return fail(loop, "multiplies what are no matrices of f16");
-  if (a->shape[rank - 2] != dims.m || b->shape[rank - 2] != dims.k || b->shape.back() != dims.n || nest.bias)
+  if (a->shape[rank - 2] != out->shape[rank - 2] || b->shape[rank - 2] != a->shape.back() ||
+      b->shape.back() != out->shape.back() || nest.bias)
     return fail(loop, "multiplies matrices that do not fit each other");
-  for (affine::AffineForOp each : batch) {
-    const int64_t matrices = each.getConstantUpperBound();
-    dims.batch = own ? std::max(dims.batch, matrices) : 0;
-    dims.m *= own ? 1 : matrices;
-  }
-  Result<MatmulPlan> plan = planOf(loop, nest, dims);
+  MatmulShape shape(*a, *b, *out);
+  shape.joinBatch();
+  // A plan that was made for the matrices of a batch is obeyed where their rows would go on.
+  auto given = nest.chain.front()->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
+  if (given && unfit(given, shape.dims(), machine))
+    shape = MatmulShape(*a, *b, *out);
+  Result<MatmulPlan> plan = planOf(loop, nest, shape.dims());
   if (!plan)
     return plan.takeError();
-  MatmulShape shape(*a, *b, *out, own);
-  plan->m = shape.m;
   multiplyValues(*plan, std::move(shape));
   return Status::ok();
 }

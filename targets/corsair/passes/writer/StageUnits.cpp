@@ -137,6 +137,9 @@ static bool broadcast(ArrayRef<DeviceTensor> tensors, ArrayRef<int64_t> shape) {
   });
 }
 
+static constexpr const char *kApart =
+    "has rows over more than four dims apart; a copy whose rows lie together has them";
+
 Status StageWriter::vectorOp(Operation *op) {
   auto simd = cast<lldmir::SimdOp>(op);
   task(op);
@@ -176,8 +179,7 @@ Status StageWriter::vectorOp(Operation *op) {
     const int64_t rank = static_cast<int64_t>(inputs[0].rank());
     if (llvm::any_of(rowsOf->axes, [&](int64_t axis) { return axis < 0 || axis >= rank; }))
       return fail(op, "has rows along dims that its buffer does not have");
-    rows(rowsOf->function, inputs[0], out, rowsOf->axes, rowsOf->imm0);
-    return Status::ok();
+    return rows(rowsOf->function, inputs[0], out, rowsOf->axes, rowsOf->imm0) ? Status::ok() : fail(op, kApart);
   }
   if (isa<dmir::PoolOp, dmir::ConvOp>(named.get()))
     return windowed(named.get(), op, inputs, out);
@@ -211,8 +213,7 @@ Status StageWriter::deviceFunction(lldmir::SimdOp op, ArrayRef<DeviceTensor> inp
     if (!axes || axes.empty() ||
         llvm::any_of(axes.asArrayRef(), [&](int64_t axis) { return axis < 0 || axis >= rank; }))
       return fail(op, "has rows along dims that its buffer does not have");
-    rows(*function, inputs[0], out, axes.asArrayRef(), 0);
-    return Status::ok();
+    return rows(*function, inputs[0], out, axes.asArrayRef(), 0) ? Status::ok() : fail(op, kApart);
   }
   if (rotates) {
     SmallVector<int64_t> half(out.shape);

@@ -98,7 +98,10 @@ Status StageWriter::lower() {
     }
     if (!host || found->shape != shape)
       return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is not the result's shape");
-    if (auto state = states.find(index); state != states.end())
+    auto state = states.find(index);
+    if (state == states.end() && (!found->isDense() || buffers[found->address.buffer].memory != hw::Memory::GM))
+      return fail(function, "returns result " + Twine(index) + " with gaps; a copy in GM has none");
+    if (state != states.end())
       keepState(*found, state->second, host, index, split);
     else
       storeResult(*found, host, index, split);
@@ -275,11 +278,10 @@ Result<DeviceTensor> StageWriter::viewOf(Operation *op, DeviceTensor tensor) {
   if (static_cast<int64_t>(tensor.rank()) != cast<MemRefType>(op->getOperand(0).getType()).getRank())
     return fail(op, "looks at a buffer of another rank than it has").takeError();
   if (auto transpose = dyn_cast<memref::TransposeOp>(op)) {
-    const DeviceTensor before = tensor;
-    for (unsigned dim = 0; dim < before.rank(); ++dim) {
-      const unsigned from = transpose.getPermutation().getDimPosition(dim);
-      tensor.shape[dim] = before.shape[from], tensor.strides[dim] = before.strides[from];
-    }
+    SmallVector<int64_t> permutation;
+    for (unsigned dim = 0; dim < tensor.rank(); ++dim)
+      permutation.push_back(transpose.getPermutation().getDimPosition(dim));
+    tensor = tensor.transposed(permutation);
   }
   auto cut = dyn_cast<memref::SubViewOp>(op);
   if (!cut) { // a grid of tiles, or a transpose
