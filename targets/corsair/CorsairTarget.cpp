@@ -46,7 +46,7 @@ public:
                     gpu::GPUDialect, memref::MemRefDialect, tensor::TensorDialect>();
     lldmir::registerMachine(registry, machine);
   }
-  std::optional<std::string> refuses(Operation *op) const override { return corsair::refusal(op, machine); }
+  std::optional<std::string> refuses(Operation *op) const override { return corsair::refusal(op, machine, quads); }
   bool hasFunction(Operation *function) const override {
     return isa<dmir::NormalizeOp>(function) || corsair::elementwiseFunction(function) ||
            corsair::matchRotation(function);

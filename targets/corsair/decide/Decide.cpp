@@ -8,15 +8,27 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
-/// The fastest of all team sizes; a larger team must be worth its energy.
-static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine,
-                                        llvm::function_ref<bool(Value)> isConstant) {
+/// The fastest of all team sizes whose quads hold their shares; a larger team must be worth its energy. Where none
+/// does, the one whose quads need least.
+static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine, const ArgumentKinds &kinds) {
   const llvm::DenseMap<Value, Split> none;
-  Result<Distribution> best = distribute(body, machine, 1, none, isConstant);
-  for (int size = 2; best && size <= machine.quadCount(); size *= 2)
-    if (Result<Distribution> other = distribute(body, machine, size, none, isConstant);
-        other && other->clocks < 0.99 * best->clocks)
+  const auto room = static_cast<int64_t>(machine.memory(hw::Memory::GM).size);
+  auto needs = [&](Distribution deal) {
+    dealInputs(body, deal, machine, kinds, {});
+    return std::max(room, peakBytes(body, deal));
+  };
+  Result<Distribution> best = distribute(body, machine, 1, none, kinds.isConstant);
+  int64_t least = best ? needs(*best) : 0;
+  for (int size = 2; best && size <= machine.quadCount(); size *= 2) {
+    Result<Distribution> other = distribute(body, machine, size, none, kinds.isConstant);
+    if (!other)
+      continue;
+    const int64_t bytes = needs(*other);
+    if (bytes < least || (bytes == least && other->clocks < 0.99 * best->clocks)) {
       best = std::move(other);
+      least = bytes;
+    }
+  }
   return best;
 }
 
@@ -121,7 +133,7 @@ Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machi
   if (!given)
     return given.takeError();
   Result<Distribution> deal =
-      team ? distribute(body, machine, team, *given, kinds.isConstant) : fastestTeam(body, machine, kinds.isConstant);
+      team ? distribute(body, machine, team, *given, kinds.isConstant) : fastestTeam(body, machine, kinds);
   if (!deal)
     return deal;
   for (const auto &[op, values] : deal->gathers)

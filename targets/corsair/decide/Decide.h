@@ -18,6 +18,10 @@ struct ArgumentKinds {
   llvm::function_ref<bool(mlir::Value)> isInput;    ///< the host brings it in every run
 };
 
+/// What a quad's GM must hold at once, in bytes: shares, and what gathers make whole, from op to op. Without constants,
+/// and without what is copied only because of where it lies.
+int64_t peakBytes(mlir::Block *body, const Distribution &deal);
+
 /// Decides for all ops and inputs of a region, and for the size of the team (`quads`; 0: the fastest). `inputs`: deals
 /// of inputs that the text has, by argument number; may be null. `decided` (may be null) holds what plans must have;
 /// splits are written already (ProductDecisions.h). Errors name the node and the key.

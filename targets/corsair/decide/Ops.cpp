@@ -140,15 +140,26 @@ static std::optional<std::string> refusesTypes(Operation *op) {
   return std::nullopt;
 }
 
-/// A value that is computed or given lies in GM as a whole.
-static std::optional<std::string> refusesSizes(Operation *op, const hw::Machine &machine) {
+/// Of how many quads each can have a share of a value of this shape, at most.
+static int64_t mostShares(ArrayRef<int64_t> shape, int team, const hw::Machine &machine) {
+  int64_t most = 1;
+  for (int quads = team ? team : 1; quads <= (team ? team : machine.quadCount()); quads *= 2)
+    if (llvm::any_of(shape, [&](int64_t extent) { return extent && extent % quads == 0; }))
+      most = quads;
+  return most;
+}
+
+/// A share of a value that is computed or given lies in GM, of what cannot be dealt all of it.
+static std::optional<std::string> refusesSizes(Operation *op, const hw::Machine &machine, int team) {
   const auto room = static_cast<int64_t>(machine.memory(hw::Memory::GM).size);
   auto check = [&](Value value) -> std::optional<std::string> {
     auto type = cast<RankedTensorType>(value.getType());
     const int64_t bytes = type.getNumElements() * hw::elementBytes(*deviceKind(type.getElementType()));
-    if (bytes <= room)
+    const int64_t quads = bytes <= room ? 1 : mostShares(type.getShape(), team, machine);
+    if (bytes <= room * quads)
       return std::nullopt;
-    return "GM holds " + std::to_string(room) + " bytes, and a value takes " + std::to_string(bytes);
+    return "GM holds " + std::to_string(room) + " bytes, and a value takes " + std::to_string(bytes) +
+           (quads > 1 ? " on " + std::to_string(quads) + " quads" : "");
   };
   for (Value operand : op->getOperands()) {
     auto argument = dyn_cast<BlockArgument>(operand); // of a region: a constant, or checked where it is defined
@@ -205,10 +216,10 @@ static std::optional<std::string> refusesScatter(dmir::ScatterElementsOp op) {
 }
 
 /// The device's own results are infinite where they saturated. What others give it is not: their infinities are exact.
-static std::optional<std::string> refusesIsInf(dmir::IsInfOp op, const hw::Machine &machine) {
+static std::optional<std::string> refusesIsInf(dmir::IsInfOp op, const hw::Machine &machine, int team) {
   Operation *source = op.getInput().getDefiningOp();
   auto region = dyn_cast<dmir::RegionOp>(op->getParentOp());
-  if (source ? !refusal(source, machine) : region && region.getDevice() == "corsair")
+  if (source ? !refusal(source, machine, team) : region && region.getDevice() == "corsair")
     return std::nullopt;
   return "the host knows which of its values are infinite, f16 saturates";
 }
@@ -325,12 +336,12 @@ static std::optional<std::string> refusesElementwise(Operation *op, bool floats)
   return leaves ? std::optional<std::string>("an operand has numbers that f16 has not") : std::nullopt;
 }
 
-static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &machine) {
+static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &machine, int team) {
   if (auto reason = refusesTypes(op))
     return reason;
   if (auto reason = refusesNothing(op))
     return reason;
-  if (auto reason = refusesSizes(op, machine))
+  if (auto reason = refusesSizes(op, machine, team))
     return reason;
   bool floats = op->getNumOperands() && holdsFloats(op->getOperand(0));
   if (elementwiseFunction(op))
@@ -344,7 +355,7 @@ static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &ma
                    : std::optional<std::string>("only constant padding is lowered");
       })
       .Case([](dmir::GatherOp) { return std::nullopt; })
-      .Case([&](dmir::IsInfOp test) { return refusesIsInf(test, machine); })
+      .Case([&](dmir::IsInfOp test) { return refusesIsInf(test, machine, team); })
       .Case([](dmir::ScatterElementsOp scatter) { return refusesScatter(scatter); })
       .Case([&](dmir::MatMulOp) {
         return floats ? std::nullopt : std::optional<std::string>("the arrays multiply floats only");
@@ -378,11 +389,11 @@ static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &ma
       });
 }
 
-std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machine &machine) {
+std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machine &machine, int team) {
   constexpr const char *layouts = "the device knows no layout but its own";
   if (isa<dmir::RelayoutOp>(op))
     return layouts;
-  if (auto reason = refusesOp(op, machine))
+  if (auto reason = refusesOp(op, machine, team))
     return reason;
   // Last: another target has layouts where it computes what was refused for another reason.
   auto hasLayout = [](Type type) { return dmir::layoutOf(type) != nullptr; };

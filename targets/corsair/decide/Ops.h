@@ -10,7 +10,7 @@
 namespace dmxc::corsair {
 
 /// nullopt if the device computes the op (with its types and shapes), else why not: a full clause.
-std::optional<std::string> refusal(mlir::Operation *op, const hw::Machine &machine);
+std::optional<std::string> refusal(mlir::Operation *op, const hw::Machine &machine, int team);
 
 /// The device's kind of an element type; nullopt for those it has none of. Floats are f16.
 std::optional<hw::ElemKind> deviceKind(mlir::Type element);

@@ -8,6 +8,7 @@
 #include "KernelFunctions.h"
 #include "Passes.h"
 #include "TileGrids.h"
+#include "Views.h"
 #include "WholeBuffers.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
@@ -47,7 +48,7 @@ public:
         fresh->erase();
         return failure();
       }
-      places[argument] = {fresh->addArgument(*type, argument.getLoc()), {}};
+      places[argument] = {fresh->addArgument(*type, argument.getLoc()), {}, dealOfArgument(function, argument)};
     }
     builder.setInsertionPointToEnd(fresh);
     for (Operation &op : old)
@@ -73,6 +74,11 @@ private:
   LogicalResult convert(Operation *op) {
     if (functions.isUnused(op))
       return success();
+    if (lldmir::DealAttr deal = op->getNumResults() ? dealOf(op) : lldmir::DealAttr();
+        deal && (deal.getQuads() != quads || deal.getDim() >= typeOf(op->getResult(0)).getRank() ||
+                 shapeOf(op->getResult(0))[deal.getDim()] % quads))
+      return op->emitError() << "cannot be dealt by '" << lldmir::kDealAttr << "' " << deal << ": it gives "
+                             << op->getResultTypes()[0] << " to " << quads << " quads";
     if (const corsair::DeviceFunction *function = functions.at(op))
       return lowerAs(*function, op);
     return TypeSwitch<Operation *, LogicalResult>(op)
@@ -101,7 +107,7 @@ private:
       Value numbers = writtenOut(op, op.getInput(), block.getColumns() ? 2 : 1);
       if (!numbers)
         return failure();
-      places[op.getResult()] = {numbers, to};
+      places[op.getResult()] = {numbers, to, places.lookup(op.getInput()).deal};
       return success();
     }
     if (auto constant = op.getInput().getDefiningOp<dmir::ConstantOp>(); constant && isWide(elementOf(constant))) {
@@ -113,14 +119,20 @@ private:
   }
 
   LogicalResult lower(lldmir::GatherOp op) {
-    SmallVector<Value> parts;
-    for (auto [part, whole] : llvm::zip(op.getParts(), op.getResults())) {
-      places[whole] = places.lookup(part);
-      parts.push_back(memrefOf(part));
+    SmallVector<Value> parts, wholes;
+    for (auto [part, whole, attribute] : llvm::zip(op.getParts(), op.getResults(), op.getDeals())) {
+      const Place from = places.lookup(part);
+      if (!from.memref)
+        return op.emitError("gathers a value that has no buffer");
+      auto type = cast<MemRefType>(from.memref.getType());
+      if (from.deal != attribute || isa<VecExtType>(type.getElementType()))
+        return op.emitError() << "gathers a value by " << attribute << " of which each quad has no such share";
+      Value made = allocate(op.getLoc(), shapeOf(part), type.getElementType(), layoutOf(type).order());
+      places[whole] = {made, from.format};
+      parts.push_back(from.memref);
+      wholes.push_back(made);
     }
-    if (llvm::is_contained(parts, Value()))
-      return op.emitError("gathers a value that has no buffer");
-    lldmir::GatherOp::create(builder, op.getLoc(), TypeRange(), parts, op.getDeals());
+    lldmir::GatherOp::create(builder, op.getLoc(), TypeRange(), parts, wholes, op.getDeals());
     return success();
   }
 
@@ -130,10 +142,15 @@ private:
     for (BlockArgument argument : op->getBlock()->getArguments())
       if (auto next = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kStateAttr))
         states.insert(next.getInt());
-    for (auto [number, value] : llvm::enumerate(op.getOperands()))
-      results.push_back(states.contains(number) ? memrefOf(value) : withoutGaps(value.getLoc(), value));
-    if (llvm::is_contained(results, Value()))
-      return op.emitError("returns a value that has no buffer");
+    for (auto [number, value] : llvm::enumerate(op.getOperands())) {
+      const Place place = places.lookup(value);
+      if (!place.memref)
+        return op.emitError("returns a value that has no buffer");
+      if (place.deal != function.getResultAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr))
+        return op.emitError() << "returns other shares of result " << number << " than its '" << lldmir::kDealAttr
+                              << "' says";
+      results.push_back(states.contains(number) ? place.memref : withoutGaps(value.getLoc(), value));
+    }
     func::ReturnOp::create(builder, op.getLoc(), results);
     return success();
   }
@@ -153,8 +170,7 @@ private:
       nest = nullptr;
       if (!init.getDefiningOp<dmir::UndefOp>() || !init.hasOneUse())
         return op.emitError("carries a tensor that others may read; only a dmir.undef of its own is written in place");
-      FailureOr<Place> made =
-          isOutside(op) ? Place{allocate(op.getLoc(), shapeOf(init), elementOf(init)), {}} : gridOf(op);
+      FailureOr<Place> made = isOutside(op) ? wholeOf(op, init) : gridOf(op);
       if (failed(made))
         return failure();
       target = *made;
@@ -178,6 +194,65 @@ private:
     return success();
   }
 
+  /// The buffer that a loop over quads or a batch fills; each quad's share where it is one over quads.
+  FailureOr<Place> wholeOf(affine::AffineForOp op, Value init) {
+    lldmir::DealAttr deal;
+    if (op->hasAttr(kQuadsAttr)) {
+      op.walk([&](tensor::InsertSliceOp insert) {
+        for (auto [dim, offset] : llvm::enumerate(insert.getMixedOffsets()))
+          if (!insideNest(insert) && insert.getDestType().getRank() == typeOf(init).getRank() && dependsOn(offset, op))
+            deal = lldmir::DealAttr::get(op.getContext(), static_cast<int64_t>(dim), quads);
+      });
+      if (!deal || op.getConstantUpperBound() != quads || shapeOf(init)[deal.getDim()] % quads)
+        return op.emitError() << "gives no equal shares of " << init.getType() << " to the " << quads
+                              << " quads of the function's team";
+    }
+    return Place{allocate(op.getLoc(), shareOf(shapeOf(init), deal), elementOf(init)), {}, deal};
+  }
+
+  static bool dependsOn(OpFoldResult offset, affine::AffineForOp loop) {
+    auto value = dyn_cast<Value>(offset);
+    auto apply = value ? value.getDefiningOp<affine::AffineApplyOp>() : affine::AffineApplyOp();
+    return value && (value == loop.getInductionVar() ||
+                     (apply && llvm::is_contained(apply.getMapOperands(), loop.getInductionVar())));
+  }
+
+  /// An offset along the dim that is dealt, from where the quad's share begins: without quad * part. Fails where it is
+  /// no offset in the quad's own share.
+  FailureOr<OpFoldResult> inShare(Operation *op, OpFoldResult offset, int64_t part) {
+    const char *foreign = "reads or writes shares of other quads than its own";
+    auto value = dyn_cast<Value>(offset);
+    if (!value)
+      return op->emitError(foreign);
+    if (isOverQuads(value))
+      return part == 1 ? FailureOr<OpFoldResult>(builder.getIndexAttr(0)) : op->emitError(foreign);
+    auto apply = value.getDefiningOp<affine::AffineApplyOp>();
+    SmallVector<Value> operands(apply ? apply.getMapOperands() : ValueRange());
+    Value *quad = llvm::find_if(operands, isOverQuads);
+    if (quad == operands.end())
+      return op->emitError(foreign);
+    const auto number = static_cast<unsigned>(quad - operands.begin());
+    const AffineExpr expr = apply.getAffineMap().getResult(0), own = builder.getAffineDimExpr(number);
+    const unsigned dims = apply.getAffineMap().getNumDims();
+    const AffineExpr first = simplifyAffineExpr(expr.replace(own, builder.getAffineConstantExpr(0)), dims, 0);
+    if (simplifyAffineExpr(first + own * part - expr, dims, 0) != builder.getAffineConstantExpr(0))
+      return op->emitError(foreign);
+    if (auto constant = dyn_cast<AffineConstantExpr>(first))
+      return OpFoldResult(builder.getIndexAttr(constant.getValue()));
+    for (Value &operand : operands)
+      operand = mapping.lookupOrDefault(operand);
+    if (auto dim = dyn_cast<AffineDimExpr>(first))
+      return OpFoldResult(operands[dim.getPosition()]);
+    return OpFoldResult(
+        affine::AffineApplyOp::create(builder, op->getLoc(), AffineMap::get(dims, 0, first), operands).getResult());
+  }
+
+  static bool isOverQuads(Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto loop = argument ? dyn_cast<affine::AffineForOp>(argument.getOwner()->getParentOp()) : affine::AffineForOp();
+    return loop && loop->hasAttr(kQuadsAttr);
+  }
+
   /// The grid that the loops of a product write to: a view of the buffer that what they make ends up in.
   FailureOr<Place> gridOf(affine::AffineForOp op) {
     Value value = op.getResult(0);
@@ -189,8 +264,7 @@ private:
         !memrefOf(into.getDest())) // the only matrix of a batch
       places[into.getDest()] = {allocate(op.getLoc(), shapeOf(into.getDest()), elementOf(part)), {}};
     if (into && into.getSource() == part)
-      buffer =
-          partOf(into.getLoc(), memrefOf(into.getDest()), into.getMixedOffsets(), into.getStaticSizes(), shapeOf(part));
+      buffer = partOf(into, places.lookup(into.getDest()), into.getMixedOffsets(), into.getStaticSizes(), shapeOf(part));
     else
       buffer = allocate(op.getLoc(), shapeOf(part), elementOf(part));
     if (!buffer)
@@ -217,14 +291,26 @@ private:
     return success();
   }
 
-  /// `shape`: the sizes, or without dims of one.
-  Value partOf(Location loc, Value memref, ArrayRef<OpFoldResult> offsets, ArrayRef<int64_t> sizes,
+  /// `shape`: the sizes, or without dims of one. Null, with an error, where it is no part of a share.
+  Value partOf(Operation *op, const Place &place, SmallVector<OpFoldResult> offsets, ArrayRef<int64_t> sizes,
                ArrayRef<int64_t> shape) {
+    Value memref = place.memref;
     if (!memref)
       return {};
+    const Location loc = op->getLoc();
+    auto type = cast<MemRefType>(memref.getType());
+    if (place.deal) {
+      const int64_t dim = place.deal.getDim();
+      FailureOr<OpFoldResult> own = inShare(op, offsets[dim], type.getDimSize(dim));
+      if (failed(own))
+        return {};
+      offsets[dim] = *own;
+    }
+    if (shape == type.getShape() &&
+        llvm::all_of(offsets, [](OpFoldResult offset) { return getConstantIntValue(offset) == 0; }))
+      return memref;
     SmallVector<OpFoldResult> at = offsetsOf(offsets), ones(sizes.size(), builder.getIndexAttr(1)),
                               extents = getAsIndexOpFoldResult(builder.getContext(), sizes);
-    auto type = cast<MemRefType>(memref.getType());
     if (shape.size() == sizes.size())
       return memref::SubViewOp::create(builder, loc, memref, at, extents, ones);
     auto reduced = memref::SubViewOp::inferRankReducedResultType(shape, type, at, extents, ones);
@@ -255,18 +341,22 @@ private:
       if (auto tile = dyn_cast<VecExtType>(type.getElementType()); tile && tile.getRank() == 2) {
         // Each part has tiles of its own.
         for (size_t i = 0; i < sizes.size(); ++i) {
-          FailureOr<OpFoldResult> index = partIndex(builder, op, offsets[i], sizes[i], mapping);
+          const bool own = from.deal && from.deal.getDim() == static_cast<int64_t>(i);
+          FailureOr<OpFoldResult> index =
+              own ? inShare(op, offsets[i], sizes[i]) : partIndex(builder, op, offsets[i], sizes[i], mapping);
           if (failed(index))
             return failure();
           offsets[i] = *index;
           sizes[i] = tilesOf(sizes[i]);
         }
+        from.deal = {};
       }
       SmallVector<int64_t> shape(sizes);
       if (op.getType().getRank() < static_cast<int64_t>(sizes.size()))
         shape.assign(op.getType().getShape().begin(), op.getType().getShape().end());
-      places[op.getResult()] = {partOf(op.getLoc(), from.memref, offsets, sizes, shape), from.format};
-      return success();
+      Value part = partOf(op, from, offsets, sizes, shape);
+      places[op.getResult()] = {part, from.format};
+      return success(static_cast<bool>(part));
     }
     return load(op, from);
   }
@@ -433,8 +523,14 @@ private:
 
 struct Bufferize : dmxc::impl::BufferizeBase<Bufferize> {
   void runOnOperation() override {
-    if (getOperation()->hasAttr(kQuadsAttr) && !getOperation().isExternal() &&
-        failed(KernelBufferizer(getOperation()).run()))
+    if (!getOperation()->hasAttr(kQuadsAttr) || getOperation().isExternal())
+      return;
+    auto quads = getOperation()->getAttrOfType<IntegerAttr>(kQuadsAttr);
+    if (!quads || quads.getInt() < 1 || quads.getInt() > lldmir::machineOf(&getContext()).quadCount()) {
+      getOperation().emitError() << "has a '" << kQuadsAttr << "' that is no size of a team";
+      return signalPassFailure();
+    }
+    if (failed(KernelBufferizer(getOperation()).run()))
       signalPassFailure();
   }
 };

@@ -153,7 +153,7 @@ private:
     return dim >= 0 && operand.getDimSize(dim) != 1 ? dim : -1;
   }
 
-  /// Each quad computes its part of the result from parts of the operands.
+  /// Each quad fills its share from shares of the operands, and from parts of those that it has whole.
   template <typename UnitOp> LogicalResult deal(UnitOp op) {
     auto attribute = op->template getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
     if (!attribute || op.getOuts().size() != 1 ||
@@ -161,10 +161,10 @@ private:
       return op.emitError("is dealt, but does not fill one buffer from others");
     auto result = cast<MemRefType>(op.getOuts()[0].getType());
     const int64_t dim = attribute.getDim();
-    if (dim < 0 || dim >= result.getRank() || attribute.getQuads() != quads || result.getDimSize(dim) % quads)
+    if (dim < 0 || dim >= result.getRank() || attribute.getQuads() != quads)
       return op.emitError() << "cannot be dealt by '" << lldmir::kDealAttr << "' " << attribute << ": it fills "
                             << result << " on " << quads << " quads";
-    const int64_t part = result.getDimSize(dim) / quads;
+    const int64_t part = result.getDimSize(dim);
     Location loc = op.getLoc();
     Value at;
     auto partOf = [&](Value value, int64_t own) -> Value {
@@ -182,11 +182,11 @@ private:
       sizes[own] = builder.getIndexAttr(part);
       return memref::SubViewOp::create(builder, loc, mapped, offsets, sizes, ones);
     };
-    SmallVector<Value> inputs, outs;
+    SmallVector<Value> inputs;
     for (auto [number, input] : llvm::enumerate(op.getInputs()))
       inputs.push_back(partOf(input, dimOf(op, number, cast<MemRefType>(input.getType()), result, dim)));
-    outs.push_back(partOf(op.getOuts()[0], dim));
-    UnitOp::create(builder, loc, TypeRange(), op.getFunction(), inputs, outs, op.getParametersAttr());
+    UnitOp::create(builder, loc, TypeRange(), op.getFunction(), inputs, mapping.lookup(op.getOuts()[0]),
+                   op.getParametersAttr());
     return success();
   }
 

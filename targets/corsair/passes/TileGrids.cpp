@@ -15,38 +15,51 @@ static MemRefType bufferIn(StringRef memory, ArrayRef<int64_t> shape, Type eleme
   return MemRefType::get(shape, element, MemRefLayoutAttrInterface(), StringAttr::get(element.getContext(), memory));
 }
 
+lldmir::DealAttr dmxc::dealOfArgument(func::FuncOp function, BlockArgument argument) {
+  auto deal = function.getArgAttrOfType<lldmir::DealAttr>(argument.getArgNumber(), lldmir::kDealAttr);
+  return deal && deal.getDim() >= 0 ? deal : lldmir::DealAttr();
+}
+
 FailureOr<MemRefType> dmxc::argumentBuffer(func::FuncOp function, BlockArgument argument) {
+  const unsigned number = argument.getArgNumber();
   auto tensor = dyn_cast<RankedTensorType>(argument.getType());
   if (!tensor || !tensor.hasStaticShape())
     return function.emitError() << "takes a " << argument.getType() << "; kernels take tensors of static shapes";
+  SmallVector<int64_t> shape(tensor.getShape()); // of a quad's share
+  if (lldmir::DealAttr deal = dealOfArgument(function, argument)) {
+    const int64_t dim = deal.getDim(), quads = function->getAttrOfType<IntegerAttr>(kQuadsAttr).getInt();
+    if (dim >= tensor.getRank() || deal.getQuads() != quads || shape[dim] == 0 || shape[dim] % quads)
+      return function.emitError() << "has a '" << lldmir::kDealAttr << "' of argument " << number
+                                  << " that gives no equal shares of " << tensor << " to " << quads << " quads";
+    shape[dim] /= quads;
+  }
   auto block = dmir::blockFpOf(tensor);
-  if (function.getArgAttr(argument.getArgNumber(), kOrderAttr) && !block) {
-    std::optional<SmallVector<unsigned>> order = orderOfDims(function, argument.getArgNumber(), tensor.getRank());
+  if (function.getArgAttr(number, kOrderAttr) && !block) {
+    std::optional<SmallVector<unsigned>> order = orderOfDims(function, number, tensor.getRank());
     if (!order)
-      return function.emitError() << "has a '" << kOrderAttr << "' of argument " << argument.getArgNumber()
+      return function.emitError() << "has a '" << kOrderAttr << "' of argument " << number
                                   << " that is no order of its dims";
-    return denseBuffer(tensor.getShape(), tensor.getElementType(), *order);
+    return denseBuffer(shape, tensor.getElementType(), *order);
   }
   if (!block)
-    return bufferIn(function.getArgAttr(argument.getArgNumber(), kTableAttr) ? "DDR" : "GM", tensor.getShape(),
-                    tensor.getElementType());
+    return bufferIn(function.getArgAttr(number, kTableAttr) ? "DDR" : "GM", shape, tensor.getElementType());
   auto gridIn = [&](StringRef memory, int64_t down, int64_t right) {
     return bufferIn(memory, {down, right}, VecExtType::get(function.getContext(), {64, 64}, block));
   };
-  if (auto rows = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kTilesAttr)) {
+  if (auto rows = function.getArgAttrOfType<IntegerAttr>(number, kTilesAttr)) {
     const int64_t part = rows.getInt();
-    if (tensor.getRank() != 2 || !block.hasBlocks() || block.getColumns() || part < 1 || tensor.getDimSize(0) % part)
+    if (tensor.getRank() != 2 || !block.hasBlocks() || block.getColumns() || part < 1 || shape[0] % part)
       return function.emitError() << "takes a " << tensor << ", which is no matrix of tiles of " << part << " rows";
-    return gridIn("GM", tensor.getDimSize(0) / part * tilesOf(part), tilesOf(tensor.getDimSize(1)));
+    return gridIn("GM", shape[0] / part * tilesOf(part), tilesOf(shape[1]));
   }
-  auto form = function.getArgAttrOfType<DictionaryAttr>(argument.getArgNumber(), kFormAttr);
+  auto form = function.getArgAttrOfType<DictionaryAttr>(number, kFormAttr);
   if (!form)
     return function.emitError() << "takes a " << tensor << " that has no packed form";
   if (dmir::isBfp32(block))
-    return bufferIn("GM", tensor.getShape(), VecExtType::get(function.getContext(), {1}, block));
+    return bufferIn("GM", shape, VecExtType::get(function.getContext(), {1}, block));
   auto tiles = corsair::TileForm::parse(form, lldmir::machineOf(function.getContext()));
   if (!tiles)
-    return function.emitError() << "has a '" << kFormAttr << "' of argument " << argument.getArgNumber()
+    return function.emitError() << "has a '" << kFormAttr << "' of argument " << number
                                 << " that is no form of tiles: " << form;
   const int64_t down = tiles->alongK ? tiles->quads : 1; // each quad has rows of the matrix, or columns
   return gridIn("ST", tiles->kChunks * down, tiles->quads / down * tilesOf(tiles->n));

@@ -1,6 +1,8 @@
 //===- TileGrids.h - buffers of a kernel and their tiles --------*- C++ -*-===//
 #pragma once
 
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -10,8 +12,11 @@ namespace dmxc {
 /// Tiles of 64 that hold so many elements.
 inline int64_t tilesOf(int64_t size) { return (size + 63) / 64; }
 
-/// The type of the buffer that an argument of a kernel's function becomes: numbers, or a grid of tiles. Fails, at the
-/// function, where its attributes do not say which.
+/// How an argument of a kernel's function is dealt; null where every quad has all of it.
+lldmir::DealAttr dealOfArgument(mlir::func::FuncOp function, mlir::BlockArgument argument);
+
+/// The type of the buffer that an argument of a kernel's function becomes: numbers, or a grid of tiles, of a quad's
+/// share where it is dealt. Fails, at the function, where its attributes do not say which.
 mlir::FailureOr<mlir::MemRefType> argumentBuffer(mlir::func::FuncOp function, mlir::BlockArgument argument);
 
 /// Indices of tiles from offsets of elements, over `operands`, which are those that `mapping` has. Fails, at `op`, for

@@ -227,7 +227,7 @@ private:
     Value parts = made.getResult(0);
     Attribute deal = lldmir::DealAttr::get(builder.getContext(), 0, quads);
     Value whole =
-        lldmir::GatherOp::create(builder, loc, parts.getType(), parts, builder.getArrayAttr(deal)).getResult(0);
+        lldmir::GatherOp::create(builder, loc, parts.getType(), parts, ValueRange(), builder.getArrayAttr(deal)).getResult(0);
     auto type = RankedTensorType::get({rows, columns}, builder.getF16Type());
     return lldmir::SumOp::create(builder, loc, type, whole, Value()).getResult();
   }
@@ -426,7 +426,7 @@ struct TileProducts : dmxc::impl::TileProductsBase<TileProducts> {
     op->removeAttr(lldmir::kGatherAttr);
     if (parts.empty())
       return success();
-    auto made = lldmir::GatherOp::create(builder, op->getLoc(), TypeRange(ValueRange(parts)), parts,
+    auto made = lldmir::GatherOp::create(builder, op->getLoc(), TypeRange(ValueRange(parts)), parts, ValueRange(),
                                          builder.getArrayAttr(deals));
     for (auto [value, whole] : llvm::zip(parts, made.getResults()))
       replaceAfter(made, value, whole);

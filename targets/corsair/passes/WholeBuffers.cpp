@@ -8,6 +8,10 @@
 using namespace mlir;
 using namespace dmxc;
 
+WholeBuffers::WholeBuffers(func::FuncOp function)
+    : function(function), builder(function.getContext()),
+      quads(static_cast<int>(function->getAttrOfType<IntegerAttr>(kQuadsAttr).getInt())) {}
+
 Value WholeBuffers::allocate(Location loc, ArrayRef<int64_t> shape, Type element, ArrayRef<unsigned> order) {
   SmallVector<unsigned> plain = corsair::rowMajor(shape.size());
   return memref::AllocOp::create(
@@ -22,10 +26,28 @@ Value WholeBuffers::numbersOf(Operation *op, Value operand) {
   return {};
 }
 
-Attribute WholeBuffers::dealOf(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return function.getArgAttr(argument.getArgNumber(), lldmir::kDealAttr);
-  return value.getDefiningOp()->getAttr(lldmir::kDealAttr);
+lldmir::DealAttr WholeBuffers::dealOf(Operation *op) {
+  auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
+  return deal && deal.getDim() >= 0 ? deal : lldmir::DealAttr();
+}
+
+SmallVector<int64_t> WholeBuffers::shareOf(ArrayRef<int64_t> shape, lldmir::DealAttr deal) {
+  SmallVector<int64_t> share(shape);
+  if (deal && deal.getDim() < static_cast<int64_t>(shape.size()))
+    share[deal.getDim()] /= deal.getQuads();
+  return share;
+}
+
+SmallVector<int64_t> WholeBuffers::shareOf(Operation *op) { return shareOf(shapeOf(op->getResult(0)), dealOf(op)); }
+
+lldmir::DealAttr WholeBuffers::viewedDeal(Operation *view) {
+  const lldmir::DealAttr deal = places.lookup(view->getOperand(0)).deal;
+  if (!deal)
+    return {};
+  const int64_t part = shapeOf(view->getOperand(0))[deal.getDim()] / quads;
+  const std::optional<corsair::Split> split =
+      corsair::viewedSplit(view, {static_cast<int>(deal.getDim()), part}, quads);
+  return split ? lldmir::DealAttr::get(view->getContext(), split->dim, quads) : lldmir::DealAttr();
 }
 
 static SmallVector<unsigned> orderOf(Value buffer) { return layoutOf(cast<MemRefType>(buffer.getType())).order(); }
@@ -46,7 +68,7 @@ void WholeBuffers::copy(Location loc, Value from, Value to, Attribute deal) {
 Value WholeBuffers::copied(Location loc, Value value, Value buffer, ArrayRef<unsigned> order) {
   auto type = cast<MemRefType>(buffer.getType());
   Value made = allocate(loc, type.getShape(), type.getElementType(), order);
-  copy(loc, buffer, made, dealOf(value));
+  copy(loc, buffer, made, places.lookup(value).deal);
   return made;
 }
 
@@ -93,8 +115,8 @@ LogicalResult WholeBuffers::lower(dmir::TransposeOp op) {
   Place place = places.lookup(op.getInput()); // of what is quantised where it is loaded the format turns too
   if (!place.memref)
     return op.emitError("transposes a value that has no buffer");
-  places[op.getResult()] = {transposedView(builder, op.getLoc(), place.memref, op.getPermutation()),
-                            place.format ? elementOf(op.getResult()) : Type()};
+  putView(op, transposedView(builder, op.getLoc(), place.memref, op.getPermutation()),
+          place.format ? elementOf(op.getResult()) : Type());
   return success();
 }
 
@@ -102,7 +124,8 @@ LogicalResult WholeBuffers::lower(dmir::SliceOp op) {
   Value from = numbersOf(op, op.getInput());
   if (!from)
     return failure();
-  places[op.getResult()] = {slicedView(builder, op.getLoc(), from, op.getStarts(), op.getSizes(), op.getSteps()), {}};
+  putView(op, slicedView(builder, op.getLoc(), from, op.getStarts(), shareOf(op.getSizes(), viewedDeal(op)),
+                         op.getSteps()));
   return success();
 }
 
@@ -110,7 +133,7 @@ LogicalResult WholeBuffers::lower(dmir::BroadcastOp op) {
   Value from = numbersOf(op, op.getInput());
   if (!from)
     return failure();
-  places[op.getResult()] = {broadcastView(builder, op.getLoc(), from, shapeOf(op.getResult())), {}};
+  putView(op, broadcastView(builder, op.getLoc(), from, shareOf(shapeOf(op.getResult()), viewedDeal(op))));
   return success();
 }
 
@@ -118,10 +141,11 @@ LogicalResult WholeBuffers::lower(dmir::ReshapeOp op) {
   Value from = numbersOf(op, op.getInput());
   if (!from)
     return failure();
-  Value view = reshapedView(builder, op.getLoc(), from, shapeOf(op.getResult()));
+  const SmallVector<int64_t> shape = shareOf(shapeOf(op.getResult()), viewedDeal(op));
+  Value view = reshapedView(builder, op.getLoc(), from, shape);
   if (!view)
-    view = reshapedView(builder, op.getLoc(), rowByRow(op.getLoc(), op.getInput(), from), shapeOf(op.getResult()));
-  places[op.getResult()] = {view, {}};
+    view = reshapedView(builder, op.getLoc(), rowByRow(op.getLoc(), op.getInput(), from), shape);
+  putView(op, view);
   return success();
 }
 
@@ -159,13 +183,14 @@ LogicalResult WholeBuffers::lower(dmir::ConcatOp op) {
     if (!from)
       return failure();
     if (!made)
-      made = allocate(op.getLoc(), shapeOf(op.getResult()), elementOf(op.getResult()), orderOf(from));
+      made = allocate(op.getLoc(), shareOf(op), elementOf(op.getResult()), orderOf(from));
     if (corsair::elementsOf(input))
-      copy(op.getLoc(), from, slicedView(builder, op.getLoc(), made, starts, shapeOf(input), ones),
+      copy(op.getLoc(), from,
+           slicedView(builder, op.getLoc(), made, starts, shareOf(shapeOf(input), dealOf(op)), ones),
            op->getAttr(lldmir::kDealAttr));
     starts[op.getAxis()] += shapeOf(input)[op.getAxis()];
   }
-  places[op.getResult()] = {made, {}};
+  put(op, made);
   return success();
 }
 
@@ -190,13 +215,13 @@ LogicalResult WholeBuffers::lower(dmir::GatherOp op) {
     return failure();
   data = rowByRow(op.getLoc(), op.getData(), data);
   indices = rowByRow(op.getLoc(), op.getIndices(), indices);
-  Value made = allocate(op.getLoc(), shapeOf(op.getResult()), elementOf(op.getResult()));
+  Value made = allocate(op.getLoc(), shareOf(op), elementOf(op.getResult()));
   auto axis = builder.getNamedAttr("axis", builder.getI64IntegerAttr(static_cast<int64_t>(op.getAxis())));
   auto reshape = lldmir::ReshapeOp::create(builder, op.getLoc(), TypeRange(), lldmir::kGatherRows,
                                            ValueRange{data, indices}, made, builder.getDictionaryAttr(axis));
   if (Attribute deal = op->getAttr(lldmir::kDealAttr))
     reshape->setAttr(lldmir::kDealAttr, deal);
-  places[op.getResult()] = {made, {}};
+  put(op, made);
   return success();
 }
 
@@ -228,8 +253,8 @@ LogicalResult WholeBuffers::lower(dmir::IsInfOp op) {
   Attribute deal = op->getAttr(lldmir::kDealAttr);
   auto element = cast<MemRefType>(from.getType()).getElementType();
   const SmallVector<unsigned> order = orderOf(from);
-  Value sizes = allocate(loc, shapeOf(op.getInput()), element, order), largest = allocate(loc, {}, element),
-        made = allocate(loc, shapeOf(op.getResult()), elementOf(op.getResult()), order);
+  Value sizes = allocate(loc, shareOf(op), element, order), largest = allocate(loc, {}, element),
+        made = allocate(loc, shareOf(op), elementOf(op.getResult()), order);
   fill(loc, largest, builder.getFloatAttr(element, 65504));
   auto simd = [&](StringRef function, ValueRange inputs, Value out, DictionaryAttr parameters) {
     auto unit = lldmir::SimdOp::create(builder, loc, TypeRange(), function, inputs, out, parameters);
@@ -239,7 +264,7 @@ LogicalResult WholeBuffers::lower(dmir::IsInfOp op) {
   simd("abs", from, sizes, builder.getDictionaryAttr({}));
   auto kind = dmir::CompareAttr::get(op.getContext(), dmir::Compare::ge);
   simd("compare", {sizes, largest}, made, builder.getDictionaryAttr(builder.getNamedAttr("kind", kind)));
-  places[op.getResult()] = {made, {}};
+  put(op, made);
   return success();
 }
 
@@ -281,7 +306,8 @@ LogicalResult WholeBuffers::lowerAs(const corsair::DeviceFunction &function, Ope
       function.axes.empty() && !whole.empty() && whole.size() == shape.size() && whole.back() > shape.back()) {
     SmallVector<int64_t> starts(shape.size(), 0), ones(shape.size(), 1);
     starts.back() = function.first;
-    inputs[0] = slicedView(builder, op->getLoc(), inputs[0], starts, shape, ones);
+    inputs[0] = slicedView(builder, op->getLoc(), inputs[0], starts,
+                           shareOf(shape, places.lookup(function.operands[0]).deal), ones);
   }
   NamedAttrList parameters;
   for (auto [key, number] : {std::pair("imm0", function.imm0), std::pair("imm1", function.imm1)})
@@ -305,11 +331,11 @@ void WholeBuffers::unit(Operation *op, ValueRange inputs, ArrayRef<unsigned> ord
 
 void WholeBuffers::unit(Operation *op, StringRef function, DictionaryAttr parameters, ValueRange inputs,
                         ArrayRef<unsigned> order) {
-  Value made = allocate(op->getLoc(), shapeOf(op->getResult(0)), elementOf(op->getResult(0)), order);
+  Value made = allocate(op->getLoc(), shareOf(op), elementOf(op->getResult(0)), order);
   auto simd = lldmir::SimdOp::create(builder, op->getLoc(), TypeRange(), function, inputs, made, parameters);
   if (Attribute deal = op->getAttr(lldmir::kDealAttr))
     simd->setAttr(lldmir::kDealAttr, deal);
-  places[op->getResult(0)] = {made, {}};
+  put(op, made);
 }
 
 //===----------------------------------------------------------------------===//
@@ -345,10 +371,10 @@ LogicalResult WholeBuffers::lower(lldmir::ConvOp op) {
     return failure();
   if (!weights || (op.getBias() && !bias))
     return op.emitError("convolves by weights that have no buffer");
-  Value made = allocate(op.getLoc(), shapeOf(op.getResult()), elementOf(op.getResult()), corsair::channelsLast(rank));
+  Value made = allocate(op.getLoc(), shareOf(op), elementOf(op.getResult()), corsair::channelsLast(rank));
   auto conv = lldmir::ConvOp::create(builder, op.getLoc(), TypeRange(), image, weights, bias, made, op.getKernel(),
                                      op.getStrides(), op.getDilations(), op.getLow(), op.getGroups());
   conv->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-  places[op.getResult()] = {made, {}};
+  put(op, made);
   return success();
 }

@@ -16,15 +16,17 @@
 
 namespace dmxc {
 
-/// Where a tensor lies, and the format that is made of it where it is loaded.
+/// Where a tensor lies, and the format that is made of it where it is loaded. Of what is dealt the buffer is a quad's
+/// share.
 struct Place {
   mlir::Value memref;
-  mlir::Type format;
+  mlir::Type format = {};
+  lldmir::DealAttr deal = {};
 };
 
 class WholeBuffers {
 protected:
-  explicit WholeBuffers(mlir::func::FuncOp function) : function(function), builder(function.getContext()) {}
+  explicit WholeBuffers(mlir::func::FuncOp function);
 
   mlir::LogicalResult lower(dmir::ConstantOp op);
   mlir::LogicalResult lower(dmir::TransposeOp op);
@@ -55,12 +57,26 @@ protected:
   /// with an error, where it has none.
   mlir::Value writtenOut(mlir::Operation *op, mlir::Value operand, unsigned fromEnd);
   mlir::Value memrefOf(mlir::Value value) { return places.lookup(value).memref; }
+  /// How an op's result is dealt; null where every quad has all of it.
+  static lldmir::DealAttr dealOf(mlir::Operation *op);
+  /// The shape of a share of a value, or of the value where nothing is dealt.
+  static llvm::SmallVector<int64_t> shareOf(llvm::ArrayRef<int64_t> shape, lldmir::DealAttr deal);
+  /// The share of an op's result.
+  static llvm::SmallVector<int64_t> shareOf(mlir::Operation *op);
+  /// The buffer of an op's result, a share as the op is dealt.
+  void put(mlir::Operation *op, mlir::Value buffer) { places[op->getResult(0)] = {buffer, {}, dealOf(op)}; }
+  /// What a view has of its operand.
+  lldmir::DealAttr viewedDeal(mlir::Operation *view);
+  void putView(mlir::Operation *view, mlir::Value buffer, mlir::Type format = {}) {
+    places[view->getResult(0)] = {buffer, format, viewedDeal(view)};
+  }
   /// A fresh buffer, row by row without an order.
   mlir::Value allocate(mlir::Location loc, llvm::ArrayRef<int64_t> shape, mlir::Type element,
                        llvm::ArrayRef<unsigned> order = {});
 
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
+  const int quads;
   llvm::DenseMap<mlir::Value, Place> places; ///< of tensors
 
 private:
@@ -77,8 +93,6 @@ private:
   mlir::Value rowByRow(mlir::Location loc, mlir::Value value, mlir::Value buffer);
   /// The buffer, or a copy of it where rows along these axes would walk over more dims than an instruction has.
   mlir::Value rowsTogether(mlir::Location loc, mlir::Value value, mlir::Value buffer, llvm::ArrayRef<int64_t> axes);
-  /// What each quad has of a value.
-  mlir::Attribute dealOf(mlir::Value value);
 };
 
 } // namespace dmxc

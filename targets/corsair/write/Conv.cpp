@@ -110,7 +110,7 @@ struct Step {
 void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv) {
   const Window &window = conv.window;
   const DeviceTensor whole = withRows(source), image = split.dim == 0 ? whole.local(split) : whole;
-  const DeviceTensor result = withRows(out).local(split);
+  const DeviceTensor result = withRows(out);
   const int64_t groups = conv.groups;
   const int64_t channels = image.shape[1] / groups, columns = result.shape[1] / groups, images = image.shape[0];
   const int64_t blocks = (channels + 63) / 64;

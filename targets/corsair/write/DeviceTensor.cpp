@@ -20,7 +20,6 @@ DeviceTensor DeviceTensor::dense(hw::ElemKind kind, ArrayRef<int64_t> shape, Arr
 
 DeviceTensor DeviceTensor::local(Split by) const {
   DeviceTensor result = *this;
-  result.split = {};
   if (!by)
     return result;
   result.shape[by.dim] = by.part;

@@ -17,11 +17,10 @@ struct DeviceTensor {
   llvm::SmallVector<int64_t> shape;
   llvm::SmallVector<int64_t> strides; ///< bytes per dim
   Address address;
-  Split split; ///< what of it this quad has
 
   /// Without gaps, its dims in memory in this order, the outermost first; its place is still to be given.
   static DeviceTensor dense(hw::ElemKind kind, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order);
-  /// The part of each quad; its split says no more.
+  /// The part of each quad.
   DeviceTensor local(Split by) const;
   size_t rank() const { return shape.size(); }
   int64_t elements() const;

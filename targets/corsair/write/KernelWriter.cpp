@@ -94,8 +94,8 @@ DeviceTensor KernelWriter::allocate(ArrayRef<int64_t> shape, hw::ElemKind kind, 
   return tensor;
 }
 
-void KernelWriter::copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split) {
-  map(hw::SimdFunction::Copy, to, from, split);
+void KernelWriter::copyInto(const DeviceTensor &from, const DeviceTensor &to) {
+  map(hw::SimdFunction::Copy, to, from);
 }
 
 void KernelWriter::fill(const DeviceTensor &tensor, double value) {
@@ -109,13 +109,12 @@ void KernelWriter::fill(const DeviceTensor &tensor, double value) {
 }
 
 void KernelWriter::map(hw::SimdFunction function, const DeviceTensor &result, ArrayRef<DeviceTensor> operands,
-                       Split split, float imm0, float imm1, unsigned inner) {
+                       float imm0, float imm1, unsigned inner) {
   SimdOp op{function, result.shape, inner};
   op.imm0 = imm0, op.imm1 = imm1;
   op.result = SimdOp::operand(result, result.shape);
   for (const DeviceTensor &operand : operands)
     op.sources.push_back(SimdOp::operand(operand, result.shape));
-  op.split = split;
   simd(std::move(op));
 }
 
@@ -138,7 +137,7 @@ static double reducedNothing(hw::SimdFunction function) {
 }
 
 bool KernelWriter::rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
-                        ArrayRef<int64_t> axes, float imm0, Split split) {
+                        ArrayRef<int64_t> axes, float imm0) {
   const bool reduces = result.shape != source.shape, kept = result.rank() == source.rank();
   if (source.elements() == 0) { // rows without elements
     fill(result, reducedNothing(function));
@@ -162,8 +161,6 @@ bool KernelWriter::rows(hw::SimdFunction function, const DeviceTensor &source, c
     if (!kept)
       for (int64_t axis : axes)
         position -= axis < dim;
-    if (split && !isRow && static_cast<int>(position) == split.dim)
-      simdOp.split = {static_cast<int>(simdOp.dims.size()), split.part};
     simdOp.dims.push_back(source.shape[dim]);
     simdOp.sources[0].strides.push_back(source.strides[dim]);
     simdOp.result.strides.push_back(reduces && isRow ? 0 : result.strides[position]);

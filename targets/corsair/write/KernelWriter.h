@@ -14,8 +14,6 @@
 #include "dmxc/Dialect/DLIR/Device.h"
 #include "dmxc/Support/Result.h"
 
-#include "llvm/ADT/DenseSet.h"
-
 namespace dmxc::corsair {
 
 /// Registers that a launch sets: see launchRegisters.
@@ -24,7 +22,7 @@ enum LaunchRegister : int {
   kIsFirst = 1,       ///< 1 in the first quad
   kLeadsChiplet = 2,  ///< 1 in the first quad of a chiplet
   kChipletMask = 3,   ///< quads of the team in the own chiplet
-  kOthersMask = 4,    ///< quads of the team but this one
+  kTeamMask = 4,      ///< quads of the team
   kLaunchRegisters
 };
 
@@ -70,7 +68,7 @@ protected:
   void declare(dlir::ArgumentRole role, const std::string &name, mlir::Type type, hw::ElemKind form,
                llvm::ArrayRef<unsigned> order, int buffer, llvm::ArrayRef<hw::Piece> pieces);
   int declareConstant(const std::string &name, hw::ElemKind kind, int64_t bytes, int64_t share);
-  /// `split`: what of it a quad fetches.
+  /// `split`: what of it a quad fetches, which is all that it has.
   DeviceTensor addInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order,
                         Split split);
   /// A matrix as tiles for products, of which `part` rows at a time begin at a tile of their own.
@@ -83,12 +81,12 @@ protected:
   void loadTiles(Program &program, const Tiles &packed, const Address &home);
   /// The tiles in ST, fetched now if they do not stay there.
   Address residentTiles(const Tiles &packed);
-  /// Of a tensor in GM without gaps.
-  void storeResult(DeviceTensor tensor, mlir::Type type, unsigned index);
+  /// `tensor`: in GM without gaps, all of it or a quad's share by the split.
+  void storeResult(DeviceTensor tensor, mlir::RankedTensorType type, unsigned index, Split split);
   /// A tensor that stays in GM from run to run: every quad of the team has a copy, and all keep theirs up to date.
   DeviceTensor addState(unsigned argument, mlir::RankedTensorType type);
   /// A state's next value: it is in place already, or is copied there.
-  void keepState(const DeviceTensor &value, const DeviceTensor &state, mlir::Type type, unsigned result);
+  void keepState(const DeviceTensor &value, const DeviceTensor &state, mlir::Type type, unsigned result, Split split);
   void declareState(mlir::Type type, const DeviceTensor &state, const std::string &name);
   /// Other quads send parts of these inputs up to here: their places are taken until all have met.
   void meetAfterInputs(llvm::ArrayRef<int> inputs);
@@ -114,12 +112,12 @@ protected:
   void pool(dmir::PoolOp pool, const DeviceTensor &source, const DeviceTensor &out);
   /// Rows along axes: softmax, norms, reductions. False where a row walks over more dims than a descriptor has.
   [[nodiscard]] bool rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
-                          llvm::ArrayRef<int64_t> axes, float imm0, Split split);
-  void copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split);
+                          llvm::ArrayRef<int64_t> axes, float imm0);
+  void copyInto(const DeviceTensor &from, const DeviceTensor &to);
   void fill(const DeviceTensor &tensor, double value);
   /// Elements of the operands, broadcast, to those of the result; of a function of rows the innermost `inner` dims are
   /// one.
-  void map(hw::SimdFunction function, const DeviceTensor &result, llvm::ArrayRef<DeviceTensor> operands, Split split,
+  void map(hw::SimdFunction function, const DeviceTensor &result, llvm::ArrayRef<DeviceTensor> operands,
            float imm0 = 0, float imm1 = 0, unsigned inner = 0);
   /// False where no instruction has as many dims.
   bool simd(SimdOp op);
@@ -140,11 +138,15 @@ protected:
   void task(mlir::Operation *op);
 
   //--- several quads (Team.cpp)
-  /// Sends the quads' parts of tensors to all others.
-  void exchange(llvm::ArrayRef<DeviceTensor *> parts);
+  /// Sends the quads' shares of tensors to their places in everybody's whole.
+  struct Shares {
+    DeviceTensor share, whole;
+    Split split; ///< of the whole
+  };
+  void exchange(llvm::ArrayRef<Shares> all);
   void meet();
   /// Where a tensor, or the parts of it, lie in the DDR of the chiplets.
-  std::vector<hw::Piece> piecesOf(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order) const;
+  std::vector<hw::Piece> piecesOf(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order, Split split) const;
   int chiplets() const { return (quads + machine.quadsPerChiplet() - 1) / machine.quadsPerChiplet(); }
   QuadRegisters launchRegisters() const;
   /// Copies a tensor in a task of the main program; `receivers` is the term of a mask of quads, scale 0 for the own.
@@ -163,8 +165,6 @@ protected:
   std::string node; ///< of the op that is being lowered
 
 private:
-  /// Buffers whose parts went to other quads, which may still read them.
-  llvm::DenseSet<int> sent;
   bool streamed = false; ///< the last product left WB to the array controller
 };
 

@@ -99,12 +99,6 @@ bool dmxc::corsair::emitSimd(Program &program, SimdOp op, int sliceCount) {
     for (SimdOperand *operand : operandsOf(op))
       operand->strides = {0};
   }
-  if (op.split) {
-    op.dims[op.split.dim] = op.split.part;
-    for (SimdOperand *operand : operandsOf(op))
-      operand->address = operand->address.plusQuad(op.split.part * operand->strides[op.split.dim]);
-    op.split = {};
-  }
   if (!op.window)
     joinDims(op);
   if (op.inner > kSimdDims || (op.dims.size() > kSimdDims && op.window))

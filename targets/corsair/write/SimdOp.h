@@ -25,7 +25,6 @@ struct SimdOp {
   int64_t index = 0;
   std::optional<Window> window; ///< its dims have meanings of their own
   bool countPadding = false;    ///< in the divisor of an average
-  Split split;                  ///< each quad does its part of a dim
 
   /// An operand that is a tensor with the op's dims (right-aligned broadcast).
   static SimdOperand operand(const DeviceTensor &tensor, llvm::ArrayRef<int64_t> dims);

@@ -16,31 +16,22 @@ QuadRegisters KernelWriter::launchRegisters() const {
     registers[kIsFirst].push_back(quad == 0);
     registers[kLeadsChiplet].push_back(quad == first);
     registers[kChipletMask].push_back(team & (((int64_t(1) << perChiplet) - 1) << first));
-    registers[kOthersMask].push_back(team & ~(int64_t(1) << quad));
+    registers[kTeamMask].push_back(team);
   }
   return registers;
 }
 
 void KernelWriter::meet() {
   main->meet(chiplets() == 1 ? "chiplet" : "card");
-  sent.clear();
 }
 
-void KernelWriter::exchange(ArrayRef<DeviceTensor *> parts) {
-  // What other quads were sent before they may still be reading.
-  if (llvm::any_of(parts, [&](DeviceTensor *tensor) { return sent.contains(tensor->address.buffer); }))
-    meet();
-  SmallVector<int> buffersNow;
-  for (DeviceTensor *tensor : parts) {
-    const DeviceTensor part = tensor->local(tensor->split);
+void KernelWriter::exchange(ArrayRef<Shares> all) {
+  for (const Shares &each : all) {
     main->task(node);
-    main->reserve(tensor->address.buffer);
-    moveTensor(Queue::Store, part, part, hw::registerTerm(kOthersMask));
-    buffersNow.push_back(tensor->address.buffer);
-    tensor->split = {};
+    main->reserve(each.whole.address.buffer);
+    moveTensor(Queue::Store, each.share, each.whole.local(each.split), hw::registerTerm(kTeamMask));
   }
   meet();
-  sent.insert(buffersNow.begin(), buffersNow.end());
 }
 
 static void emitCopy(Program &program, Queue queue, Address from, Address to, ArrayRef<CopyDim> dims, hw::Term quads) {
@@ -64,17 +55,17 @@ void KernelWriter::moveTensor(Queue queue, const DeviceTensor &from, const Devic
     emitCopy(*main, queue, from.address, to.address, copyDims(from, to), receivers);
 }
 
-std::vector<hw::Piece> KernelWriter::piecesOf(const DeviceTensor &tensor, ArrayRef<unsigned> order) const {
+std::vector<hw::Piece> KernelWriter::piecesOf(const DeviceTensor &tensor, ArrayRef<unsigned> order, Split split) const {
   std::vector<hw::Piece> pieces;
   for (int chiplet = 0; chiplet < chiplets(); ++chiplet) {
     hw::Piece piece = wholePiece(tensor, order);
     piece.unit = chiplet;
-    if (tensor.split) {
+    if (split) {
       const int64_t first = int64_t(chiplet) * machine.quadsPerChiplet();
-      const size_t at = llvm::find(order, unsigned(tensor.split.dim)) - order.begin();
-      piece.begin[at] = first * tensor.split.part;
-      piece.extent[at] = std::min<int64_t>(machine.quadsPerChiplet(), quads - first) * tensor.split.part;
-      piece.address = piece.begin[at] * tensor.strides[tensor.split.dim];
+      const size_t at = llvm::find(order, unsigned(split.dim)) - order.begin();
+      piece.begin[at] = first * split.part;
+      piece.extent[at] = std::min<int64_t>(machine.quadsPerChiplet(), quads - first) * split.part;
+      piece.address = piece.begin[at] * tensor.strides[split.dim];
     }
     pieces.push_back(piece);
   }

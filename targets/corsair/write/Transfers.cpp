@@ -17,11 +17,10 @@ void KernelWriter::declare(dlir::ArgumentRole role, const std::string &name, Typ
 
 DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType type, ArrayRef<unsigned> order,
                                     Split split) {
-  DeviceTensor tensor = allocate(type.getShape(), *deviceKind(type.getElementType()), order);
-  tensor.split = split;
-  DeviceTensor ddr = tensor;
-  ddr.address = {buffers.add(hw::Memory::DDR, name, tensor.elements() * tensor.elementSize(), true), 0, {}};
-  declare(dlir::ArgumentRole::input, name, type, tensor.kind, order, ddr.address.buffer, piecesOf(tensor, order));
+  DeviceTensor ddr = DeviceTensor::dense(*deviceKind(type.getElementType()), type.getShape(), order);
+  ddr.address = {buffers.add(hw::Memory::DDR, name, ddr.elements() * ddr.elementSize(), true), 0, {}};
+  declare(dlir::ArgumentRole::input, name, type, ddr.kind, order, ddr.address.buffer, piecesOf(ddr, order, split));
+  const DeviceTensor tensor = allocate(ddr.local(split).shape, ddr.kind, order);
   main->task(name);
   fetch(ddr, tensor, split);
   return tensor;
@@ -29,7 +28,7 @@ DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType ty
 
 void KernelWriter::fetch(const DeviceTensor &ddr, const DeviceTensor &tensor, Split split) {
   if (quads == 1 || split)
-    moveTensor(Queue::Load, ddr.local(split), tensor.local(split), {});
+    moveTensor(Queue::Load, ddr.local(split), tensor, {});
   else
     fetchOnce(ddr, tensor);
 }
@@ -38,7 +37,7 @@ DeviceTensor KernelWriter::addTiles(const std::string &name, RankedTensorType ty
   const int64_t rows = type.getDimSize(0), depth = type.getDimSize(1), chunks = (depth + 63) / 64;
   const int64_t band = chunks * MatmulPlan::kTileBytes, bands = (part + 63) / 64, parts = rows / part;
   const int64_t bytes = parts * bands * band;
-  const int gm = buffers.add(hw::Memory::GM, node, bytes), ddr = buffers.add(hw::Memory::DDR, name, bytes, true);
+  const int ddr = buffers.add(hw::Memory::DDR, name, bytes, true);
   std::vector<hw::Piece> pieces;
   for (int chiplet = 0; chiplet < chiplets(); ++chiplet) {
     // A deal of rows gives parts; one of columns, blocks along K of all rows.
@@ -58,15 +57,16 @@ DeviceTensor KernelWriter::addTiles(const std::string &name, RankedTensorType ty
   declare(dlir::ArgumentRole::input, name, type, hw::ElemKind::Bfp16R, rowMajor(2), ddr, pieces);
   main->task(name);
   // Bands of bytes.
-  DeviceTensor from{hw::ElemKind::U8, {parts * bands, band}, {band, 1}, {ddr, 0, {}}}, to = from;
-  to.address.buffer = gm;
+  const DeviceTensor from{hw::ElemKind::U8, {parts * bands, band}, {band, 1}, {ddr, 0, {}}};
   Split share = split;
   if (split)
     share.part = split.dim == 0 ? bands : split.part / 64 * MatmulPlan::kTileBytes;
+  const DeviceTensor to = allocate(from.local(share).shape, from.kind, rowMajor(2));
   fetch(from, to, share);
   const int64_t step = MatmulPlan::kTileBytes / 64;
-  DeviceTensor tensor{hw::ElemKind::Bfp16R, {rows, depth}, {chunks * step, step}, {gm, 0, {}}};
-  tensor.split = split;
+  DeviceTensor tensor{hw::ElemKind::Bfp16R, {rows, depth}, {to.shape[1] / 64, step}, to.address};
+  if (split)
+    tensor.shape[split.dim] = split.part;
   return tensor;
 }
 
@@ -166,20 +166,20 @@ Address KernelWriter::residentTiles(const Tiles &packed) {
   return home;
 }
 
-void KernelWriter::storeResult(DeviceTensor tensor, Type type, unsigned index) {
+void KernelWriter::storeResult(DeviceTensor tensor, RankedTensorType type, unsigned index, Split split) {
   main->task("result" + std::to_string(index));
   node = "result" + std::to_string(index);
   SmallVector<unsigned> order = tensor.order();
   tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
-  std::vector<hw::Piece> pieces = piecesOf(tensor, order);
-  if (!tensor.split)
+  DeviceTensor ddr = DeviceTensor::dense(tensor.kind, type.getShape(), order);
+  std::vector<hw::Piece> pieces = piecesOf(ddr, order, split);
+  if (!split)
     pieces.resize(1);
-  DeviceTensor ddr = tensor;
-  ddr.address = {buffers.add(hw::Memory::DDR, node, tensor.elements() * tensor.elementSize(), true), 0, {}};
+  ddr.address = {buffers.add(hw::Memory::DDR, node, ddr.elements() * ddr.elementSize(), true), 0, {}};
   declare(dlir::ArgumentRole::output, node, type, tensor.kind, order, ddr.address.buffer, pieces);
   main->task(node);
-  auto store = [&] { moveTensor(Queue::Store, tensor.local(tensor.split), ddr.local(tensor.split), {}); };
-  if (quads == 1 || tensor.split)
+  auto store = [&] { moveTensor(Queue::Store, tensor, ddr.local(split), {}); };
+  if (quads == 1 || split)
     store();
   else
     main->when(kIsFirst, store);
@@ -207,13 +207,16 @@ DeviceTensor KernelWriter::addState(unsigned argument, RankedTensorType type) {
   return tensor;
 }
 
-void KernelWriter::keepState(const DeviceTensor &value, const DeviceTensor &state, Type type, unsigned result) {
+void KernelWriter::keepState(const DeviceTensor &value, const DeviceTensor &state, Type type, unsigned result,
+                             Split split) {
   node = "state";
   if (value.address.buffer != state.address.buffer) {
     DeviceTensor whole = value;
-    if (value.split)
-      exchange(&whole);
-    copyInto(whole, state, {});
+    if (split) { // not into the state, of which others may still read what it was
+      whole = allocate(state.shape, value.kind, value.order());
+      exchange({{value, whole, split}});
+    }
+    copyInto(whole, state);
   }
   declareState(type, state, "state_result" + std::to_string(result));
 }

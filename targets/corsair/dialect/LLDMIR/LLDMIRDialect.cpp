@@ -271,9 +271,18 @@ LogicalResult GatherOp::verify() {
   }
   if (!fits)
     return emitOpError("C1: needs a deal by one of its dims for each value");
-  bool buffers = isa<MemRefType>(getParts().front().getType());
-  if (buffers ? !getWholes().empty() : getWholes().getTypes() != getParts().getTypes())
-    return emitOpError("C2: gives the whole of each tensor, and fills buffers in place");
+  const bool buffers = isa<MemRefType>(getParts().front().getType());
+  if (buffers ? !getWholes().empty() || getOuts().size() != getParts().size()
+              : !getOuts().empty() || getWholes().getTypes() != getParts().getTypes())
+    return emitOpError("C2: gives the whole of each tensor, or fills a whole for each buffer");
+  for (auto [part, whole, deal] : llvm::zip(getParts(), getOuts(), getDeals())) {
+    auto attribute = cast<DealAttr>(deal);
+    SmallVector<int64_t> shape(cast<MemRefType>(part.getType()).getShape());
+    shape[attribute.getDim()] *= attribute.getQuads();
+    if (auto type = cast<MemRefType>(whole.getType()); type.getShape() != ArrayRef(shape))
+      return emitOpError("C3: fills ") << type << " from shares that are " << part.getType() << " on "
+                                       << attribute.getQuads() << " quads: rows are left to nobody, or overlap";
+  }
   return success();
 }
 
@@ -324,10 +333,10 @@ void SumOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects
 
 void GatherOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
   for (OpOperand &part : getPartsMutable())
-    if (isa<MemRefType>(part.get().getType())) {
+    if (isa<MemRefType>(part.get().getType()))
       effects.emplace_back(MemoryEffects::Read::get(), &part, SideEffects::DefaultResource::get());
-      effects.emplace_back(MemoryEffects::Write::get(), &part, SideEffects::DefaultResource::get());
-    }
+  for (OpOperand &whole : getOutsMutable())
+    effects.emplace_back(MemoryEffects::Write::get(), &whole, SideEffects::DefaultResource::get());
 }
 
 LogicalResult SimdOp::verify() { return verifyUnit(*this); }

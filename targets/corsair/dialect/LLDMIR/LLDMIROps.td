@@ -150,19 +150,21 @@ def LLDMIR_ConvOp : LLDMIR_Op<"conv", [AttrSizedOperandSegments, DeclareOpInterf
   let hasVerifier = 1;
 }
 
-def LLDMIR_GatherOp : LLDMIR_Op<"gather", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def LLDMIR_GatherOp : LLDMIR_Op<"gather", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "all parts of values to all quads";
   let description = [{
     Each quad has a part of each value, as `deals` say; after it every quad has all of them. Of tensors the results are the
-    whole values. Of buffers there are none: each part lies where it lies in the whole, and is sent there.
+    whole values. Of buffers each quad has a share, and `outs` are filled: each quad sends its share to its place in
+    everybody's whole.
 
-    `lldmir.gather %x {deals = [#lldmir.deal<dim 1, quads 8>]} : memref<4x512xf16, "GM">`
+    `lldmir.gather %x outs %w {deals = [#lldmir.deal<dim 1, quads 8>]} : memref<4x64xf16, "GM"> outs memref<4x512xf16, "GM">`
 
-    C1: a deal for each value, by a dim of it. C2: results of the values' types for tensors, none for buffers.
+    C1: a deal for each value, by a dim of it. C2: results of the values' types for tensors, a buffer to fill for each
+    buffer. C3: the shares of all quads, side by side along the deal's dim, are the whole.
   }];
-  let arguments = (ins Variadic<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$parts, ArrayAttr:$deals);
+  let arguments = (ins Variadic<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$parts, Variadic<AnyMemRef>:$outs, ArrayAttr:$deals);
   let results = (outs Variadic<AnyRankedTensor>:$wholes);
-  let assemblyFormat = "$parts attr-dict `:` type($parts) (`->` type($wholes)^)?";
+  let assemblyFormat = "$parts (`outs` $outs^)? attr-dict `:` type($parts) (`outs` type($outs)^)? (`->` type($wholes)^)?";
   let hasVerifier = 1;
 }
 

@@ -86,23 +86,26 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
   if (!plan || tiles == weights.end())
     return fail(op, "is no convolution by packed weights with a plan");
   Split split;
+  SmallVector<int64_t> whole = out->shape; // of all quads
   if (auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr)) {
-    split = splitOf(deal, out->shape);
+    if (deal.getDim() >= 0 && deal.getDim() < static_cast<int64_t>(whole.size()))
+      whole[deal.getDim()] *= quads;
+    split = splitOf(deal, whole);
     if (!split || split.dim > 2)
       return fail(op, "has a '" + lldmir::kDealAttr + "' that gives no parts");
   }
   const auto groups = static_cast<int64_t>(op.getGroups());
   const bool byChannels = split.dim == 1;
-  const Window window(image->shape, out->shape, op.getKernel(), op.getStrides(), op.getDilations(), op.getLow());
-  if (image->shape[1] % groups || out->shape[1] % groups || image->shape[0] != out->shape[0] ||
+  const Window window(image->shape, whole, op.getKernel(), op.getStrides(), op.getDilations(), op.getLow());
+  if (image->shape[1] % groups || whole[1] % groups || image->shape[0] != whole[0] ||
       (byChannels && groups > 1) || out->kind != hw::ElemKind::F16 || image->kind != hw::ElemKind::F16)
     return fail(op, "has an image, a result and groups that do not fit each other");
   ProductDims dims;
   dims.conv = true;
-  dims.n = (byChannels ? split.part : out->shape[1]) / groups;
+  dims.n = out->shape[1] / groups;
   dims.m = window.outH * window.outW;
   if (split.dim == 2)
-    dims.m = dims.m / out->shape[2] * split.part;
+    dims.m = dims.m / whole[2] * split.part;
   dims.kChunks = window.kh * window.kw * ((image->shape[1] / groups + 63) / 64);
   dims.k = dims.kChunks * 64;
   if (std::optional<std::string> why = unfit(plan, dims, machine))
@@ -157,7 +160,7 @@ Status StageWriter::vectorOp(Operation *op) {
     return Status::ok();
   }
   if (simd.getFunction() == lldmir::kCopy && inputs.size() == 1) {
-    copyInto(inputs[0], out, {});
+    copyInto(inputs[0], out);
     return Status::ok();
   }
   // The function is the DMIR op's: what it is asked of the op with these attributes.
@@ -176,7 +179,7 @@ Status StageWriter::vectorOp(Operation *op) {
     const int64_t rank = static_cast<int64_t>(inputs[0].rank());
     if (llvm::any_of(rowsOf->axes, [&](int64_t axis) { return axis < 0 || axis >= rank; }))
       return fail(op, "has rows along dims that its buffer does not have");
-    return rows(rowsOf->function, inputs[0], out, rowsOf->axes, rowsOf->imm0, {}) ? Status::ok() : fail(op, kApart);
+    return rows(rowsOf->function, inputs[0], out, rowsOf->axes, rowsOf->imm0) ? Status::ok() : fail(op, kApart);
   }
   if (isa<dmir::PoolOp, dmir::ConvOp>(named.get()))
     return windowed(named.get(), op, inputs, out);
@@ -210,7 +213,7 @@ Status StageWriter::deviceFunction(lldmir::SimdOp op, ArrayRef<DeviceTensor> inp
     if (!axes || axes.empty() ||
         llvm::any_of(axes.asArrayRef(), [&](int64_t axis) { return axis < 0 || axis >= rank; }))
       return fail(op, "has rows along dims that its buffer does not have");
-    return rows(*function, inputs[0], out, axes.asArrayRef(), 0, {}) ? Status::ok() : fail(op, kApart);
+    return rows(*function, inputs[0], out, axes.asArrayRef(), 0) ? Status::ok() : fail(op, kApart);
   }
   if (rotates) {
     SmallVector<int64_t> half(out.shape);
@@ -219,12 +222,12 @@ Status StageWriter::deviceFunction(lldmir::SimdOp op, ArrayRef<DeviceTensor> inp
     half.back() /= 2;
     if (!broadcast(inputs.drop_front(), half))
       return fail(op, "turns rows by angles that are not half as many as a row's elements");
-    map(*function, out, inputs, {}, 0, 0, /*inner=*/1);
+    map(*function, out, inputs, 0, 0, /*inner=*/1);
     return Status::ok();
   }
   if (!broadcast(inputs, out.shape))
     return fail(op, "has operands that do not broadcast to its buffer");
-  map(*function, out, inputs, {}, number("imm0"), number("imm1"));
+  map(*function, out, inputs, number("imm0"), number("imm1"));
   return Status::ok();
 }
 

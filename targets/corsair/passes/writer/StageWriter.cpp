@@ -72,7 +72,7 @@ Status StageWriter::lower() {
   for (BlockArgument argument : function.getArguments()) {
     if (Status s = addArgument(argument); !s)
       return s;
-    if (!tensors.lookup(argument).split)
+    if (!function.getArgAttr(argument.getArgNumber(), lldmir::kDealAttr))
       inputs.push_back(tensors.lookup(argument).address.buffer);
   }
   meetAfterInputs(inputs);
@@ -87,22 +87,24 @@ Status StageWriter::lower() {
       return found.takeError();
     if (!type)
       return fail(function, "has no host's type of result " + Twine(index));
-    DeviceTensor tensor = *found;
-    if (auto host = dyn_cast<RankedTensorType>(type.getValue()); !host || host.getShape() != ArrayRef(tensor.shape))
-      return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is not the result's shape");
-    tensor.split = {};
+    auto host = dyn_cast<RankedTensorType>(type.getValue());
+    SmallVector<int64_t> shape(host ? host.getShape() : ArrayRef<int64_t>());
+    Split split;
     if (auto deal = function.getResultAttrOfType<lldmir::DealAttr>(index, lldmir::kDealAttr)) {
-      tensor.split = splitOf(deal, tensor.shape);
-      if (!tensor.split)
+      split = splitOf(deal, shape);
+      if (!split)
         return fail(function, "has a '" + lldmir::kDealAttr + "' of result " + Twine(index) + " that gives no parts");
+      shape[split.dim] = split.part;
     }
+    if (!host || found->shape != shape)
+      return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is not the result's shape");
     auto state = states.find(index);
-    if (state == states.end() && (!tensor.isDense() || buffers[tensor.address.buffer].memory != hw::Memory::GM))
+    if (state == states.end() && (!found->isDense() || buffers[found->address.buffer].memory != hw::Memory::GM))
       return fail(function, "returns result " + Twine(index) + " with gaps; a copy in GM has none");
     if (state != states.end())
-      keepState(tensor, state->second, type.getValue(), index);
+      keepState(*found, state->second, host, index, split);
     else
-      storeResult(tensor, type.getValue(), index);
+      storeResult(*found, host, index, split);
     ++index;
   }
   return Status::ok();
@@ -154,7 +156,10 @@ Status StageWriter::addArgument(BlockArgument argument) {
       return fail(function,
                   "has a '" + kOrderAttr + "' of argument " + Twine(number) + " that is no order of its dims");
     auto buffer = dyn_cast<MemRefType>(argument.getType());
-    if (!buffer || buffer.getShape() != type.getShape())
+    SmallVector<int64_t> shape(type.getShape());
+    if (split)
+      shape[split.dim] = split.part;
+    if (!buffer || buffer.getShape() != ArrayRef(shape))
       return fail(function, "has a '" + kTypeAttr + "' of argument " + Twine(number) + " that is not its shape");
     tensors[argument] = addInput(name, type, *order, split);
     return Status::ok();
@@ -365,21 +370,18 @@ Status StageWriter::lower(Operation *op) {
         if (!isa_and_present<gpu::BarrierOp>(op->getNextNode()))
           return fail(op, "needs a gpu.barrier behind it: what one quad sends the others read");
         task(op);
-        SmallVector<DeviceTensor> parts;
-        for (auto [part, deal] : llvm::zip(gather.getParts(), gather.getDeals())) {
-          Result<DeviceTensor> tensor = tensorOf(op, part);
-          auto attribute = dyn_cast<lldmir::DealAttr>(deal);
-          if (!tensor)
-            return tensor.takeError();
-          tensor->split = attribute ? splitOf(attribute, tensor->shape) : Split();
-          if (!tensor->split)
+        std::vector<Shares> all;
+        for (auto [part, out, deal] : llvm::zip(gather.getParts(), gather.getOuts(), gather.getDeals())) {
+          Result<DeviceTensor> share = tensorOf(op, part), whole = tensorOf(op, out);
+          for (Result<DeviceTensor> *each : {&share, &whole})
+            if (!*each)
+              return each->takeError();
+          const Split split = splitOf(cast<lldmir::DealAttr>(deal), whole->shape);
+          if (!split || share->kind != whole->kind || whole->local(split).shape != share->shape)
             return fail(op, "gathers a buffer that is not dealt so");
-          parts.push_back(*tensor);
+          all.push_back({*share, *whole, split});
         }
-        SmallVector<DeviceTensor *> pointers;
-        for (DeviceTensor &part : parts)
-          pointers.push_back(&part);
-        exchange(pointers);
+        exchange(all);
         return Status::ok();
       })
       .Default([&](Operation *other) { return fail(other, "is made by no stage, and has no tasks"); });
