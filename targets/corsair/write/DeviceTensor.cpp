@@ -70,7 +70,7 @@ DeviceTensor DeviceTensor::transposed(ArrayRef<int64_t> permutation) const {
 }
 
 DeviceTensor DeviceTensor::broadcast(ArrayRef<int64_t> to) const {
-  DeviceTensor result{kind, SmallVector<int64_t>(to), SmallVector<int64_t>(to.size(), 0), address, {}};
+  DeviceTensor result{kind, SmallVector<int64_t>(to), SmallVector<int64_t>(to.size(), 0), address};
   const size_t missing = to.size() - rank();
   for (size_t i = 0; i < rank(); ++i)
     if (shape[i] == to[i + missing])

@@ -26,7 +26,7 @@ MatmulShape::MatmulShape(const DeviceTensor &a, const DeviceTensor &b, const Dev
 }
 
 MatmulShape::MatmulShape(const DeviceTensor &a, const DeviceTensor &out)
-    : MatmulShape(a, DeviceTensor{a.kind, {1, 1}, {0, 0}, {}, {}}, out) {
+    : MatmulShape(a, DeviceTensor{a.kind, {1, 1}, {0, 0}, {}}, out) {
   joinBatch();
 }
 
