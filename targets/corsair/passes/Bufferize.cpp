@@ -217,9 +217,9 @@ private:
                      (apply && llvm::is_contained(apply.getMapOperands(), loop.getInductionVar())));
   }
 
-  /// An offset along the dim that is dealt, from where the quad's share begins: without quad * part. Fails where it is
-  /// no offset in the quad's own share.
-  FailureOr<OpFoldResult> inShare(Operation *op, OpFoldResult offset, int64_t part) {
+  /// An offset along the dim that is dealt, from where the quad's share begins: without quad * part. Fails where `size`
+  /// elements from there on are not in the quad's own share.
+  FailureOr<OpFoldResult> inShare(Operation *op, OpFoldResult offset, int64_t part, int64_t size) {
     const char *foreign = "reads or writes shares of other quads than its own";
     auto value = dyn_cast<Value>(offset);
     if (!value)
@@ -237,8 +237,11 @@ private:
     const AffineExpr first = simplifyAffineExpr(expr.replace(own, builder.getAffineConstantExpr(0)), dims, 0);
     if (simplifyAffineExpr(first + own * part - expr, dims, 0) != builder.getAffineConstantExpr(0))
       return op->emitError(foreign);
-    if (auto constant = dyn_cast<AffineConstantExpr>(first))
+    if (auto constant = dyn_cast<AffineConstantExpr>(first)) {
+      if (constant.getValue() < 0 || constant.getValue() + size > part)
+        return op->emitError(foreign);
       return OpFoldResult(builder.getIndexAttr(constant.getValue()));
+    }
     for (Value &operand : operands)
       operand = mapping.lookupOrDefault(operand);
     if (auto dim = dyn_cast<AffineDimExpr>(first))
@@ -264,7 +267,8 @@ private:
         !memrefOf(into.getDest())) // the only matrix of a batch
       places[into.getDest()] = {allocate(op.getLoc(), shapeOf(into.getDest()), elementOf(part)), {}};
     if (into && into.getSource() == part)
-      buffer = partOf(into, places.lookup(into.getDest()), into.getMixedOffsets(), into.getStaticSizes(), shapeOf(part));
+      buffer =
+          partOf(into, places.lookup(into.getDest()), into.getMixedOffsets(), into.getStaticSizes(), shapeOf(part));
     else
       buffer = allocate(op.getLoc(), shapeOf(part), elementOf(part));
     if (!buffer)
@@ -301,7 +305,7 @@ private:
     auto type = cast<MemRefType>(memref.getType());
     if (place.deal) {
       const int64_t dim = place.deal.getDim();
-      FailureOr<OpFoldResult> own = inShare(op, offsets[dim], type.getDimSize(dim));
+      FailureOr<OpFoldResult> own = inShare(op, offsets[dim], type.getDimSize(dim), sizes[dim]);
       if (failed(own))
         return {};
       offsets[dim] = *own;
@@ -343,7 +347,7 @@ private:
         for (size_t i = 0; i < sizes.size(); ++i) {
           const bool own = from.deal && from.deal.getDim() == static_cast<int64_t>(i);
           FailureOr<OpFoldResult> index =
-              own ? inShare(op, offsets[i], sizes[i]) : partIndex(builder, op, offsets[i], sizes[i], mapping);
+              own ? inShare(op, offsets[i], sizes[i], sizes[i]) : partIndex(builder, op, offsets[i], sizes[i], mapping);
           if (failed(index))
             return failure();
           offsets[i] = *index;

@@ -227,7 +227,8 @@ private:
     Value parts = made.getResult(0);
     Attribute deal = lldmir::DealAttr::get(builder.getContext(), 0, quads);
     Value whole =
-        lldmir::GatherOp::create(builder, loc, parts.getType(), parts, ValueRange(), builder.getArrayAttr(deal)).getResult(0);
+        lldmir::GatherOp::create(builder, loc, parts.getType(), parts, ValueRange(), builder.getArrayAttr(deal))
+            .getResult(0);
     auto type = RankedTensorType::get({rows, columns}, builder.getF16Type());
     return lldmir::SumOp::create(builder, loc, type, whole, Value()).getResult();
   }

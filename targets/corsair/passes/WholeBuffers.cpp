@@ -185,8 +185,7 @@ LogicalResult WholeBuffers::lower(dmir::ConcatOp op) {
     if (!made)
       made = allocate(op.getLoc(), shareOf(op), elementOf(op.getResult()), orderOf(from));
     if (corsair::elementsOf(input))
-      copy(op.getLoc(), from,
-           slicedView(builder, op.getLoc(), made, starts, shareOf(shapeOf(input), dealOf(op)), ones),
+      copy(op.getLoc(), from, slicedView(builder, op.getLoc(), made, starts, shareOf(shapeOf(input), dealOf(op)), ones),
            op->getAttr(lldmir::kDealAttr));
     starts[op.getAxis()] += shapeOf(input)[op.getAxis()];
   }

@@ -94,9 +94,7 @@ DeviceTensor KernelWriter::allocate(ArrayRef<int64_t> shape, hw::ElemKind kind, 
   return tensor;
 }
 
-void KernelWriter::copyInto(const DeviceTensor &from, const DeviceTensor &to) {
-  map(hw::SimdFunction::Copy, to, from);
-}
+void KernelWriter::copyInto(const DeviceTensor &from, const DeviceTensor &to) { map(hw::SimdFunction::Copy, to, from); }
 
 void KernelWriter::fill(const DeviceTensor &tensor, double value) {
   SimdOp op{hw::SimdFunction::Fill, tensor.shape};

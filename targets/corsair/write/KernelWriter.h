@@ -117,8 +117,8 @@ protected:
   void fill(const DeviceTensor &tensor, double value);
   /// Elements of the operands, broadcast, to those of the result; of a function of rows the innermost `inner` dims are
   /// one.
-  void map(hw::SimdFunction function, const DeviceTensor &result, llvm::ArrayRef<DeviceTensor> operands,
-           float imm0 = 0, float imm1 = 0, unsigned inner = 0);
+  void map(hw::SimdFunction function, const DeviceTensor &result, llvm::ArrayRef<DeviceTensor> operands, float imm0 = 0,
+           float imm1 = 0, unsigned inner = 0);
   /// False where no instruction has as many dims.
   bool simd(SimdOp op);
   /// The elements of `data` along the axis that the indices name; both lie row by row. `to` may be the part of the

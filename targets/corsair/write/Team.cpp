@@ -21,9 +21,7 @@ QuadRegisters KernelWriter::launchRegisters() const {
   return registers;
 }
 
-void KernelWriter::meet() {
-  main->meet(chiplets() == 1 ? "chiplet" : "card");
-}
+void KernelWriter::meet() { main->meet(chiplets() == 1 ? "chiplet" : "card"); }
 
 void KernelWriter::exchange(ArrayRef<Shares> all) {
   for (const Shares &each : all) {

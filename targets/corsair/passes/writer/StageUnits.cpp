@@ -97,8 +97,8 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
   const auto groups = static_cast<int64_t>(op.getGroups());
   const bool byChannels = split.dim == 1;
   const Window window(image->shape, whole, op.getKernel(), op.getStrides(), op.getDilations(), op.getLow());
-  if (image->shape[1] % groups || whole[1] % groups || image->shape[0] != whole[0] ||
-      (byChannels && groups > 1) || out->kind != hw::ElemKind::F16 || image->kind != hw::ElemKind::F16)
+  if (image->shape[1] % groups || whole[1] % groups || image->shape[0] != whole[0] || (byChannels && groups > 1) ||
+      out->kind != hw::ElemKind::F16 || image->kind != hw::ElemKind::F16)
     return fail(op, "has an image, a result and groups that do not fit each other");
   ProductDims dims;
   dims.conv = true;

@@ -19,7 +19,7 @@
 // NUMBERS: lldmir.simd "clip"(%{{.*}}) outs({{.*}}) {imm0 = -1.000000e+00 : f32, imm1 = 1.000000e+00 : f32}
 // NUMBERS-NOT: lldmir.simd
 // ROWS-NOT: lldmir.simd "sub"
-// ROWS: lldmir.simd "rope"(%{{.*}}, %{{.*}}, %{{.*}} : memref<1x4x8x32xf16, {{.*}}>, memref<1x1x8x16xf16
+// ROWS: lldmir.simd "rope"(%{{.*}}, %{{.*}}, %{{.*}} : memref<1x2x8x32xf16, {{.*}}>, memref<1x1x8x16xf16
 // ROWS: lldmir.simd "reduce_sum_square"(%{{.*}}) outs({{.*}}) {axes = array<i64: 3>}
 // SCALARS: lldmir.simd "fma"({{.*}} : memref<f16, "GM">, memref<f16, "GM">, memref<f16, "GM">)
 // TURNED: dmir.sub
