@@ -173,7 +173,7 @@ class Misfits(Base):
             f'  %5 = dmir.tanh %4 : ({narrow}) -> {narrow} loc("last")\n  return %5 : {narrow}\n}}\n')
 
     def test_the_host_takes_them(self):
-        done = self.run_tool("m.mlir", "-t", "corsair", "-o", "m.bundle", "--placement-report", "-")
+        done = self.run_tool("m.mlir", "-t", "corsair:quads=1", "-o", "m.bundle", "--placement-report", "-")
         rows = [line.split("\t") for line in done.stdout.splitlines() if not line.startswith("#")]
         places = {row[0]: row[2] for row in rows}
         self.assertEqual((places["first"], places["last"]), ("corsair", "corsair"), places)
@@ -189,33 +189,33 @@ class Misfits(Base):
 
     def test_what_is_shown_is_what_was_taken(self):
         """A text of an earlier phase is that of the last plan, whichever way it is asked for; taken up again it fits."""
-        said = self.run_tool("m.mlir", "-t", "corsair", "-o", "m.bundle", "--dump-phases", "phases").stderr
+        said = self.run_tool("m.mlir", "-t", "corsair:quads=1", "-o", "m.bundle", "--dump-phases", "phases").stderr
         for stop, file, count in (("partition", "2-partition.mlir", 2), ("memory", "3-memory.mlir", 3), ("schedule.buffers", "4c-buffers.mlir", 6),
                                   ("schedule", "4-schedule.mlir", 9)):
-            done = self.run_tool("m.mlir", "-t", "corsair", "--emit", stop, "-o", "-", "--dump-phases", f"dump-{stop}")
+            done = self.run_tool("m.mlir", "-t", "corsair:quads=1", "--emit", stop, "-o", "-", "--dump-phases", f"dump-{stop}")
             self.assertEqual(done.stdout, (self.dir / "phases" / file).read_text(), stop)
             self.assertEqual((self.dir / f"dump-{stop}" / file).read_text(), done.stdout)
             self.assertEqual(len(list((self.dir / f"dump-{stop}").iterdir())), count, stop)
             self.assertEqual([line for line in done.stderr.splitlines() if line.startswith("placement: ")],
                              [line for line in said.splitlines() if line.startswith("placement: ")])
             (self.dir / "m2.mlir").write_text(done.stdout)
-            self.run_tool("m2.mlir", "-t", "corsair", "--from", stop, "-o", "again.bundle")
+            self.run_tool("m2.mlir", "-t", "corsair:quads=1", "--from", stop, "-o", "again.bundle")
         self.assertEqual(said.count("placement: corsair"), 1)
 
     def test_what_must_run_there(self):
         for flags, why in ((("--require-target", "corsair"), r"cannot be met: \d of the 6 nodes .*\n  note: \d nodes? do(es)? not fit corsair: .*GM holds"),
                            (("--place", "soft=corsair"), r"node 'soft': error: --place soft=corsair cannot be met: corsair refuses: GM holds 16777216 bytes")):
-            wrong = self.run_tool("m.mlir", "-t", "corsair", *flags, "-o", "m.bundle", code=4).stderr
+            wrong = self.run_tool("m.mlir", "-t", "corsair:quads=1", *flags, "-o", "m.bundle", code=4).stderr
             self.assertRegex(wrong, why)
             self.assertNotIn("placement: ", wrong)
         self.assertFalse((self.dir / "m.bundle").exists())
-        said = self.run_tool("m.mlir", "-t", "corsair", "--place", "[!fl]*=cpu", "--require-target", "corsair:30", "-o", "m.bundle").stderr
+        said = self.run_tool("m.mlir", "-t", "corsair:quads=1", "--place", "[!fl]*=cpu", "--require-target", "corsair:30", "-o", "m.bundle").stderr
         self.assertNotIn("fit", said)
 
     def test_a_text_that_does_not_fit(self):
         """What runs where is said in it, so nothing is planned again; a text before partition does not say it."""
         self.run_tool("m.mlir", "--emit", "frontend", "-o", "f.mlir")
-        self.assertIn("do not fit corsair", self.run_tool("f.mlir", "-t", "corsair", "--from", "frontend", "-o", "m.bundle").stderr)
+        self.assertIn("do not fit corsair", self.run_tool("f.mlir", "-t", "corsair:quads=1", "--from", "frontend", "-o", "m.bundle").stderr)
         (self.dir / "s.mlir").write_text((self.dir / "m.mlir").read_text().replace("4096x", "256x"))  # that fits, and then no more
         self.run_tool("s.mlir", "-t", "corsair:quads=1", "--emit", "partition", "-o", "p.mlir")
         text = re.sub(r"lldmir\.\w+ = #lldmir\.\w+<[^>]*>,? ?", "", (self.dir / "p.mlir").read_text())

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelFunctions.h"
 #include "Passes.h"
+#include "Shares.h"
 #include "TileGrids.h"
 #include "Views.h"
 #include "WholeBuffers.h"
@@ -199,61 +200,15 @@ private:
     lldmir::DealAttr deal;
     if (op->hasAttr(kQuadsAttr)) {
       op.walk([&](tensor::InsertSliceOp insert) {
-        for (auto [dim, offset] : llvm::enumerate(insert.getMixedOffsets()))
-          if (!insideNest(insert) && insert.getDestType().getRank() == typeOf(init).getRank() && dependsOn(offset, op))
-            deal = lldmir::DealAttr::get(op.getContext(), static_cast<int64_t>(dim), quads);
+        std::optional<int64_t> dim = insideNest(insert) ? std::nullopt : dimOfQuads(insert);
+        if (dim && insert.getDestType().getRank() == typeOf(init).getRank())
+          deal = lldmir::DealAttr::get(op.getContext(), *dim, quads);
       });
       if (!deal || op.getConstantUpperBound() != quads || shapeOf(init)[deal.getDim()] % quads)
         return op.emitError() << "gives no equal shares of " << init.getType() << " to the " << quads
                               << " quads of the function's team";
     }
     return Place{allocate(op.getLoc(), shareOf(shapeOf(init), deal), elementOf(init)), {}, deal};
-  }
-
-  static bool dependsOn(OpFoldResult offset, affine::AffineForOp loop) {
-    auto value = dyn_cast<Value>(offset);
-    auto apply = value ? value.getDefiningOp<affine::AffineApplyOp>() : affine::AffineApplyOp();
-    return value && (value == loop.getInductionVar() ||
-                     (apply && llvm::is_contained(apply.getMapOperands(), loop.getInductionVar())));
-  }
-
-  /// An offset along the dim that is dealt, from where the quad's share begins: without quad * part. Fails where `size`
-  /// elements from there on are not in the quad's own share.
-  FailureOr<OpFoldResult> inShare(Operation *op, OpFoldResult offset, int64_t part, int64_t size) {
-    const char *foreign = "reads or writes shares of other quads than its own";
-    auto value = dyn_cast<Value>(offset);
-    if (!value)
-      return op->emitError(foreign);
-    if (isOverQuads(value))
-      return part == 1 ? FailureOr<OpFoldResult>(builder.getIndexAttr(0)) : op->emitError(foreign);
-    auto apply = value.getDefiningOp<affine::AffineApplyOp>();
-    SmallVector<Value> operands(apply ? apply.getMapOperands() : ValueRange());
-    Value *quad = llvm::find_if(operands, isOverQuads);
-    if (quad == operands.end())
-      return op->emitError(foreign);
-    const auto number = static_cast<unsigned>(quad - operands.begin());
-    const AffineExpr expr = apply.getAffineMap().getResult(0), own = builder.getAffineDimExpr(number);
-    const unsigned dims = apply.getAffineMap().getNumDims();
-    const AffineExpr first = simplifyAffineExpr(expr.replace(own, builder.getAffineConstantExpr(0)), dims, 0);
-    if (simplifyAffineExpr(first + own * part - expr, dims, 0) != builder.getAffineConstantExpr(0))
-      return op->emitError(foreign);
-    if (auto constant = dyn_cast<AffineConstantExpr>(first)) {
-      if (constant.getValue() < 0 || constant.getValue() + size > part)
-        return op->emitError(foreign);
-      return OpFoldResult(builder.getIndexAttr(constant.getValue()));
-    }
-    for (Value &operand : operands)
-      operand = mapping.lookupOrDefault(operand);
-    if (auto dim = dyn_cast<AffineDimExpr>(first))
-      return OpFoldResult(operands[dim.getPosition()]);
-    return OpFoldResult(
-        affine::AffineApplyOp::create(builder, op->getLoc(), AffineMap::get(dims, 0, first), operands).getResult());
-  }
-
-  static bool isOverQuads(Value value) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    auto loop = argument ? dyn_cast<affine::AffineForOp>(argument.getOwner()->getParentOp()) : affine::AffineForOp();
-    return loop && loop->hasAttr(kQuadsAttr);
   }
 
   /// The grid that the loops of a product write to: a view of the buffer that what they make ends up in.
@@ -305,7 +260,7 @@ private:
     auto type = cast<MemRefType>(memref.getType());
     if (place.deal) {
       const int64_t dim = place.deal.getDim();
-      FailureOr<OpFoldResult> own = inShare(op, offsets[dim], type.getDimSize(dim), sizes[dim]);
+      FailureOr<OpFoldResult> own = inShare(builder, op, offsets[dim], {type.getDimSize(dim), sizes[dim]}, mapping);
       if (failed(own))
         return {};
       offsets[dim] = *own;
@@ -346,8 +301,8 @@ private:
         // Each part has tiles of its own.
         for (size_t i = 0; i < sizes.size(); ++i) {
           const bool own = from.deal && from.deal.getDim() == static_cast<int64_t>(i);
-          FailureOr<OpFoldResult> index =
-              own ? inShare(op, offsets[i], sizes[i], sizes[i]) : partIndex(builder, op, offsets[i], sizes[i], mapping);
+          FailureOr<OpFoldResult> index = own ? inShare(builder, op, offsets[i], {sizes[i], sizes[i]}, mapping)
+                                              : partIndex(builder, op, offsets[i], sizes[i], mapping);
           if (failed(index))
             return failure();
           offsets[i] = *index;

@@ -449,7 +449,9 @@ struct TileProducts : dmxc::impl::TileProductsBase<TileProducts> {
   void replaceAfter(Operation *made, Value value, Value whole) {
     for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
       Operation *user = use.getOwner();
-      if (user == made)
+      // What is returned as shares stays that, though another form of it was made whole.
+      if (user == made ||
+          (isa<func::ReturnOp>(user) && getOperation().getResultAttr(use.getOperandNumber(), lldmir::kDealAttr)))
         continue;
       if (made->isBeforeInBlock(user)) {
         use.set(whole);

@@ -99,7 +99,8 @@ Status StageWriter::lower() {
     if (!host || found->shape != shape)
       return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is not the result's shape");
     auto state = states.find(index);
-    if (state == states.end() && (!found->isDense() || buffers[found->address.buffer].memory != hw::Memory::GM))
+    if (state == states.end() && found->elements() &&
+        (!found->isDense() || buffers[found->address.buffer].memory != hw::Memory::GM))
       return fail(function, "returns result " + Twine(index) + " with gaps; a copy in GM has none");
     if (state != states.end())
       keepState(*found, state->second, host, index, split);
