@@ -1,7 +1,7 @@
 //===- Distribution.h - what each quad computes -----------------*- C++ -*-===//
 //
-// The quads of a team run the same program. A value is either whole in every quad's GM, or each quad has a part of
-// one dim, at the place that the part has in the whole: a value is made whole by sending every part to all the others.
+// The quads of a team run the same program. A value is either whole in every quad's GM, or each quad has a share of it
+// along one dim, and room for that alone: a value is made whole, in a buffer of its own, by sending all shares to all.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

@@ -89,3 +89,19 @@ func.func @f(%a: !H) {
   %0 = lldmir.reshape ""(%a : !H) -> !H
   return
 }
+
+// -----
+
+func.func @gather_that_leaves_rows(%share: memref<2x64xf16, "GM">, %whole: memref<16x64xf16, "GM">) {
+  // expected-error @+1 {{C3: fills 'memref<16x64xf16, "GM">' from shares that are 'memref<2x64xf16, "GM">' on 4 quads: rows are left to nobody, or overlap}}
+  lldmir.gather %share outs %whole {deals = [#lldmir.deal<dim 0, quads 4>]} : memref<2x64xf16, "GM"> outs memref<16x64xf16, "GM">
+  return
+}
+
+// -----
+
+func.func @gather_in_place(%share: memref<2x64xf16, "GM">) {
+  // expected-error @+1 {{C2: gives the whole of each tensor, or fills a whole for each buffer}}
+  lldmir.gather %share {deals = [#lldmir.deal<dim 0, quads 4>]} : memref<2x64xf16, "GM">
+  return
+}
