@@ -4,6 +4,9 @@ see cases.py."""
 import concurrent.futures
 import contextlib
 import queue
+import random
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,6 +21,8 @@ import tritonclient.grpc as grpc
 import tritonclient.http as http
 from tritonclient.utils import InferenceServerException
 
+# What malloc keeps, for threads that have ended and of large pieces, is no growth of whoever has freed it: it keeps little.
+PLAIN = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "65536", "MALLOC_MMAP_THRESHOLD_": "65536"}
 OFF = 'parameters { key: "batching" value { string_value: "off" } }\n'
 
 
@@ -89,6 +94,126 @@ class Cancelled(Serving):
             self.assertNotIsInstance(long.get(timeout=60), InferenceServerException)
             client.infer("sum", given(x[:1]), sequence_id=4, sequence_start=True)
             client.infer("sum", given(x[:1]), sequence_id=1)
+
+
+# Asks without an end: PROTOCOL ADDRESS ROWS.
+CLIENT = """
+import sys, numpy, importlib
+module = importlib.import_module("tritonclient." + sys.argv[1])
+x = numpy.ones((int(sys.argv[3]), 512), "f4")
+given = module.InferInput("x", list(x.shape), "FP32")
+given.set_data_from_numpy(x)
+with module.InferenceServerClient(sys.argv[2]) as client:
+    client.infer("dense", [given])
+    print("served", flush=True)
+    while True:
+        if sys.argv[1] == "http":
+            client.infer("dense", [given])
+        else:
+            client.async_infer("dense", [given], lambda result, error: None)
+            client.infer("dense", [given])
+"""
+
+
+class Killed(Serving):
+    """Clients that are killed in the middle of requests, while others are served."""
+
+    def test_clients(self):
+        server.add(self.repository, "dense", self.made("dense", "6", 512), "max_batch_size: 4096\n")
+        x = np.random.default_rng(6).standard_normal((3, 512)).astype(np.float32)
+        with server.Server(self.repository, BACKENDS, *server.EXPLICIT, "dense") as running:
+            with http.InferenceServerClient(running.http, network_timeout=60) as client:
+                output = self.outputs_of(client, "dense")[0]
+                expected = self.ask(client, "dense", {"x": x}).as_numpy(output)
+                chosen = random.Random(1)
+                for number in range(24 if LONG else 4):
+                    protocol, address = (("http", running.http), ("grpc", running.grpc))[number % 2]
+                    words = [sys.executable, "-c", CLIENT, protocol, address, str(chosen.choice([8, 4096]))]
+                    dying = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(2)]
+                    try:
+                        for each in dying:
+                            self.assertEqual(each.stdout.readline(), b"served\n")
+                        time.sleep(chosen.uniform(0, 0.2))
+                        self.assertTrue(all(each.poll() is None for each in dying), "a client has ended by itself")
+                    finally:
+                        for each in dying:
+                            each.kill()
+                            each.communicate()
+                    self.assertTrue(np.allclose(self.ask(client, "dense", {"x": x}).as_numpy(output), expected, 1e-4, 1e-5))
+            running.unload("dense")
+            self.assertIsNone(running.process.poll(), running.text()[-2000:])
+
+
+class Growth(Serving):
+    """New versions, loads and unloads under load: no request is lost, and the server grows as it does with a backend that computes nothing."""
+
+    GONE = "not ready|unknown model|no available versions|unloading"
+
+    def test_reloads_under_load(self):
+        width, rounds = (8704, 50) if LONG else (512, 12)  # weights of 303 MB; of 1 MB
+        bundle = self.made("dense", "2", width)
+        config = 'max_batch_size: 64\ninput { name: "x" data_type: TYPE_FP32 dims: %d }\noutput { name: "r1" data_type: TYPE_FP32 dims: %d }\ndynamic_batching { }\n'
+        x = np.ones((2, width), np.float32)
+        expected = {"dmx": next(iter(self.alone(bundle, {"x": x}).values())), "empty": x}
+        growth = {backend: self.reloads(backend, bundle, config % (width, width), x, expected[backend], rounds) for backend in expected}
+        self.assertLess(growth["dmx"], growth["empty"] + (1 << 20), growth)
+
+    def reloads(self, backend, bundle, config, x, expected, rounds):
+        """By how many bytes the anonymous memory of a server without models has grown after `rounds` more than a few."""
+        shutil.rmtree(self.repository / "dense", ignore_errors=True)
+        add = lambda version: server.add(self.repository, "dense", bundle, config, version, backend)
+        add(1)
+        with server.Server(self.repository, BACKENDS, *server.EXPLICIT, "dense", environment=PLAIN) as running:
+            memory, version = [], 1
+            for count in (5, rounds):
+                with self.load(running, x, expected) as served, http.InferenceServerClient(running.http, network_timeout=60) as client:
+                    for number in range(count):
+                        add(version + 1)
+                        self.loaded(client, x)
+                        shutil.rmtree(self.repository / "dense" / str(version))
+                        version += 1
+                        if number % 5 == 4:
+                            client.unload_model("dense")
+                            self.loaded(client, x)
+                running.unload("dense")
+                memory.append(running.memory()["RssAnon"])
+            print(f"{backend}: {rounds} loads, {served[0]} answers, anonymous memory {memory[0] / 2**20:.1f} to {memory[1] / 2**20:.1f} MB")
+            self.assertGreater(served[0], rounds)
+            return memory[1] - memory[0]
+
+    def loaded(self, client, x):
+        """Loads, and waits for an answer: the server crashes, with the empty backend too, when it takes away a model whose thread is still
+        on its way from the loading (2.51: StopBackendThread looks into a list that this thread has not filled again)."""
+        client.load_model("dense")
+        client.infer("dense", given(x, http))
+
+    @contextlib.contextmanager
+    def load(self, running, x, expected):
+        """Four clients that ask all the time, each of which gets its answer or is told that there is no model just now."""
+        stop, lost, served = threading.Event(), [], [0]
+
+        def work():
+            with http.InferenceServerClient(running.http, network_timeout=60) as client:
+                while not stop.is_set():
+                    try:
+                        got = client.infer("dense", given(x, http)).as_numpy("r1")
+                        served[0] += 1
+                        if not np.allclose(got, expected, 1e-4, 1e-5):
+                            lost.append("differs")
+                    except InferenceServerException as error:
+                        if not re.search(self.GONE, str(error)):
+                            lost.append(str(error))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield served
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(lost, [])
 
 
 if __name__ == "__main__":

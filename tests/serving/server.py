@@ -46,11 +46,11 @@ def free_ports(count):
     return ports
 
 
-def add(repository, name, bundle, config="", version=1):
+def add(repository, name, bundle, config="", version=1, backend="dmx"):
     place = repository / name / str(version)
     place.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(bundle, place / "model.bundle")
-    (repository / name / "config.pbtxt").write_text('backend: "dmx"\n' + config)
+    (repository / name / "config.pbtxt").write_text(f'backend: "{backend}"\n{config}')
 
 
 EXPLICIT = ("--model-control-mode", "explicit", "--load-model")  # and a name
@@ -59,11 +59,11 @@ EXPLICIT = ("--model-control-mode", "explicit", "--load-model")  # and a name
 class Server:
     """A server over a repository; http and grpc are addresses."""
 
-    def __init__(self, repository, backends, *options, ready=True):
+    def __init__(self, repository, backends, *options, ready=True, environment=None):
         self.http_port, self.grpc_port, metrics = free_ports(3)
         self.http, self.grpc = f"127.0.0.1:{self.http_port}", f"127.0.0.1:{self.grpc_port}"
         self.log = tempfile.NamedTemporaryFile("w+", prefix="dmxc-triton-", suffix=".log")
-        environment = os.environ | {"DMX_TRITON_BACKENDS": str(backends)}
+        environment = os.environ | {"DMX_TRITON_BACKENDS": str(backends)} | (environment or {})
         servers = sorted(VENV.glob("lib/python*/site-packages/pytriton/tritonserver/bin/tritonserver"))
         if servers:
             environment["TRITONSERVER"] = str(servers[0])
@@ -116,12 +116,16 @@ class Server:
         raise RuntimeError(f"'{name}' is not unloaded: {told}")
 
     def stop(self):
+        """Ends the server, which at times takes 10 s more for its own connections after all models are gone."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(20)
+                self.process.wait(3)
+        ended = self.process.poll()
         self.process.kill()
         self.process.wait()
+        if ended is not None and ended < 0:
+            raise RuntimeError(f"the server was ended by signal {-ended}: {self.text()[-3000:]}")
         self.log.close()
 
     def __enter__(self):

@@ -9,7 +9,6 @@ import re
 import shutil
 import socket
 import sys
-import threading
 import time
 import unittest
 
@@ -160,7 +159,7 @@ class WrongRequests(Serving):
                                        "parameters": {"binary_data_size": chosen.choice([512, len(data), 1 << 40, -1])}}]}).encode()
         body = head + data
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", running.http_port), 5) as connection:
-            connection.settimeout(1)
+            connection.settimeout(0.3)
             told = len(body) + chosen.choice([0, 0, 100])
             connection.sendall(f"POST /v2/models/dense/infer HTTP/1.1\r\nHost: a\r\nInference-Header-Content-Length: {len(head)}\r\nContent-Length: {told}\r\n\r\n".encode()
                                + body[: chosen.choice([len(body), len(body) // 2])])
@@ -209,7 +208,7 @@ class WrongRequests(Serving):
 
 
 class Versions(Serving):
-    """Instances share one mapped bundle; versions come and go under load."""
+    """Instances share one mapped bundle."""
 
     def test_instances_share_weights(self):
         width = 4096 if LONG else 2048  # 64 or 16 MB
@@ -232,48 +231,6 @@ class Versions(Serving):
         each = http.InferInput("x", list(x.shape), "FP32")
         each.set_data_from_numpy(x)
         return each
-
-    def test_reloads_under_load(self):
-        bundle = self.made("dense", "2", 256)
-        server.add(self.repository, "dense", bundle)
-        x = np.ones((2, 256), np.float32)
-        expected = next(iter(self.alone(bundle, {"x": x}).values()))
-        with server.Server(self.repository, BACKENDS, *server.EXPLICIT, "dense") as running:
-            with http.InferenceServerClient(running.http) as client:
-                output = self.outputs_of(client, "dense")[0]
-            stop, lost, served = threading.Event(), [], [0]
-
-            def work():
-                with http.InferenceServerClient(running.http, network_timeout=60) as client:
-                    while not stop.is_set():
-                        try:
-                            if not np.allclose(self.ask(client, "dense", {"x": x}).as_numpy(output), expected):
-                                lost.append("differs")
-                            served[0] += 1
-                        except InferenceServerException as error:
-                            if not any(word in str(error) for word in ("not ready", "unknown model", "no available versions", "unloading")):
-                                lost.append(str(error))
-
-            threads = [threading.Thread(target=work) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            memory, rounds = [], 50 if LONG else 12
-            with http.InferenceServerClient(running.http, network_timeout=60) as client:
-                for number in range(rounds):
-                    server.add(self.repository, "dense", bundle, version=number + 2)
-                    client.load_model("dense")
-                    shutil.rmtree(self.repository / "dense" / str(number + 1))
-                    if number % 5 == 4:
-                        client.unload_model("dense")
-                        client.load_model("dense")
-                    memory.append(running.memory()["RssAnon"])
-            stop.set()
-            for thread in threads:
-                thread.join()
-            self.assertEqual(lost, [])
-            self.assertGreater(served[0], 50)
-            print(f"{rounds} loads, {served[0]} answers, anonymous memory {memory[rounds // 3] >> 20} to {memory[-1] >> 20} MB")
-            self.assertLess(memory[-1] - memory[rounds // 3], 16 << 20)
 
 
 class Sequences(Serving):
