@@ -188,7 +188,7 @@ class Corsair(Base):
                  ("s", "formats", deal + r"(?=\} : \(tensor<40x160xf16>, )", "lldmir.deal = #lldmir.deal<dim 5, quads 8>", "node 't': .*'lldmir.deal'"),
                  ("s", "spmd", r"(\n *)gpu\.return", r"\1%other = gpu.subgroup_id : index\1gpu.return", "'gpu.subgroup_id' is made by no stage"),
                  ("d", "formats", r"num_imc 9", "num_imc 12", "node '/conv1/Conv': .*num_imc is 12, and the product has 9"),
-                 ("d", "formats", rf"(-> \(tensor<4x10xf16> {{){deal}", "\\1lldmir.deal = #lldmir.deal<dim 3, quads 4>", "'lldmir.deal' of result 0 that gives no parts"),
+                 ("d", "formats", rf"(-> \(tensor<4x10xf16> {{){deal}", "\\1lldmir.deal = #lldmir.deal<dim 3, quads 4>", "returns other shares of result 0 than its 'lldmir.deal' says"),
                  ("d", "formats", rf"(lldmir.conv .*?){deal}", "\\1lldmir.deal = #lldmir.deal<dim 3, quads 4>", "node '/conv1/Conv': 'lldmir.conv' has a 'lldmir.deal' that gives no parts"),
                  ("d", "formats", rf"(lldmir.conv .*?)({deal})", "\\1lldmir.gather = array<i64: 9>, \\2", "node '/conv1/Conv': error: has no operand 9 to gather")]
         for folder, stage, old, new, message in cases:
@@ -307,13 +307,17 @@ class Corsair(Base):
             self.run_tool("k.bundle", "--random-inputs", "3", "--expect", "host", "--min-sqnr", "30", tool="dmx-run")
 
     def test_a_model_too_large_for_the_device(self):
-        """A value that GM cannot hold is the host's; and so is what it cannot hold at once."""
+        """A value of which the team's quads cannot hold their shares is the host's; and so is what they cannot hold at once."""
         (self.dir / "large.mlir").write_text(SMALL.replace("4x8", "8192x8192"))
-        result = self.run_tool("large.mlir", "-t", "corsair", "-o", "l.bundle", "--placement-report", "-")
+        result = self.run_tool("large.mlir", "-t", "corsair:quads=1", "-o", "l.bundle", "--placement-report", "-")
         self.assertIn("corsair: GM holds 16777216 bytes, and a value takes 134217728", result.stdout)
         (self.dir / "large.mlir").write_text(SMALL.replace("4x8", "4096x2048"))
-        result = self.run_tool("large.mlir", "-t", "corsair", "-o", "x.bundle")
+        result = self.run_tool("large.mlir", "-t", "corsair:quads=1", "-o", "x.bundle")
         self.assertIn("2 nodes do not fit corsair: body/exp, body/softmax (GM holds 16777216 bytes, the model needs 33554432)", result.stderr)
+        result = self.run_tool("large.mlir", "-t", "corsair", "--require-target", "corsair", "-o", "x.bundle")  # shares of a larger team fit
+        (self.dir / "large.mlir").write_text(SMALL.replace("4x8", "30011x30011"))
+        result = self.run_tool("large.mlir", "-t", "corsair", "-o", "l.bundle", "--placement-report", "-")
+        self.assertIn("corsair: GM holds 16777216 bytes, and a value takes 1801320242", result.stdout)
 
 
 if __name__ == "__main__":

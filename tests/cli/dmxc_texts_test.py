@@ -260,7 +260,7 @@ class PhaseFacts(Base):
         if "corsair" not in self.run_tool("--print-targets").stdout:
             self.skipTest("this build has no target corsair")
         for name, target, phase, says in (("memory-placement-output-16", "corsair:quads=2", "memory", "is the output 16"), ("memory-formats-not-dictionaries", "corsair:quads=2", "memory", "'dmir.formats'"),
-                                          ("corsair-array-order-1000000", "corsair", "schedule.array", "'lldmir.order'")):
+                                          ("corsair-array-order-1000000", "corsair", "schedule.array", "'lldmir.gather' op")):
             with self.subTest(name):
                 err = self.run_tool(REPRO / f"{name}.mlir", "-t", target, "--from", phase, "-o", self.dir / "o.bundle", code=1, cwd=REPRO).stderr
                 self.assertIn(says, err)
