@@ -56,8 +56,8 @@ endforeach()
 
 # The programs are the tree's, linked with another registry.
 foreach(program dmxc dmx-run dmx-inspect dmx-opt)
-  install(FILES ${CMAKE_SOURCE_DIR}/tools/${program}/main.cpp DESTINATION ${CMAKE_INSTALL_DATADIR}/dmxc/${program}
-    COMPONENT compiler EXCLUDE_FROM_ALL)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/tools/${program}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/dmxc/${program}
+    COMPONENT compiler EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.cpp" PATTERN "*.h")
 endforeach()
 
 set(DMXC_DESCRIPTIONS "")
