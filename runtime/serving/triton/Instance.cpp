@@ -80,7 +80,8 @@ std::vector<Instance::Job *> Instance::together(std::span<Job> jobs, std::vector
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (taken[i] || jobs[i].error || (!run.empty() && (model.maxBatch() == 0 || !fits(jobs[i]))))
       continue;
-    if ((jobs[i].error = guarded([&] { refuseCancelled(jobs[i].request); })))
+    jobs[i].error = guarded([&] { refuseCancelled(jobs[i].request); });
+    if (jobs[i].error)
       continue;
     taken[i] = true;
     rows += jobs[i].rows;
