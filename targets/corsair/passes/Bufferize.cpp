@@ -147,6 +147,9 @@ private:
       const Place place = places.lookup(value);
       if (!place.memref)
         return op.emitError("returns a value that has no buffer");
+      // Of what was made whole in another form alone quads still have shares.
+      if (place.deal && !function.getResultAttr(number, lldmir::kDealAttr))
+        function.setResultAttr(number, lldmir::kDealAttr, place.deal);
       if (place.deal != function.getResultAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr))
         return op.emitError() << "returns other shares of result " << number << " than its '" << lldmir::kDealAttr
                               << "' says";

@@ -419,8 +419,8 @@ struct TileProducts : dmxc::impl::TileProductsBase<TileProducts> {
       while (isOperandForm(value.getDefiningOp()))
         value = value.getDefiningOp()->getOperand(0);
       Attribute deal = dealOf(value);
-      if (!isa_and_present<lldmir::DealAttr>(deal))
-        continue; // whole as it is
+      if (!isa_and_present<lldmir::DealAttr>(deal) || llvm::is_contained(parts, value))
+        continue; // whole as it is, or so before
       parts.push_back(value);
       deals.push_back(deal);
     }
