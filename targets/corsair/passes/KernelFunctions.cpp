@@ -85,7 +85,7 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
           function.setArgAttr(states[i], kStateAttr, b.getI64IntegerAttr(states[i + 1]));
     for (auto [number, value] : llvm::enumerate(yield->getOperands())) {
       function.setResultAttr(number, kTypeAttr, TypeAttr::get(value.getType()));
-      if (cs::Split split = finalSplit(value, deal))
+      if (cs::Split split = deal.at(value))
         function.setResultAttr(number, lldmir::kDealAttr, lldmir::DealAttr::get(&getContext(), split.dim, deal.quads));
     }
     // Views and additions of a bias have what their operands have; from here on each op says what it has.
@@ -108,14 +108,6 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
     func::ReturnOp::create(b, yield->getLoc(), yield->getOperands());
     yield->erase();
     kernel.erase();
-  }
-
-  /// What quads have of a value when the kernel ends: all, where an op had it made whole.
-  static cs::Split finalSplit(Value value, const cs::Distribution &deal) {
-    for (const auto &[op, gathered] : deal.gathers)
-      if (llvm::is_contained(gathered, value))
-        return {};
-    return deal.at(value);
   }
 };
 

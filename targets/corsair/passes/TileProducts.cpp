@@ -127,12 +127,7 @@ private:
 
   /// What each quad has of a value by its deal.
   corsair::Split splitOf(Value value) const {
-    auto deal = dyn_cast_or_null<lldmir::DealAttr>(dealOf(value));
-    ArrayRef<int64_t> shape = shapeOf(value);
-    const int64_t dim = deal ? deal.getDim() : -1;
-    if (dim < 0 || dim >= static_cast<int64_t>(shape.size()) || shape[dim] % quads)
-      return {};
-    return {static_cast<int>(dim), shape[dim] / quads};
+    return corsair::splitOf(dyn_cast_or_null<lldmir::DealAttr>(dealOf(value)), shapeOf(value), quads);
   }
 
   /// Two dims for the activations, one for the bias.
@@ -449,7 +444,7 @@ struct TileProducts : dmxc::impl::TileProductsBase<TileProducts> {
   void replaceAfter(Operation *made, Value value, Value whole) {
     for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
       Operation *user = use.getOwner();
-      // What is returned as shares stays that, though another form of it was made whole.
+      // What is returned as shares stays that, whoever else needs all of it: each quad stores its own.
       if (user == made ||
           (isa<func::ReturnOp>(user) && getOperation().getResultAttr(use.getOperandNumber(), lldmir::kDealAttr)))
         continue;
