@@ -17,9 +17,8 @@ static HelpTopic targetsTopic() {
       "-t names a target and, behind a colon, its levels: kinds of its machines, or what one is made of, with + "
       "between them. It may be given several times; what none of them computes runs on the host.\n\n"
       "--place 'GLOB=TARGET' puts nodes whose names match on a target, the last match counts; one that does not "
-      "compute "
-      "them is an error (exit 4), and so is a glob without a node (exit 2). --require-target "
-      "T:PCT fails unless at least PCT % of the ops run on T (100 where nothing is said); --placement-report - prints "
+      "compute them is an error (exit 4), and so is a glob without a node (exit 2). --require-target T:PCT fails "
+      "unless at least PCT % of the ops run on T (100 where nothing is said); --placement-report - prints "
       "which target computes each node, in which numbers and why. --print-targets lists the targets of this build, "
       "--print-target-info T says what is known of one.",
       {},

@@ -13,9 +13,14 @@ using namespace dmxc::corsair;
 static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine, const ArgumentKinds &kinds) {
   const llvm::DenseMap<Value, Split> none;
   const auto room = static_cast<int64_t>(machine.memory(hw::Memory::GM).size);
-  auto needs = [&](Distribution deal) {
-    dealInputs(body, deal, machine, kinds, {});
-    return std::max(room, peakBytes(body, deal));
+  // Inputs whole at first: they are dealt only where that is too much.
+  auto needs = [&](const Distribution &deal) {
+    const int64_t bytes = peakBytes(body, deal);
+    if (bytes <= room)
+      return room;
+    Distribution dealt = deal;
+    dealInputs(body, dealt, machine, kinds, {});
+    return std::max(room, peakBytes(body, dealt));
   };
   Result<Distribution> best = distribute(body, machine, 1, none, kinds.isConstant);
   int64_t least = best ? needs(*best) : 0;

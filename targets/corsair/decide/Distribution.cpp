@@ -7,6 +7,21 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
+Split dmxc::corsair::splitOf(lldmir::DealAttr deal, ArrayRef<int64_t> shape, int64_t quads) {
+  const int64_t dim = deal ? deal.getDim() : -1;
+  if (dim < 0 || dim >= static_cast<int64_t>(shape.size()) || deal.getQuads() != quads || quads < 2 || !shape[dim] ||
+      shape[dim] % quads)
+    return {};
+  return {static_cast<int>(dim), shape[dim] / quads};
+}
+
+SmallVector<int64_t> dmxc::corsair::shareOf(ArrayRef<int64_t> shape, Split split) {
+  SmallVector<int64_t> share(shape);
+  if (split)
+    share[split.dim] = split.part;
+  return share;
+}
+
 bool dmxc::corsair::makesNothing(Operation *op) {
   return llvm::all_of(op->getResults(), [](Value result) { return elementsOf(result) == 0; });
 }

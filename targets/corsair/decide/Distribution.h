@@ -64,6 +64,12 @@ struct Distribution {
                                    llvm::function_ref<bool(mlir::BlockArgument)> isPacked);
 };
 
+/// What a deal gives each of so many quads of a value of this shape; nothing where it is null, or gives no equal
+/// shares.
+Split splitOf(lldmir::DealAttr deal, llvm::ArrayRef<int64_t> shape, int64_t quads);
+/// The shape of a share; of what is not split the shape itself.
+llvm::SmallVector<int64_t> shareOf(llvm::ArrayRef<int64_t> shape, Split split);
+
 /// How many elements a value of a static shape has.
 inline int64_t elementsOf(mlir::Value value) { return mlir::ShapedType::getNumElements(shapeOf(value)); }
 /// Whether an op's results have no elements: there is nothing to compute.

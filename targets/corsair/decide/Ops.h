@@ -9,7 +9,8 @@
 
 namespace dmxc::corsair {
 
-/// nullopt if the device computes the op (with its types and shapes), else why not: a full clause.
+/// nullopt if a team of so many quads (0: of as many as the machine has) computes the op (with its types and shapes),
+/// else why not: a full clause.
 std::optional<std::string> refusal(mlir::Operation *op, const hw::Machine &machine, int team);
 
 /// The device's kind of an element type; nullopt for those it has none of. Floats are f16.

@@ -28,9 +28,7 @@ public:
 
   int64_t peak() const {
     std::vector<std::pair<int64_t, int64_t>> changes; // when, by how much; what ends does so after what begins
-    for (const auto &[value, life] : shares)
-      changes.insert(changes.end(), {{2 * life.first, life.bytes}, {2 * life.last + 1, -life.bytes}});
-    for (const auto &[value, life] : wholes)
+    for (const auto &[value, life] : llvm::concat<const std::pair<Value, Life>>(shares, wholes))
       changes.insert(changes.end(), {{2 * life.first, life.bytes}, {2 * life.last + 1, -life.bytes}});
     llvm::sort(changes);
     int64_t now = 0, most = 0;

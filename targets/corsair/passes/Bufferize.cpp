@@ -49,7 +49,9 @@ public:
         fresh->erase();
         return failure();
       }
-      places[argument] = {fresh->addArgument(*type, argument.getLoc()), {}, dealOfArgument(function, argument)};
+      auto deal = function.getArgAttrOfType<lldmir::DealAttr>(argument.getArgNumber(), lldmir::kDealAttr);
+      places[argument] = {
+          fresh->addArgument(*type, argument.getLoc()), {}, corsair::splitOf(deal, shapeOf(argument), quads)};
     }
     builder.setInsertionPointToEnd(fresh);
     for (Operation &op : old)
@@ -75,9 +77,8 @@ private:
   LogicalResult convert(Operation *op) {
     if (functions.isUnused(op))
       return success();
-    if (lldmir::DealAttr deal = op->getNumResults() ? dealOf(op) : lldmir::DealAttr();
-        deal && (deal.getQuads() != quads || deal.getDim() >= typeOf(op->getResult(0)).getRank() ||
-                 shapeOf(op->getResult(0))[deal.getDim()] % quads))
+    if (auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
+        deal && deal.getDim() >= 0 && op->getNumResults() && !splitOf(op))
       return op->emitError() << "cannot be dealt by '" << lldmir::kDealAttr << "' " << deal << ": it gives "
                              << op->getResultTypes()[0] << " to " << quads << " quads";
     if (const corsair::DeviceFunction *function = functions.at(op))
@@ -108,7 +109,7 @@ private:
       Value numbers = writtenOut(op, op.getInput(), block.getColumns() ? 2 : 1);
       if (!numbers)
         return failure();
-      places[op.getResult()] = {numbers, to, places.lookup(op.getInput()).deal};
+      places[op.getResult()] = {numbers, to, places.lookup(op.getInput()).split};
       return success();
     }
     if (auto constant = op.getInput().getDefiningOp<dmir::ConstantOp>(); constant && isWide(elementOf(constant))) {
@@ -126,7 +127,8 @@ private:
       if (!from.memref)
         return op.emitError("gathers a value that has no buffer");
       auto type = cast<MemRefType>(from.memref.getType());
-      if (from.deal != attribute || isa<VecExtType>(type.getElementType()))
+      const corsair::Split split = corsair::splitOf(dyn_cast<lldmir::DealAttr>(attribute), shapeOf(part), quads);
+      if (!split || from.split != split || isa<VecExtType>(type.getElementType()))
         return op.emitError() << "gathers a value by " << attribute << " of which each quad has no such share";
       Value made = allocate(op.getLoc(), shapeOf(part), type.getElementType(), layoutOf(type).order());
       places[whole] = {made, from.format};
@@ -147,10 +149,8 @@ private:
       const Place place = places.lookup(value);
       if (!place.memref)
         return op.emitError("returns a value that has no buffer");
-      // Of what was made whole in another form alone quads still have shares.
-      if (place.deal && !function.getResultAttr(number, lldmir::kDealAttr))
-        function.setResultAttr(number, lldmir::kDealAttr, place.deal);
-      if (place.deal != function.getResultAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr))
+      auto deal = function.getResultAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr);
+      if (place.split != corsair::splitOf(deal, shapeOf(value), quads) || (deal && !place.split))
         return op.emitError() << "returns other shares of result " << number << " than its '" << lldmir::kDealAttr
                               << "' says";
       results.push_back(states.contains(number) ? place.memref : withoutGaps(value.getLoc(), value));
@@ -200,18 +200,18 @@ private:
 
   /// The buffer that a loop over quads or a batch fills; each quad's share where it is one over quads.
   FailureOr<Place> wholeOf(affine::AffineForOp op, Value init) {
-    lldmir::DealAttr deal;
+    corsair::Split split;
     if (op->hasAttr(kQuadsAttr)) {
       op.walk([&](tensor::InsertSliceOp insert) {
         std::optional<int64_t> dim = insideNest(insert) ? std::nullopt : dimOfQuads(insert);
         if (dim && insert.getDestType().getRank() == typeOf(init).getRank())
-          deal = lldmir::DealAttr::get(op.getContext(), *dim, quads);
+          split = corsair::splitOf(lldmir::DealAttr::get(op.getContext(), *dim, quads), shapeOf(init), quads);
       });
-      if (!deal || op.getConstantUpperBound() != quads || shapeOf(init)[deal.getDim()] % quads)
+      if (!split || op.getConstantUpperBound() != quads)
         return op.emitError() << "gives no equal shares of " << init.getType() << " to the " << quads
                               << " quads of the function's team";
     }
-    return Place{allocate(op.getLoc(), shareOf(shapeOf(init), deal), elementOf(init)), {}, deal};
+    return Place{allocate(op.getLoc(), corsair::shareOf(shapeOf(init), split), elementOf(init)), {}, split};
   }
 
   /// The grid that the loops of a product write to: a view of the buffer that what they make ends up in.
@@ -261,9 +261,8 @@ private:
       return {};
     const Location loc = op->getLoc();
     auto type = cast<MemRefType>(memref.getType());
-    if (place.deal) {
-      const int64_t dim = place.deal.getDim();
-      FailureOr<OpFoldResult> own = inShare(builder, op, offsets[dim], {type.getDimSize(dim), sizes[dim]}, mapping);
+    if (const auto [dim, part] = place.split; place.split) {
+      FailureOr<OpFoldResult> own = inShare(builder, op, offsets[dim], {part, sizes[dim]}, mapping);
       if (failed(own))
         return {};
       offsets[dim] = *own;
@@ -303,7 +302,7 @@ private:
       if (auto tile = dyn_cast<VecExtType>(type.getElementType()); tile && tile.getRank() == 2) {
         // Each part has tiles of its own.
         for (size_t i = 0; i < sizes.size(); ++i) {
-          const bool own = from.deal && from.deal.getDim() == static_cast<int64_t>(i);
+          const bool own = from.split && from.split.dim == static_cast<int>(i);
           FailureOr<OpFoldResult> index = own ? inShare(builder, op, offsets[i], {sizes[i], sizes[i]}, mapping)
                                               : partIndex(builder, op, offsets[i], sizes[i], mapping);
           if (failed(index))
@@ -311,7 +310,7 @@ private:
           offsets[i] = *index;
           sizes[i] = tilesOf(sizes[i]);
         }
-        from.deal = {};
+        from.split = {};
       }
       SmallVector<int64_t> shape(sizes);
       if (op.getType().getRank() < static_cast<int64_t>(sizes.size()))

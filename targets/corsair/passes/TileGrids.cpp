@@ -15,24 +15,18 @@ static MemRefType bufferIn(StringRef memory, ArrayRef<int64_t> shape, Type eleme
   return MemRefType::get(shape, element, MemRefLayoutAttrInterface(), StringAttr::get(element.getContext(), memory));
 }
 
-lldmir::DealAttr dmxc::dealOfArgument(func::FuncOp function, BlockArgument argument) {
-  auto deal = function.getArgAttrOfType<lldmir::DealAttr>(argument.getArgNumber(), lldmir::kDealAttr);
-  return deal && deal.getDim() >= 0 ? deal : lldmir::DealAttr();
-}
-
 FailureOr<MemRefType> dmxc::argumentBuffer(func::FuncOp function, BlockArgument argument) {
   const unsigned number = argument.getArgNumber();
   auto tensor = dyn_cast<RankedTensorType>(argument.getType());
   if (!tensor || !tensor.hasStaticShape())
     return function.emitError() << "takes a " << argument.getType() << "; kernels take tensors of static shapes";
-  SmallVector<int64_t> shape(tensor.getShape()); // of a quad's share
-  if (lldmir::DealAttr deal = dealOfArgument(function, argument)) {
-    const int64_t dim = deal.getDim(), quads = function->getAttrOfType<IntegerAttr>(kQuadsAttr).getInt();
-    if (dim >= tensor.getRank() || deal.getQuads() != quads || shape[dim] == 0 || shape[dim] % quads)
-      return function.emitError() << "has a '" << lldmir::kDealAttr << "' of argument " << number
-                                  << " that gives no equal shares of " << tensor << " to " << quads << " quads";
-    shape[dim] /= quads;
-  }
+  auto deal = function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr);
+  const int64_t quads = function->getAttrOfType<IntegerAttr>(kQuadsAttr).getInt();
+  const corsair::Split split = corsair::splitOf(deal, tensor.getShape(), quads);
+  if (deal && deal.getDim() >= 0 && !split)
+    return function.emitError() << "has a '" << lldmir::kDealAttr << "' of argument " << number
+                                << " that gives no equal shares of " << tensor << " to " << quads << " quads";
+  const SmallVector<int64_t> shape = corsair::shareOf(tensor.getShape(), split);
   auto block = dmir::blockFpOf(tensor);
   if (function.getArgAttr(number, kOrderAttr) && !block) {
     std::optional<SmallVector<unsigned>> order = orderOfDims(function, number, tensor.getRank());

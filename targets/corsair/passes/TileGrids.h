@@ -12,9 +12,6 @@ namespace dmxc {
 /// Tiles of 64 that hold so many elements.
 inline int64_t tilesOf(int64_t size) { return (size + 63) / 64; }
 
-/// How an argument of a kernel's function is dealt; null where every quad has all of it.
-lldmir::DealAttr dealOfArgument(mlir::func::FuncOp function, mlir::BlockArgument argument);
-
 /// The type of the buffer that an argument of a kernel's function becomes: numbers, or a grid of tiles, of a quad's
 /// share where it is dealt. Fails, at the function, where its attributes do not say which.
 mlir::FailureOr<mlir::MemRefType> argumentBuffer(mlir::func::FuncOp function, mlir::BlockArgument argument);

@@ -26,28 +26,20 @@ Value WholeBuffers::numbersOf(Operation *op, Value operand) {
   return {};
 }
 
-lldmir::DealAttr WholeBuffers::dealOf(Operation *op) {
-  auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
-  return deal && deal.getDim() >= 0 ? deal : lldmir::DealAttr();
+corsair::Split WholeBuffers::splitOf(Operation *op) const {
+  return corsair::splitOf(op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr), shapeOf(op->getResult(0)), quads);
 }
 
-SmallVector<int64_t> WholeBuffers::shareOf(ArrayRef<int64_t> shape, lldmir::DealAttr deal) {
-  SmallVector<int64_t> share(shape);
-  if (deal && deal.getDim() < static_cast<int64_t>(shape.size()))
-    share[deal.getDim()] /= deal.getQuads();
-  return share;
+SmallVector<int64_t> WholeBuffers::shareOf(Operation *op) const {
+  return corsair::shareOf(shapeOf(op->getResult(0)), splitOf(op));
 }
 
-SmallVector<int64_t> WholeBuffers::shareOf(Operation *op) { return shareOf(shapeOf(op->getResult(0)), dealOf(op)); }
+corsair::Split WholeBuffers::viewedSplit(Operation *view) const {
+  return corsair::viewedSplit(view, places.lookup(view->getOperand(0)).split, quads).value_or(corsair::Split());
+}
 
-lldmir::DealAttr WholeBuffers::viewedDeal(Operation *view) {
-  const lldmir::DealAttr deal = places.lookup(view->getOperand(0)).deal;
-  if (!deal)
-    return {};
-  const int64_t part = shapeOf(view->getOperand(0))[deal.getDim()] / quads;
-  const std::optional<corsair::Split> split =
-      corsair::viewedSplit(view, {static_cast<int>(deal.getDim()), part}, quads);
-  return split ? lldmir::DealAttr::get(view->getContext(), split->dim, quads) : lldmir::DealAttr();
+SmallVector<int64_t> WholeBuffers::viewedShare(Operation *view) const {
+  return corsair::shareOf(shapeOf(view->getResult(0)), viewedSplit(view));
 }
 
 static SmallVector<unsigned> orderOf(Value buffer) { return layoutOf(cast<MemRefType>(buffer.getType())).order(); }
@@ -59,16 +51,16 @@ static SmallVector<unsigned> orderOfLargest(ArrayRef<Value> inputs) {
                         : orderOf(*llvm::max_element(inputs, [&](Value a, Value b) { return count(a) < count(b); }));
 }
 
-void WholeBuffers::copy(Location loc, Value from, Value to, Attribute deal) {
+void WholeBuffers::copy(Location loc, Value from, Value to, corsair::Split split) {
   auto made = lldmir::SimdOp::create(builder, loc, TypeRange(), lldmir::kCopy, from, to, builder.getDictionaryAttr({}));
-  if (deal)
-    made->setAttr(lldmir::kDealAttr, deal);
+  if (split)
+    made->setAttr(lldmir::kDealAttr, lldmir::DealAttr::get(builder.getContext(), split.dim, quads));
 }
 
 Value WholeBuffers::copied(Location loc, Value value, Value buffer, ArrayRef<unsigned> order) {
   auto type = cast<MemRefType>(buffer.getType());
   Value made = allocate(loc, type.getShape(), type.getElementType(), order);
-  copy(loc, buffer, made, places.lookup(value).deal);
+  copy(loc, buffer, made, places.lookup(value).split);
   return made;
 }
 
@@ -124,8 +116,7 @@ LogicalResult WholeBuffers::lower(dmir::SliceOp op) {
   Value from = numbersOf(op, op.getInput());
   if (!from)
     return failure();
-  putView(op, slicedView(builder, op.getLoc(), from, op.getStarts(), shareOf(op.getSizes(), viewedDeal(op)),
-                         op.getSteps()));
+  putView(op, slicedView(builder, op.getLoc(), from, op.getStarts(), viewedShare(op), op.getSteps()));
   return success();
 }
 
@@ -133,7 +124,7 @@ LogicalResult WholeBuffers::lower(dmir::BroadcastOp op) {
   Value from = numbersOf(op, op.getInput());
   if (!from)
     return failure();
-  putView(op, broadcastView(builder, op.getLoc(), from, shareOf(shapeOf(op.getResult()), viewedDeal(op))));
+  putView(op, broadcastView(builder, op.getLoc(), from, viewedShare(op)));
   return success();
 }
 
@@ -141,7 +132,7 @@ LogicalResult WholeBuffers::lower(dmir::ReshapeOp op) {
   Value from = numbersOf(op, op.getInput());
   if (!from)
     return failure();
-  const SmallVector<int64_t> shape = shareOf(shapeOf(op.getResult()), viewedDeal(op));
+  const SmallVector<int64_t> shape = viewedShare(op);
   Value view = reshapedView(builder, op.getLoc(), from, shape);
   if (!view)
     view = reshapedView(builder, op.getLoc(), rowByRow(op.getLoc(), op.getInput(), from), shape);
@@ -185,8 +176,9 @@ LogicalResult WholeBuffers::lower(dmir::ConcatOp op) {
     if (!made)
       made = allocate(op.getLoc(), shareOf(op), elementOf(op.getResult()), orderOf(from));
     if (corsair::elementsOf(input))
-      copy(op.getLoc(), from, slicedView(builder, op.getLoc(), made, starts, shareOf(shapeOf(input), dealOf(op)), ones),
-           op->getAttr(lldmir::kDealAttr));
+      copy(op.getLoc(), from,
+           slicedView(builder, op.getLoc(), made, starts, corsair::shareOf(shapeOf(input), splitOf(op)), ones),
+           splitOf(op));
     starts[op.getAxis()] += shapeOf(input)[op.getAxis()];
   }
   put(op, made);
@@ -306,7 +298,7 @@ LogicalResult WholeBuffers::lowerAs(const corsair::DeviceFunction &function, Ope
     SmallVector<int64_t> starts(shape.size(), 0), ones(shape.size(), 1);
     starts.back() = function.first;
     inputs[0] = slicedView(builder, op->getLoc(), inputs[0], starts,
-                           shareOf(shape, places.lookup(function.operands[0]).deal), ones);
+                           corsair::shareOf(shape, places.lookup(function.operands[0]).split), ones);
   }
   NamedAttrList parameters;
   for (auto [key, number] : {std::pair("imm0", function.imm0), std::pair("imm1", function.imm1)})

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
+#include "targets/corsair/decide/Distribution.h"
 #include "targets/corsair/decide/Functions.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
@@ -21,7 +22,7 @@ namespace dmxc {
 struct Place {
   mlir::Value memref;
   mlir::Type format = {};
-  lldmir::DealAttr deal = {};
+  corsair::Split split = {};
 };
 
 class WholeBuffers {
@@ -57,18 +58,17 @@ protected:
   /// with an error, where it has none.
   mlir::Value writtenOut(mlir::Operation *op, mlir::Value operand, unsigned fromEnd);
   mlir::Value memrefOf(mlir::Value value) { return places.lookup(value).memref; }
-  /// How an op's result is dealt; null where every quad has all of it.
-  static lldmir::DealAttr dealOf(mlir::Operation *op);
-  /// The shape of a share of a value, or of the value where nothing is dealt.
-  static llvm::SmallVector<int64_t> shareOf(llvm::ArrayRef<int64_t> shape, lldmir::DealAttr deal);
-  /// The share of an op's result.
-  static llvm::SmallVector<int64_t> shareOf(mlir::Operation *op);
+  /// What each quad has of an op's result.
+  corsair::Split splitOf(mlir::Operation *op) const;
+  /// The shape of that.
+  llvm::SmallVector<int64_t> shareOf(mlir::Operation *op) const;
   /// The buffer of an op's result, a share as the op is dealt.
-  void put(mlir::Operation *op, mlir::Value buffer) { places[op->getResult(0)] = {buffer, {}, dealOf(op)}; }
-  /// What a view has of its operand.
-  lldmir::DealAttr viewedDeal(mlir::Operation *view);
+  void put(mlir::Operation *op, mlir::Value buffer) { places[op->getResult(0)] = {buffer, {}, splitOf(op)}; }
+  /// What each quad has of a view of its operand.
+  corsair::Split viewedSplit(mlir::Operation *view) const;
+  llvm::SmallVector<int64_t> viewedShare(mlir::Operation *view) const;
   void putView(mlir::Operation *view, mlir::Value buffer, mlir::Type format = {}) {
-    places[view->getResult(0)] = {buffer, format, viewedDeal(view)};
+    places[view->getResult(0)] = {buffer, format, viewedSplit(view)};
   }
   /// A fresh buffer, row by row without an order.
   mlir::Value allocate(mlir::Location loc, llvm::ArrayRef<int64_t> shape, mlir::Type element,
@@ -82,7 +82,8 @@ protected:
 private:
   /// The buffer of an operand that has one of numbers; null, with an error at the op, for others.
   mlir::Value numbersOf(mlir::Operation *op, mlir::Value operand);
-  void copy(mlir::Location loc, mlir::Value from, mlir::Value to, mlir::Attribute deal);
+  /// `split`: of the value that `to` is a share of.
+  void copy(mlir::Location loc, mlir::Value from, mlir::Value to, corsair::Split split);
   /// One op of the vector device on buffers.
   void unit(mlir::Operation *op, mlir::ValueRange inputs, llvm::ArrayRef<unsigned> order);
   void unit(mlir::Operation *op, llvm::StringRef function, mlir::DictionaryAttr parameters, mlir::ValueRange inputs,

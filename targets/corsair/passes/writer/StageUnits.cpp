@@ -90,7 +90,7 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
   if (auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr)) {
     if (deal.getDim() >= 0 && deal.getDim() < static_cast<int64_t>(whole.size()))
       whole[deal.getDim()] *= quads;
-    split = splitOf(deal, whole);
+    split = splitOf(deal, whole, quads);
     if (!split || split.dim > 2)
       return fail(op, "has a '" + lldmir::kDealAttr + "' that gives no parts");
   }

@@ -88,15 +88,15 @@ Status StageWriter::lower() {
     if (!type)
       return fail(function, "has no host's type of result " + Twine(index));
     auto host = dyn_cast<RankedTensorType>(type.getValue());
-    SmallVector<int64_t> shape(host ? host.getShape() : ArrayRef<int64_t>());
+    if (!host)
+      return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is no tensor");
     Split split;
     if (auto deal = function.getResultAttrOfType<lldmir::DealAttr>(index, lldmir::kDealAttr)) {
-      split = splitOf(deal, shape);
+      split = splitOf(deal, host.getShape(), quads);
       if (!split)
         return fail(function, "has a '" + lldmir::kDealAttr + "' of result " + Twine(index) + " that gives no parts");
-      shape[split.dim] = split.part;
     }
-    if (!host || found->shape != shape)
+    if (found->shape != shareOf(host.getShape(), split))
       return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is not the result's shape");
     auto state = states.find(index);
     if (state == states.end() && found->elements() &&
@@ -109,14 +109,6 @@ Status StageWriter::lower() {
     ++index;
   }
   return Status::ok();
-}
-
-Split StageWriter::splitOf(lldmir::DealAttr deal, ArrayRef<int64_t> shape) const {
-  const int64_t dim = deal.getDim();
-  if (dim < 0 || dim >= static_cast<int64_t>(shape.size()) || deal.getQuads() != quads || quads < 2 || !shape[dim] ||
-      shape[dim] % quads)
-    return {};
-  return {static_cast<int>(dim), shape[dim] / quads};
 }
 
 Status StageWriter::addArgument(BlockArgument argument) {
@@ -141,7 +133,7 @@ Status StageWriter::addArgument(BlockArgument argument) {
   if (!form) {
     Split split;
     if (auto deal = function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr))
-      split = splitOf(deal, type.getShape());
+      split = splitOf(deal, type.getShape(), quads);
     if (function.getArgAttr(number, lldmir::kDealAttr) && !split)
       return fail(function, "has a '" + lldmir::kDealAttr + "' of argument " + Twine(number) + " that gives no parts");
     if (auto rows = function.getArgAttrOfType<IntegerAttr>(number, kTilesAttr)) {
@@ -157,10 +149,7 @@ Status StageWriter::addArgument(BlockArgument argument) {
       return fail(function,
                   "has a '" + kOrderAttr + "' of argument " + Twine(number) + " that is no order of its dims");
     auto buffer = dyn_cast<MemRefType>(argument.getType());
-    SmallVector<int64_t> shape(type.getShape());
-    if (split)
-      shape[split.dim] = split.part;
-    if (!buffer || buffer.getShape() != ArrayRef(shape))
+    if (!buffer || buffer.getShape() != ArrayRef(shareOf(type.getShape(), split)))
       return fail(function, "has a '" + kTypeAttr + "' of argument " + Twine(number) + " that is not its shape");
     tensors[argument] = addInput(name, type, *order, split);
     return Status::ok();
@@ -377,7 +366,7 @@ Status StageWriter::lower(Operation *op) {
           for (Result<DeviceTensor> *each : {&share, &whole})
             if (!*each)
               return each->takeError();
-          const Split split = splitOf(cast<lldmir::DealAttr>(deal), whole->shape);
+          const Split split = splitOf(cast<lldmir::DealAttr>(deal), whole->shape, quads);
           if (!split || share->kind != whole->kind || whole->local(split).shape != share->shape)
             return fail(op, "gathers a buffer that is not dealt so");
           all.push_back({*share, *whole, split});

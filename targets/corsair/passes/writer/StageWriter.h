@@ -25,8 +25,6 @@ private:
   StageWriter(mlir::func::FuncOp function, int quads, const dmx::corsair::Machine &machine, bool fromDdr);
   Status fail(mlir::Operation *op, const llvm::Twine &why);
   Status addArgument(mlir::BlockArgument argument);
-  /// What a deal gives of a value of this shape; nothing where it cannot.
-  corsair::Split splitOf(lldmir::DealAttr deal, llvm::ArrayRef<int64_t> shape) const;
   Status lower(mlir::Operation *op);
   Status product(mlir::affine::AffineForOp loop);
   /// A loop over the matrices of a batch.
