@@ -115,7 +115,8 @@ int CorsairTarget::decidedTeam(DictionaryAttr decided) const {
 int CorsairTarget::preferredTeam(dmir::RegionOp region) const {
   auto copy = cast<dmir::RegionOp>(region->clone());
   for (Operation &op : *copy.getBlock())
-    for (StringRef key : {lldmir::kDealAttr, lldmir::kGatherAttr, lldmir::kBiasAttr, lldmir::kPlanAttr})
+    for (StringRef key :
+         {lldmir::kDealAttr, lldmir::kGatherAttr, lldmir::kBiasAttr, lldmir::kPlanAttr, lldmir::kBandsAttr})
       op.removeAttr(key);
   Result<corsair::Distribution> deal = dealt(copy, quads, {});
   copy->erase();

@@ -75,6 +75,7 @@ private:
   bool bindOperand(const SimdJob &job, int number, int slice, SimdOperand &operand);
   bool touch(int number, int slice, const Region &region);
   bool touchImage(const SimdJob &job, int slice, int64_t base);
+  bool touchValid(const SimdJob &job, int slice, int64_t base);
   Region regionOf(const SimdJob &job, int number, int64_t base) const;
   void charge(const SimdJob &job);
   Interval schedule(uint64_t issue);
@@ -217,6 +218,28 @@ bool SimdEngine::touchImage(const SimdJob &job, int slice, int64_t base) {
   return true;
 }
 
+/// Visits all rows of a job: visit(index of its first element); false ends it.
+template <typename Visit> bool forEachRow(const SimdJob &job, Visit visit) {
+  int64_t i[4] = {};
+  for (i[0] = 0; i[0] < job.n[0]; ++i[0])
+    for (i[1] = 0; i[1] < job.n[1]; ++i[1])
+      for (i[2] = 0; i[2] < job.n[2]; ++i[2])
+        if (!visit(i))
+          return false;
+  return true;
+}
+
+/// The valid columns of each row.
+bool SimdEngine::touchValid(const SimdJob &job, int slice, int64_t base) {
+  const int64_t *step = config->operands[1].step;
+  return forEachRow(job, [&](const int64_t (&i)[4]) {
+    Region region = regionOf(job, 1, base + i[0] * step[0] + i[1] * step[1] + i[2] * step[2]);
+    region.n[0] = region.n[1] = region.n[2] = 1;
+    region.n[3] = validColumns(job, i);
+    return touch(1, slice, region);
+  });
+}
+
 bool SimdEngine::bindOperand(const SimdJob &job, int number, int slice, SimdOperand &out) {
   const SimdConfig::Operand &operand = config->operands[number];
   out.kind = operand.kind;
@@ -233,6 +256,8 @@ bool SimdEngine::bindOperand(const SimdJob &job, int number, int slice, SimdOper
     if (!(isWindowFunction(job.function) && ((image && (i == 1 || i == 2)) || (number >= 2 && i != 3))))
       base += job.origin[i] * operand.step[i];
   out.data = quad.card.storage.data(operand.memory, quad.unitOf(operand.memory, slice)) + base;
+  if (number == 1 && readsValidOnly(job))
+    return touchValid(job, slice, base);
   return image ? touchImage(job, slice, base) : touch(number, slice, regionOf(job, number, base));
 }
 
@@ -252,11 +277,19 @@ void SimdEngine::charge(const SimdJob &job) {
   int64_t elements = job.n[0] * job.n[1] * job.n[2] * job.n[3];
   if (isWindowFunction(job.function))
     elements *= job.window.kh * job.window.kw;
+  const int64_t all = elements;
+  if (readsValidOnly(job)) {
+    elements = 0;
+    forEachRow(job, [&](const int64_t (&i)[4]) {
+      elements += validColumns(job, i);
+      return true;
+    });
+  }
   double weight = opClocks(job.function, machine);
   double clocks =
       std::ceil(static_cast<double>(elements) / machine.lanes) / machine.opsPerClock * weight + machine.simdOverhead;
   if (isRowFunction(job.function) && elements) {
-    int64_t rows = elements / job.rowLength();
+    int64_t rows = all / job.rowLength();
     clocks += static_cast<double>(rows) * std::log2(machine.lanes);
   }
   slowest = std::max(slowest, ceilClocks(clocks));

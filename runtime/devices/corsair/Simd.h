@@ -44,6 +44,10 @@ struct SimdJob {
 
 bool isRowFunction(SimdFunction function); ///< softmax .. rope
 bool isReduction(SimdFunction function);   ///< d has one element a row
+/// Softmax with valid columns: it reads no more of a row than those.
+bool readsValidOnly(const SimdJob &job);
+/// How many elements of the row at an index of the job count; softmax masks the others.
+int64_t validColumns(const SimdJob &job, const int64_t (&index)[4]);
 bool isWindowFunction(SimdFunction function);
 
 /// Null, or why these kinds make no sense.

@@ -47,10 +47,11 @@ public:
   }
 
   /// Visits the elements in order: visit(number, index of the space).
-  template <typename Visit> void each(Visit visit) {
+  template <typename Visit> void each(Visit visit) { eachOf(job.rowLength(), visit); }
+  template <typename Visit> void eachOf(int64_t length, Visit visit) {
     int64_t first = 4 - job.inner, i[4];
     std::copy(std::begin(index), std::end(index), i);
-    for (int64_t number = 0, length = job.rowLength(); number < length; ++number) {
+    for (int64_t number = 0; number < length; ++number) {
       visit(number, i);
       for (int64_t dim = 3; dim >= first; --dim) {
         if (++i[dim] < job.n[dim])
@@ -59,13 +60,15 @@ public:
       }
     }
   }
-  std::vector<float> read(const SimdOperand &operand) {
+  /// The first `length` elements; the others are 0.
+  std::vector<float> read(const SimdOperand &operand, int64_t length) {
     std::vector<float> values(static_cast<size_t>(job.rowLength()));
-    each([&](int64_t number, const int64_t (&i)[4]) {
+    eachOf(length, [&](int64_t number, const int64_t (&i)[4]) {
       values[static_cast<size_t>(number)] = readFloat(operand.at(i), operand.kind);
     });
     return values;
   }
+  std::vector<float> read(const SimdOperand &operand) { return read(operand, job.rowLength()); }
   void write(const std::vector<float> &values) {
     each([&](int64_t number, const int64_t (&i)[4]) {
       writeFloat(job.d.at(i), job.d.kind, values[static_cast<size_t>(number)]);
@@ -77,19 +80,11 @@ public:
   int64_t index[4];
 };
 
-/// Elements before this number count; softmax masks the others.
-int64_t validColumns(const Row &row) {
-  const SimdJob &job = row.job;
-  int64_t length = job.rowLength();
-  if (job.causal)
-    return std::clamp<int64_t>(job.index + job.place(job.causal - 1, row.index[job.causal - 1]), 0, length);
-  return job.index ? std::clamp<int64_t>(job.index, 0, length) : length;
-}
-
 void softmax(Row &row) {
   const SimdJob &job = row.job;
-  std::vector<float> values = row.read(job.a), weights(values.size());
-  auto valid = static_cast<size_t>(validColumns(row));
+  const int64_t columns = validColumns(job, row.index);
+  std::vector<float> values = row.read(job.a, columns), weights(values.size());
+  auto valid = static_cast<size_t>(columns);
   float lowest = job.a.kind == ElemKind::F16 ? -65504.0f : -3e38f, peak = -std::numeric_limits<float>::infinity();
   std::vector<bool> counts(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
@@ -199,6 +194,17 @@ void rotate(Row &row) {
 }
 
 } // namespace
+
+int64_t validColumns(const SimdJob &job, const int64_t (&index)[4]) {
+  int64_t length = job.rowLength();
+  if (job.causal)
+    return std::clamp<int64_t>(job.index + job.place(job.causal - 1, index[job.causal - 1]), 0, length);
+  return job.index ? std::clamp<int64_t>(job.index, 0, length) : length;
+}
+
+bool readsValidOnly(const SimdJob &job) {
+  return (job.function == F::Softmax || job.function == F::LogSoftmax) && job.inner == 1 && (job.causal || job.index);
+}
 
 bool isRowFunction(SimdFunction function) { return function >= F::Softmax && function <= F::RopeInterleaved; }
 bool isReduction(SimdFunction function) { return function >= F::ReduceSum && function <= F::ArgMin; }

@@ -42,7 +42,8 @@ void eraseUnread(ArrayRef<Value> values) {
 class Scores {
 public:
   Scores(dmir::SoftmaxOp softmax, const PhaseContext &context)
-      : softmax(softmax), context(context), functions(softmax, dimsOf(softmax.getInput())) {}
+      : softmax(softmax), context(context), functions(softmax, dimsOf(softmax.getInput()), isNarrow(softmax, context)) {
+  }
 
   void mask() {
     Pieces pieces = functions.of(softmax.getInput());
@@ -81,6 +82,12 @@ public:
   }
 
 private:
+  /// Whether scores are f16 where they are computed: what is added to them saturates.
+  static bool isNarrow(dmir::SoftmaxOp softmax, const PhaseContext &context) {
+    const TargetBackend *target = context.responsible(softmax);
+    return target && target->hasNarrowRange();
+  }
+
   bool neverZeroes(SelectOp select) {
     if (!select || select.getOnFalse() != softmax.getResult() ||
         select.getResult().getType() != softmax.getResult().getType())
@@ -295,7 +302,7 @@ private:
     Operation *where = softmax.getInput().getDefiningOp();
     bool isConstant = false;
     forEachMask([&](Operation *op, Value mask) {
-      IndexFunctions own(softmax, dimsOf(softmax.getInput()));
+      IndexFunctions own(softmax, dimsOf(softmax.getInput()), isNarrow(softmax, context));
       Pieces pieces = own.ofBroadcast(mask);
       bool says = llvm::any_of(pieces, [&](const Piece &piece) {
         return piece.leaf.isNumber(fill) || (isa<SelectOp>(op) && piece.leaf.kind == Leaf::Number);
@@ -351,7 +358,7 @@ private:
   }
 
   void say(Value mask) {
-    IndexFunctions own(softmax, dimsOf(softmax.getInput()));
+    IndexFunctions own(softmax, dimsOf(softmax.getInput()), isNarrow(softmax, context));
     Pieces pieces = own.ofBroadcast(mask);
     auto unknown = [](const Piece &piece) { return piece.leaf.kind == Leaf::Unknown; };
     std::string reason = own.unreadable(), name = "the mask";

@@ -3,6 +3,8 @@
 #include "Distribution.h"
 #include "MatmulPlan.h"
 
+#include "dmxc/Dialect/DMIR/masks/Where.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -40,6 +42,7 @@ bool dmxc::corsair::mayDeal(Operation *op, int64_t dim, const Distribution &deal
       .Case([&](dmir::ReduceOp reduce) { return notAmong(reduce.getAxes()); })
       .Case([&](dmir::SoftmaxOp softmax) { return dim != static_cast<int64_t>(softmax.getAxis()); })
       .Case<dmir::ArgReduceOp, dmir::CumSumOp>([&](auto along) { return dim != static_cast<int64_t>(along.getAxis()); })
+      .Case([&](dmir::MaskOp) { return dim + 1 != rank; })
       .Case([&](dmir::NormalizeOp normalize) { return notAmong(normalize.getAxes()); })
       .Case([&](dmir::GatherOp gather) { return gathersAlong(gather, dim); })
       .Case<dmir::PoolOp, dmir::PadOp, dmir::ScatterElementsOp>([](auto) { return false; })

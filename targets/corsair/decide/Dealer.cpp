@@ -1,8 +1,11 @@
 //===- Dealer.cpp - what each quad of a team computes ---------------------===//
 
+#include "Bands.h"
 #include "Constants.h"
 #include "Decide.h"
 #include "ViewLayout.h"
+
+#include "dmxc/Dialect/DMIR/masks/Where.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -52,6 +55,7 @@ private:
         .Case<dmir::ArgReduceOp, dmir::CumSumOp>(
             [&](auto along) { dealRows(op, {static_cast<int64_t>(along.getAxis())}); })
         .Case([&](dmir::NormalizeOp normalize) { dealRows(op, normalize.getAxes()); })
+        .Case([&](dmir::MaskOp mask) { dealRows(op, typeOf(mask.getInput()).getRank() - 1, 1); })
         .Case([&](dmir::GatherOp gather) { dealGather(gather); })
         .Case<dmir::PoolOp, dmir::PadOp, dmir::ScatterElementsOp>([&](auto) {
           for (Value operand : op->getOperands())
@@ -182,7 +186,7 @@ private:
     return split;
   }
 
-  void dealRows(Operation *op, ArrayRef<int64_t> axes) {
+  void dealRows(Operation *op, ArrayRef<int64_t> axes, double clocks = 4) {
     Value source = op->getOperand(0);
     if (Split split = splitOf(source); split && llvm::is_contained(axes, split.dim))
       makeWhole(op, source);
@@ -198,7 +202,7 @@ private:
     const Split result = wantedOr(op, kept(split));
     if (!(kept(splitOf(source)) == result))
       makeWhole(op, source);
-    vector(elementsOf(source), result ? out.quads : 1, 4);
+    vector(elementsOf(source), result ? out.quads : 1, clocks);
     if (viewLayout(source).dimsOfWalk(axes) > kSimdDims) // its rows are copied side by side before
       vector(elementsOf(source), result ? out.quads : 1);
     set(op, result);
@@ -425,5 +429,8 @@ Result<Distribution> dmxc::corsair::distribute(Block *body, const hw::Machine &m
       return *problem;
   for (Value value : body->getTerminator()->getOperands())
     dealer.returned(value);
+  if (Status banded = readBands(body, result); !banded)
+    return banded.takeError();
+  chooseBands(body, result);
   return result;
 }

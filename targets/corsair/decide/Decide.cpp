@@ -1,5 +1,6 @@
 //===- Decide.cpp - how a region's ops are computed -----------------------===//
 
+#include "Bands.h"
 #include "Kernels.h"
 #include "Ops.h"
 #include "ProductDecisions.h"
@@ -95,6 +96,8 @@ static Status plan(Operation *op, Distribution &deal, const hw::Machine &machine
   Attribute given = op->getAttr(lldmir::kPlanAttr);
   const int64_t batch = std::max<int64_t>(dims.batch, 1);
   auto planned = [&](PlanChoice chosen) {
+    if (deal.bands.contains(op->getOperand(0).getDefiningOp()))
+      return planWeighted(machine, dims, chosen);
     return dims.conv ? planConv(machine, dims.m, dims.n, dims.kChunks, chosen)
                      : planMatmul(machine, dims.m, dims.n, dims.k, batch, chosen);
   };

@@ -1,5 +1,6 @@
 //===- Distribution.cpp - what each quad computes -------------------------===//
 
+#include "Bands.h"
 #include "Constants.h"
 #include "MatmulPlan.h"
 
@@ -105,8 +106,10 @@ void Distribution::write(Block *body) const {
   };
   Builder b(body->getParentOp()->getContext());
   for (Operation &op : body->without_terminator()) {
-    for (StringRef key : {lldmir::kDealAttr, lldmir::kGatherAttr, lldmir::kBiasAttr})
+    for (StringRef key : {lldmir::kDealAttr, lldmir::kGatherAttr, lldmir::kBiasAttr, lldmir::kBandsAttr})
       op.removeAttr(key);
+    if (bands.contains(&op))
+      op.setAttr(lldmir::kBandsAttr, b.getUnitAttr());
     if (isa<dmir::ConstantOp>(op) || makesNothing(&op))
       continue;
     if (quads > 1 && !isView(&op) && !isBiased(&op))
@@ -227,6 +230,8 @@ Result<Distribution> Distribution::read(Block *body, int quads, DictionaryAttr i
   for (Operation &op : body->without_terminator())
     if (std::string why = reader.read(&op); !why.empty())
       return modelError("node '" + dmir::nodeName(&op) + "': " + why);
+  if (Status banded = readBands(body, result); !banded)
+    return banded.takeError();
   return result;
 }
 

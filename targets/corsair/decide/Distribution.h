@@ -47,6 +47,8 @@ struct Distribution {
   /// Products whose only reader adds a constant vector of the columns to them, and that reader: the vector is in OB
   /// before the sums are.
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> biases;
+  /// Softmaxes of scores that are computed band by band (Bands.h).
+  llvm::DenseSet<mlir::Operation *> bands;
   /// Constant arguments that are packed as tiles.
   llvm::DenseSet<mlir::Value> packed;
   /// Estimate for one run, without what comes from and goes to the host.
@@ -54,7 +56,7 @@ struct Distribution {
 
   Split at(mlir::Value value) const { return of.lookup(value); }
 
-  /// As attributes of the ops: lldmir.deal, lldmir.gather, lldmir.bias.
+  /// As attributes of the ops: lldmir.deal, lldmir.gather, lldmir.bias, lldmir.bands.
   void write(mlir::Block *body) const;
   /// The deals of arguments that the host brings: argument number -> lldmir.deal.
   mlir::DictionaryAttr inputDeals(mlir::Block *body, llvm::function_ref<bool(mlir::BlockArgument)> isInput) const;

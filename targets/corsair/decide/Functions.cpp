@@ -4,6 +4,8 @@
 //   min(max(x, a), b)                             clip; hard_sigmoid where x is affine, a 0 and b 1
 //   x < 0 ? x * a : x                             leaky_relu
 //   sum(x * x)                                    reduce_sum_square
+//   mask(x)                                       causal_mask, of the bound that softmax has not
+//   softmax(mask(x))                              softmax of the columns up to the upper diagonal
 //   [x0 cos - x1 sin, x1 cos + x0 sin]            rope, rope_interleaved
 //
 //===----------------------------------------------------------------------===//
@@ -250,6 +252,27 @@ std::optional<DeviceFunction> FunctionChoice::clamp(Operation *op) const {
   return DeviceFunction{SimdFunction::Clip, {first->first}, low, high};
 }
 
+/// A mask that softmax alone reads, or the rest of one: bounds below are written to the scores before.
+static std::optional<DeviceFunction> maskOf(dmir::MaskOp mask) {
+  std::optional<Diagonals> diagonals = diagonalsOf(mask);
+  if (!diagonals)
+    return std::nullopt;
+  const double fill = cast<FloatAttr>(mask.getFill()).getValueAsDouble();
+  return DeviceFunction{
+      SimdFunction::CausalMask, {mask.getInput()}, static_cast<float>(std::max(fill, -65504.0)), 0, {}, 0, *diagonals};
+}
+
+std::optional<DeviceFunction> FunctionChoice::masked(dmir::SoftmaxOp softmax) const {
+  auto mask = dyn_cast_if_present<dmir::MaskOp>(absorbed(softmax.getInput(), softmax));
+  const std::optional<Diagonals> diagonals = mask ? diagonalsOf(mask) : std::nullopt;
+  const int64_t last = typeOf(softmax.getInput()).getRank() - 1;
+  if (!diagonals || !diagonals->upper || softmax.getLog() || static_cast<int64_t>(softmax.getAxis()) != last ||
+      computesMasked(softmax))
+    return std::nullopt;
+  const Value scores = diagonals->lower ? mask.getResult() : mask.getInput();
+  return DeviceFunction{SimdFunction::Softmax, {scores}, 0, 0, {last}, 0, {std::nullopt, diagonals->upper}};
+}
+
 std::optional<DeviceFunction> FunctionChoice::activation(Operation *op) const {
   if (auto select = dyn_cast<dmir::SelectOp>(op))
     return leaky(select);
@@ -265,6 +288,10 @@ void FunctionChoice::choose(Operation *op) {
   std::optional<DeviceFunction> function;
   if (auto reduce = dyn_cast<dmir::ReduceOp>(op))
     function = sumOfSquares(reduce);
+  else if (auto softmax = dyn_cast<dmir::SoftmaxOp>(op))
+    function = masked(softmax);
+  else if (auto mask = dyn_cast<dmir::MaskOp>(op))
+    function = maskOf(mask);
   else
     function = activation(op);
   const bool known = function && llvm::all_of(function->operands, [](Value value) { return elementOf(value).isF16(); });
@@ -282,6 +309,11 @@ FunctionChoice::FunctionChoice(Block &body) {
   for (Operation &op : body)
     if (!isUnused(&op) && !chosen.contains(&op))
       choose(&op);
+  // What softmax does of a mask, the mask need not.
+  for (auto &[op, function] : chosen)
+    if (function.function == SimdFunction::Softmax &&
+        isa_and_present<dmir::MaskOp>(function.operands[0].getDefiningOp()))
+      chosen.find(function.operands[0].getDefiningOp())->second.diagonals.upper.reset();
   findUnused(body);
 }
 

@@ -1,6 +1,8 @@
 //===- Functions.h - functions of the vector device for several ops -*- C++ -*-===//
 #pragma once
 
+#include "Diagonals.h"
+
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
 #include "schemas/corsair/Isa.h"
@@ -22,6 +24,7 @@ struct DeviceFunction {
   float imm0 = 0, imm1 = 0;
   llvm::SmallVector<int64_t> axes = {}; ///< of rows
   int64_t first = 0;                    ///< of a rotation: where in the rows of x those that are turned begin
+  Diagonals diagonals = {};             ///< that a mask keeps
 };
 
 /// The rotation that ends in an op which joins its halves, or pairs, along the last dim: y0 = x0 cos - x1 sin,
@@ -29,8 +32,8 @@ struct DeviceFunction {
 /// sin.
 std::optional<DeviceFunction> matchRotation(mlir::Operation *op);
 
-/// Which functions compute the ops of a block: rotations, sums of squares, products that are added to, and activations
-/// with numbers of their own. The intermediate values are not rounded.
+/// Which functions compute the ops of a block: masks and softmax of what they keep, rotations, sums of squares,
+/// products that are added to, and activations with numbers of their own. The intermediate values are not rounded.
 class FunctionChoice {
 public:
   explicit FunctionChoice(mlir::Block &body);
@@ -44,6 +47,7 @@ private:
   void choose(mlir::Operation *op);
   std::optional<DeviceFunction> activation(mlir::Operation *op) const;
   std::optional<DeviceFunction> clamp(mlir::Operation *op) const;
+  std::optional<DeviceFunction> masked(dmir::SoftmaxOp softmax) const;
   void findUnused(mlir::Block &body);
 
   llvm::DenseMap<mlir::Operation *, DeviceFunction> chosen;

@@ -12,7 +12,7 @@ namespace dmxc::corsair {
 /// What the slices of a quad share of a product.
 enum class Sharing : uint8_t {
   Columns, ///< each slice has columns of its own and all rows
-  Rows,    ///< each slice has 64 rows of its own and all columns
+  Rows,    ///< each slice has 64 rows of its own, or a part of 64, and all columns
   Batch,   ///< each slice has a product of its own
 };
 
@@ -34,6 +34,11 @@ struct MatmulPlan {
   static int64_t pitchOf(int64_t rows) { return std::min<int64_t>(kTileBytes, 64 + 64 * rows); }
   /// The most chunks of so many rows for which half of IB has room.
   static int64_t longestSegment(int64_t rows) { return kSegment * kTileBytes / pitchOf(rows); }
+  /// Rows that a slice has at a time: 64, or its part of fewer than that for each.
+  int64_t sliceRows() const { return sliceRows(m, rowSlices()); }
+  static int64_t sliceRows(int64_t m, int64_t rowSlices) {
+    return rowSlices > (m + 63) / 64 ? (m + rowSlices - 1) / rowSlices : 64;
+  }
   int columnSlices() const { return sharing == Sharing::Columns ? slices : 1; }
   int rowSlices() const { return sharing == Sharing::Rows ? slices : 1; }
   int mask() const { return (1 << slices) - 1; }

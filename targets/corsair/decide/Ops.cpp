@@ -2,6 +2,7 @@
 
 #include "Ops.h"
 #include "Constants.h"
+#include "Diagonals.h"
 
 #include "schemas/corsair/Image.h"
 
@@ -384,6 +385,9 @@ static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &ma
         return plain ? std::nullopt : std::optional<std::string>("the device's running sums are inclusive and forward");
       })
       .Case([](dmir::NormalizeOp) { return std::nullopt; })
+      .Case([](dmir::MaskOp mask) {
+        return diagonalsOf(mask) ? std::nullopt : std::optional<std::string>("the device masks by diagonals alone");
+      })
       .Default([](Operation *other) {
         return "'" + other->getName().getStringRef().str() + "' is not lowered to the device";
       });

@@ -1,4 +1,5 @@
 //===- Peak.cpp - what a quad's GM must hold at once ----------------------===//
+#include "Bands.h"
 #include "Decide.h"
 #include "Ops.h"
 
@@ -45,7 +46,10 @@ private:
 
   void begin(Value value, int64_t at) {
     const int64_t parts = deal.at(value) ? deal.quads : 1;
-    shares[value] = {bytesOf(value) / parts, at, at};
+    int64_t bytes = bytesOf(value) / parts;
+    if (isStrip(value, deal)) // two of them: one is filled while the other is read
+      bytes = 2 * kBandRows * shapeOf(value).back() * 2;
+    shares[value] = {bytes, at, at};
   }
 
   /// What a view, or a view of one, is of.

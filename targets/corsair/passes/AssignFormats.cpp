@@ -11,6 +11,7 @@
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/masks/Where.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "targets/corsair/decide/Constants.h"
@@ -275,12 +276,22 @@ private:
       }
       for (Value result : op.getResults())
         narrow(result);
+      if (auto mask = dyn_cast<dmir::MaskOp>(op))
+        narrowFill(mask);
       if (auto cast = dyn_cast<dmir::CastOp>(op); cast && cast.getInput().getType() == cast.getType()) {
         cast.replaceAllUsesWith(cast.getInput());
         cast.erase();
       }
     }
     return success();
+  }
+
+  /// The nearest number that f16 has; it saturates.
+  void narrowFill(dmir::MaskOp mask) {
+    if (!elementOf(mask.getResult()).isF16())
+      return;
+    const double fill = cast<FloatAttr>(mask.getFill()).getValueAsDouble();
+    mask.setFillAttr(builder.getFloatAttr(builder.getF16Type(), std::clamp(fill, -65504.0, 65504.0)));
   }
 
   LogicalResult narrowConstant(dmir::ConstantOp constant) {

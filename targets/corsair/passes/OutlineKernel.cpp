@@ -167,26 +167,33 @@ private:
     const int64_t part = result.getDimSize(dim);
     Location loc = op.getLoc();
     Value at;
+    auto placeOf = [&](int64_t part) {
+      if (!at)
+        at = affine::AffineApplyOp::create(builder, loc, AffineMap::get(1, 0, builder.getAffineDimExpr(0) * part),
+                                           thread);
+      return at;
+    };
     auto partOf = [&](Value value, int64_t own) -> Value {
       auto type = cast<MemRefType>(value.getType());
       Value mapped = mapping.lookup(value);
       if (own < 0 || own >= type.getRank() || type.getDimSize(own) != part * quads)
         return mapped;
-      if (!at)
-        at = affine::AffineApplyOp::create(builder, loc, AffineMap::get(1, 0, builder.getAffineDimExpr(0) * part),
-                                           thread);
       SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)),
           ones(type.getRank(), builder.getIndexAttr(1)),
           sizes = getAsIndexOpFoldResult(builder.getContext(), type.getShape());
-      offsets[own] = at;
+      offsets[own] = placeOf(part);
       sizes[own] = builder.getIndexAttr(part);
       return memref::SubViewOp::create(builder, loc, mapped, offsets, sizes, ones);
     };
     SmallVector<Value> inputs;
     for (auto [number, input] : llvm::enumerate(op.getInputs()))
       inputs.push_back(partOf(input, dimOf(op, number, cast<MemRefType>(input.getType()), result, dim)));
-    UnitOp::create(builder, loc, TypeRange(), op.getFunction(), inputs, mapping.lookup(op.getOuts()[0]),
-                   op.getParametersAttr());
+    auto simd = dyn_cast<lldmir::SimdOp>(op.getOperation());
+    Value row = simd && simd.masks() && dim + 2 == result.getRank() ? placeOf(part) : Value();
+    auto made = UnitOp::create(builder, loc, TypeRange(), op.getFunction(), inputs, mapping.lookup(op.getOuts()[0]),
+                               op.getParametersAttr());
+    if (row)
+      cast<lldmir::SimdOp>(made.getOperation()).getRowMutable().assign(row);
     return success();
   }
 

@@ -92,6 +92,15 @@ def OutlineSpmd : Pass<"corsair-outline-spmd", "::mlir::ModuleOp"> {
                            "::mlir::gpu::GPUDialect"];
 }
 
+def BandRows : Pass<"corsair-band-rows", "::mlir::ModuleOp"> {
+  let summary = "Scores, their softmax and what it weighs in one loop over bands of 64 rows";
+  let description = [{
+    Of each softmax with `lldmir.bands` in its parameters. Nothing of rows times columns is left in GM: scores and weights are
+    strips of 64 rows. A mask by diagonals counts its rows from the band's first one on.
+  }];
+  let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect", "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
+}
+
 def BuildDlir : Pass<"corsair-build-dlir", "::mlir::ModuleOp"> {
   let summary = "The kernel over quads to a dlir.device_program: what each queue of a quad does";
   let description = [{

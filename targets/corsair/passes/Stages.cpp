@@ -23,6 +23,8 @@ static constexpr TargetStage stages[] = {
      [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createLowerTiles()); }},
     {"spmd", "functions", "kernels over quads", "each quad's part of an op",
      [](OpPassManager &pm, const TargetBackend &) { pm.addPass(createOutlineSpmd()); }},
+    {"bands", "whole scores", "loops over 64 of their rows", "how many rows of scores are there at once",
+     [](OpPassManager &pm, const TargetBackend &) { pm.addPass(createBandRows()); }},
 };
 
 ArrayRef<TargetStage> dmxc::stagesCorsairTarget() { return stages; }

@@ -286,7 +286,25 @@ LogicalResult WholeBuffers::lowerWhole(Operation *op) {
   return success();
 }
 
+LogicalResult WholeBuffers::lowerMask(const corsair::DeviceFunction &function, Operation *op) {
+  Value from = numbersOf(op, function.operands[0]);
+  if (!from)
+    return failure();
+  const auto [lower, upper] = function.diagonals;
+  for (auto [key, bound] : {std::pair(lldmir::kLower, lower), std::pair(lldmir::kUpper, upper)}) {
+    if (!bound)
+      continue;
+    const NamedAttribute parameters[] = {builder.getNamedAttr("imm0", builder.getF32FloatAttr(function.imm0)),
+                                         builder.getNamedAttr(key, builder.getI64IntegerAttr(*bound))};
+    unit(op, corsair::hw::nameOf(function.function), builder.getDictionaryAttr(parameters), from, orderOf(from));
+    from = memrefOf(op->getResult(0));
+  }
+  return success();
+}
+
 LogicalResult WholeBuffers::lowerAs(const corsair::DeviceFunction &function, Operation *op) {
+  if (function.function == corsair::hw::SimdFunction::CausalMask)
+    return lowerMask(function, op);
   SmallVector<Value> inputs;
   for (Value operand : function.operands) {
     inputs.push_back(numbersOf(op, operand));
@@ -308,7 +326,11 @@ LogicalResult WholeBuffers::lowerAs(const corsair::DeviceFunction &function, Ope
     inputs[0] = rowsTogether(op->getLoc(), function.operands[0], inputs[0], function.axes);
     parameters.set("axes", builder.getDenseI64ArrayAttr(function.axes));
   }
-  const bool keepsShape = function.axes.empty();
+  if (function.diagonals.upper)
+    parameters.set(lldmir::kUpper, builder.getI64IntegerAttr(*function.diagonals.upper));
+  if (Attribute bands = op->getAttr(lldmir::kBandsAttr))
+    parameters.set(lldmir::kBandsAttr, bands);
+  const bool keepsShape = shapeOf(function.operands[0]) == shapeOf(op->getResult(0));
   unit(op, corsair::hw::nameOf(function.function), parameters.getDictionary(op->getContext()), inputs,
        keepsShape ? orderOfLargest(inputs) : SmallVector<unsigned>());
   return success();

@@ -48,6 +48,9 @@ protected:
   /// A function of it that also does what ops before this one would.
   mlir::LogicalResult lowerAs(const corsair::DeviceFunction &function, mlir::Operation *op);
 
+  /// A mask, a bound after the other.
+  mlir::LogicalResult lowerMask(const corsair::DeviceFunction &function, mlir::Operation *op);
+
   /// Whether the device keeps numbers of such a type as f16, and another type says so.
   static bool isWide(mlir::Type type) { return type.isF32() || type.isF64() || type.isBF16(); }
   void fill(mlir::Operation *op, mlir::Type element);

@@ -102,7 +102,7 @@ void KernelWriter::fill(const DeviceTensor &tensor, double value) {
   if (tensor.kind == hw::ElemKind::F16)
     op.imm0 = static_cast<float>(value);
   else
-    op.index = static_cast<int64_t>(value);
+    op.index.offset = static_cast<int64_t>(value);
   simd(std::move(op));
 }
 
@@ -164,6 +164,18 @@ bool KernelWriter::rows(hw::SimdFunction function, const DeviceTensor &source, c
     simdOp.result.strides.push_back(reduces && isRow ? 0 : result.strides[position]);
   }
   return simd(std::move(simdOp));
+}
+
+bool KernelWriter::masked(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
+                          const Address &index, bool turned, float imm0) {
+  if (source.elements() == 0)
+    return true;
+  SimdOp op{function, result.shape, function == hw::SimdFunction::Softmax ? 1U : 0U};
+  op.result = SimdOp::operand(result, result.shape);
+  op.sources = {SimdOp::operand(source, result.shape)};
+  op.imm0 = imm0, op.index = index;
+  op.countFromRow(turned);
+  return simd(std::move(op));
 }
 
 void KernelWriter::gatherRows(const DeviceTensor &data, const DeviceTensor &indices, const DeviceTensor &to,

@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "../decide/Bands.h"
 #include "../decide/Constants.h"
+#include "Bands.h"
 #include "MatmulView.h"
 #include "SimdOp.h"
 #include "Window.h"
@@ -97,6 +99,10 @@ protected:
   void multiplyAll(const MatmulPlan &plan, const MatmulShape &shape);
   /// All products of a batch of matrices, each of B's packed before.
   void multiplyValues(const MatmulPlan &plan, MatmulShape shape);
+  /// B's tiles of all products of a batch, each matrix once, to ST: where they are, and how far it is from trip to trip
+  /// of each dim of the batch.
+  std::pair<Address, llvm::SmallVector<int64_t>> packAll(const MatmulPlan &plan, const DeviceTensor &matrices);
+  void multiplyBands(const BandedScores &job);
   /// A convolution of images, of whose result the split is a quad's part: of images, channels or rows.
   struct Convolution {
     Window window;
@@ -113,6 +119,10 @@ protected:
   /// Rows along axes: softmax, norms, reductions. False where a row walks over more dims than a descriptor has.
   [[nodiscard]] bool rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
                           llvm::ArrayRef<int64_t> axes, float imm0);
+  /// A function that counts columns from the row on: softmax of columns below index + row, causal_mask of those up to
+  /// it. `turned`: rows and columns count from the last one on.
+  [[nodiscard]] bool masked(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
+                            const Address &index, bool turned, float imm0);
   void copyInto(const DeviceTensor &from, const DeviceTensor &to);
   void fill(const DeviceTensor &tensor, double value);
   /// Elements of the operands, broadcast, to those of the result; of a function of rows the innermost `inner` dims are

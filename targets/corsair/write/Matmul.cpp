@@ -68,6 +68,23 @@ void KernelWriter::multiply(const MatmulPlan &plan, const MatmulOperands &operan
   streamed = !plan.isStationary();
 }
 
+std::pair<Address, SmallVector<int64_t>> KernelWriter::packAll(const MatmulPlan &plan, const DeviceTensor &matrices) {
+  const size_t rank = matrices.rank();
+  MatmulOperands operands;
+  operands.b = matrices.address, operands.bRow = matrices.strides[rank - 2], operands.bColumn = matrices.strides.back();
+  SmallVector<BatchDim> batch;
+  for (size_t dim = 0; dim + 2 < rank; ++dim)
+    batch.push_back({matrices.shape[dim], 0, matrices.strides[dim], 0});
+  SmallVector<int64_t> steps;
+  for (size_t dim = 0; dim < batch.size(); ++dim)
+    steps.push_back(batch[dim].b ? matricesOf(plan, ArrayRef(batch).drop_front(dim + 1)) * plan.bytesPerSlice() : 0);
+  operands.st = {buffers.add(hw::Memory::ST, node + ".tiles", matricesOf(plan, batch) * plan.bytesPerSlice()), 0, {}};
+  main->task(node);
+  forEachProduct(*main, plan, operands, packedBatch(plan, batch), plan.bytesPerSlice(),
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(*main, p, at); });
+  return {operands.st, steps};
+}
+
 void KernelWriter::multiplyAll(const MatmulPlan &plan, const MatmulShape &shape) {
   main->taskWithAhead(node);
   forEachProduct(*main, plan, shape.operands, shape.batch, 0,

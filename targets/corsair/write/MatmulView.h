@@ -53,6 +53,12 @@ struct ArrayUnits {
 std::optional<std::string> lacksForProducts(const hw::Machine &machine);
 /// Writes one product (or one for each slice). B's tiles are in ST.
 void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands);
+/// The same of 64 rows, of the first so many rounds of columns; the numbers are of no buffer.
+void emitRounds(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
+                const Address &rounds);
+/// The same of one round of columns, of the first so many segments along K.
+void emitSegments(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
+                  const Address &segments);
 /// Quantises B, which lies in GM, to tiles in ST.
 void emitPack(Program &program, const MatmulPlan &plan, const MatmulOperands &operands);
 

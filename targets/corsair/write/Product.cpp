@@ -80,6 +80,46 @@ public:
     });
   }
 
+  /// 64 rows by as many rounds.
+  void runRounds(const Address &rounds) {
+    const Band rows{plan.mask(), plan.sliceRows(), 0};
+    const Round whole{plan.mask(), plan.groups, {{plan.mask(), 0, plan.groups, 64}}};
+    withRows(rows, [&] {
+      program.repeat(rounds, [&](int depth) { movedRight(depth, 1).multiplyAndStore(rows, whole, 0, 0); });
+    });
+  }
+
+  /// 64 rows by one round of columns, their sums over as many segments along K.
+  void runSegments(const Address &segments) {
+    QueueWriter array = program.on(Queue::Array), store = program.on(Queue::Store);
+    const int64_t rows = plan.sliceRows();
+    const Round columns = plan.tilesN() < plan.tilesARound()
+                              ? lastRound(plan.tilesN())
+                              : Round{plan.mask(), plan.groups, {{plan.mask(), 0, plan.groups, lastColumns()}}};
+    constexpr int half = 0; // of OB
+    auto segment = [&](const ProductEmitter &part, int64_t number, int ib) {
+      part.loadRows(columns.mask, rows, number * plan.segment, ib);
+      array.wait(kIbFull + ib);
+      part.multiply(columns.mask, rows, 0, columns.tiles, number, ib, half, 0);
+      array.signal(kIbFree + ib);
+    };
+    prepareSums(columns.mask, columns.tiles, rows, half);
+    array.wait(kObReady + half);
+    segment(*this, 0, 0);
+    if (plan.segments() > 1)
+      program.repeat(segments.plus(-1), [&](int depth) {
+        ProductEmitter next = *this;
+        next.at.a = at.a.plusLoop(depth, plan.segment * kBlock * at.aColumn);
+        next.at.st = at.st.plusLoop(depth, plan.segment * MatmulPlan::kTileBytes);
+        segment(next, 1, 1);
+      });
+    array.signal(kObFull + half);
+    store.wait(kObFull + half);
+    for (const Share &share : columns.shares)
+      storeShare(share, rows, half);
+    store.signal(kObFree + half);
+  }
+
 private:
   /// Rows in each slice of a mask; alternate bands use alternate halves of buffers.
   struct Band {
@@ -134,19 +174,20 @@ private:
 
   //--- loops
   void forEachBand(llvm::function_ref<void(const ProductEmitter &, const Band &)> body) const {
-    const int64_t step = kRows * plan.rowSlices(), full = plan.m / step, rest = plan.m - full * step, pairs = full / 2;
+    const int64_t each = plan.sliceRows(), step = each * plan.rowSlices(), full = plan.m / step,
+                  rest = plan.m - full * step, pairs = full / 2;
     program.loop(pairs, [&](int depth) {
       ProductEmitter pair = movedDown(depth, 2 * step);
-      body(pair, {plan.mask(), kRows, 0});
-      body(pair.movedDown(step), {plan.mask(), kRows, 1});
+      body(pair, {plan.mask(), each, 0});
+      body(pair.movedDown(step), {plan.mask(), each, 1});
     });
     if (full % 2)
-      body(movedDown(2 * pairs * step), {plan.mask(), kRows, 0});
-    const int64_t wholeSlices = rest / kRows, lastRows = rest % kRows;
+      body(movedDown(2 * pairs * step), {plan.mask(), each, 0});
+    const int64_t wholeSlices = rest / each, lastRows = rest % each;
     if (wholeSlices)
-      body(movedDown(full * step), {(1 << wholeSlices) - 1, kRows, 1});
+      body(movedDown(full * step), {(1 << wholeSlices) - 1, each, 1});
     if (lastRows)
-      body(movedDown(full * step + wholeSlices * kRows),
+      body(movedDown(full * step + wholeSlices * each),
            {plan.rowSlices() > 1 ? 1 << wholeSlices : plan.mask(), lastRows, wholeSlices ? 0 : 1});
   }
 
@@ -165,18 +206,19 @@ private:
       body(movedRight(rounds), lastRound(rest), 1);
   }
 
+  int64_t lastColumns() const { return plan.n % 64 ? plan.n % 64 : 64; }
+
   /// The last tiles of columns; of slices that share them some may have fewer than the others.
   Round lastRound(int64_t rest) const {
-    const int64_t lastColumns = plan.n % 64 ? plan.n % 64 : 64;
     if (plan.columnSlices() == 1)
-      return {plan.mask(), rest, {{plan.mask(), 0, rest, lastColumns}}};
-    const int64_t full = lastColumns == 64 ? rest / plan.groups : (rest - 1) / plan.groups;
+      return {plan.mask(), rest, {{plan.mask(), 0, rest, lastColumns()}}};
+    const int64_t full = lastColumns() == 64 ? rest / plan.groups : (rest - 1) / plan.groups;
     const int64_t left = rest - full * plan.groups;
     Round round{(1 << (full + (left > 0))) - 1, full ? plan.groups : left, {}};
     if (full)
       round.shares.push_back({(1 << full) - 1, 0, plan.groups, 64});
     if (left)
-      round.shares.push_back({1 << full, full * plan.groups, left, lastColumns});
+      round.shares.push_back({1 << full, full * plan.groups, left, lastColumns()});
     return round;
   }
 
@@ -266,7 +308,9 @@ private:
     spec.dims = {{rows, at.aRow, 1}, {1, 0, 0}, {1, 0, 0}, {chunks, kBlock * at.aColumn, plan.pitch}};
     spec.tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
     spec.elementStride = at.aColumn == 2 ? 0 : at.aColumn;
-    spec.sourceUnitStep = plan.rowSlices() > 1 ? kRows * at.aRow : plan.sharing == Sharing::Batch ? at.aSlice : 0;
+    spec.sourceUnitStep = plan.rowSlices() > 1             ? plan.sliceRows() * at.aRow
+                          : plan.sharing == Sharing::Batch ? at.aSlice
+                                                           : 0;
     load.wait(kIbFree + half);
     load.copy(at.a.plus(chunk * kBlock * at.aColumn), {units.ib, half * kIbHalf, {}}, spec)
         .integer("units", mask)
@@ -281,7 +325,7 @@ private:
     auto run = [&](int64_t from, int64_t to, int64_t bytes) {
       DmaSpec spec("raw", {}, bytes);
       spec.dims = {{chunksFrom(chunk), MatmulPlan::kTileBytes, plan.pitch}};
-      spec.sourceUnitStep = plan.rowSlices() > 1 ? kRows * at.aRow : 0;
+      spec.sourceUnitStep = plan.rowSlices() > 1 ? plan.sliceRows() * at.aRow : 0;
       load.copy(at.a.plus(chunk * MatmulPlan::kTileBytes + from), {units.ib, half * kIbHalf + to, {}}, spec)
           .integer("units", mask)
           .create();
@@ -353,7 +397,7 @@ private:
     if (!count)
       return;
     const int64_t slice = plan.sharing == Sharing::Columns ? plan.groups * 64 * at.outBytes
-                          : plan.sharing == Sharing::Rows  ? kRows * at.outRow
+                          : plan.sharing == Sharing::Rows  ? plan.sliceRows() * at.outRow
                                                            : at.outSlice;
     DmaSpec spec{name(hw::ElemKind::Bfp32), name(at.outBytes == 2 ? hw::ElemKind::F16 : hw::ElemKind::F32), columns};
     spec.dims = {{count, obGroup(), 64 * at.outBytes}, {rows, 256, at.outRow}};
@@ -375,6 +419,16 @@ private:
 
 void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands) {
   ProductEmitter(program, units, plan, operands).run();
+}
+
+void emitRounds(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
+                const Address &rounds) {
+  ProductEmitter(program, units, plan, operands).runRounds(rounds);
+}
+
+void emitSegments(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
+                  const Address &segments) {
+  ProductEmitter(program, units, plan, operands).runSegments(segments);
 }
 
 /// `columns` columns of B from GM, of which `valid` exist, to tiles in the slices of a mask; `rounds` of them.

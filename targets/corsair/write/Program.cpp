@@ -121,6 +121,11 @@ void Program::loop(int64_t trips, llvm::function_ref<void(int depth)> body) {
     open.pop_back();
 }
 
+void Program::repeat(const Address &trips, llvm::function_ref<void(int depth)> body) {
+  const int depth = static_cast<int>(loops[0].size());
+  open(trips, [&] { body(depth); });
+}
+
 void Program::when(int flagRegister, llvm::function_ref<void()> body) {
   open({-1, 0, {hw::registerTerm(flagRegister)}}, body);
 }
@@ -154,7 +159,7 @@ Value Program::token(int number) {
   if (token)
     return token;
   // The halves of double buffers are free in the beginning.
-  const bool free = llvm::is_contained({kIbFree, kObFree, kWbFree}, number & ~1);
+  const bool free = llvm::is_contained({kIbFree, kObFree, kWbFree, kScoresFree, kWeightsFree}, number & ~1);
   OpBuilder at(queues[0]);
   return token = dlir::TokenOp::create(at, writer.loc, dlir::TokenType::get(at.getContext()),
                                        at.getI64IntegerAttr(free ? 1 : 0), /*home=*/StringAttr());

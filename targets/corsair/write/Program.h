@@ -34,8 +34,12 @@ enum Token : int {
   kObFree = 6,
   kWbFull = 8,
   kWbFree = 10,
-  kObReady = 12, ///< free, with the bias in it
-  kFirstPairToken = 16
+  kObReady = 12,    ///< free, with the bias in it
+  kScoresFull = 14, ///< strips of bands (Bands.cpp)
+  kScoresFree = 16,
+  kWeightsFull = 18,
+  kWeightsFree = 20,
+  kFirstPairToken = 22
 };
 
 /// Registers that a launch sets, each with a value a quad.
@@ -86,6 +90,8 @@ public:
   QueueWriter ahead(Queue queue);
   /// A loop in all queues for which `body` writes code; it gets the depth, for Address::plusLoop. No trips: nothing.
   void loop(int64_t trips, llvm::function_ref<void(int depth)> body);
+  /// A loop whose trips are a number of run time, of no buffer.
+  void repeat(const Address &trips, llvm::function_ref<void(int depth)> body);
   /// Code that runs only in quads whose register is not 0 (it is 0 or 1).
   void when(int flagRegister, llvm::function_ref<void()> body);
   /// All queues of all quads meet.

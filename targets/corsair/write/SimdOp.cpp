@@ -16,11 +16,27 @@ SimdOperand SimdOp::operand(const DeviceTensor &tensor, ArrayRef<int64_t> dims) 
   return operand;
 }
 
+void SimdOp::countFromRow(bool turned) {
+  causal = true;
+  for (size_t dim = dims.size() - 2; turned && dim < dims.size(); ++dim)
+    for (SimdOperand *operand : {&result, &sources[0]}) {
+      operand->address = operand->address.plus((dims[dim] - 1) * operand->strides[dim]);
+      operand->strides[dim] = -operand->strides[dim];
+    }
+}
+
 static SmallVector<SimdOperand *> operandsOf(SimdOp &op) {
   SmallVector<SimdOperand *> all{&op.result};
   for (SimdOperand &source : op.sources)
     all.push_back(&source);
   return all;
+}
+
+void SimdOp::limitColumns(int64_t columns, const Address &times) {
+  count = times;
+  dims = {dims[1] / columns, dims[0], columns};
+  for (SimdOperand *operand : operandsOf(*this))
+    operand->strides.insert(operand->strides.begin(), columns * operand->strides[1]);
 }
 
 static void eraseDim(SimdOp &op, size_t dim) {
@@ -34,12 +50,13 @@ static void eraseDim(SimdOp &op, size_t dim) {
 /// Drops dims of one element and joins neighbours that every operand walks as one. Dims of rows stay apart from the
 /// others, and a row keeps one dim.
 static void joinDims(SimdOp &op) {
-  for (size_t i = op.dims.size(); i-- > 0;) {
+  const size_t first = op.count ? 1 : 0;
+  for (size_t i = op.dims.size() - (op.causal ? 2 : 0); i-- > first;) {
     bool isRow = i >= op.dims.size() - op.inner;
     if (op.dims[i] == 1 && op.dims.size() > 1 && (!isRow || op.inner > 1))
       eraseDim(op, i);
   }
-  for (size_t i = op.dims.size(); i-- > 1;) {
+  for (size_t i = op.dims.size() - (op.causal ? 2 : 0); i-- > first + 1;) {
     if (op.inner && i == op.dims.size() - op.inner)
       continue;
     bool joins = llvm::all_of(operandsOf(op), [&](SimdOperand *operand) {
@@ -55,7 +72,7 @@ static void joinDims(SimdOp &op) {
 /// The dim that the slices share: the largest that is no part of a row; -1 when there is none.
 static int sharedDim(const SimdOp &op) {
   int best = -1;
-  for (size_t i = 0; i + op.inner < op.dims.size(); ++i)
+  for (size_t i = op.count ? 1 : 0; i + op.inner < op.dims.size(); ++i)
     if (op.dims[i] > 1 && (best < 0 || op.dims[i] > op.dims[best]))
       best = static_cast<int>(i);
   return best;
@@ -82,8 +99,12 @@ static void emitOne(const QueueWriter &queue, const SimdOp &op, int sliceCount) 
     simd.set("imm0", builder.getF32FloatAttr(op.imm0));
   if (op.imm1 != 0)
     simd.set("imm1", builder.getF32FloatAttr(op.imm1));
-  if (op.index)
-    simd.sum("index", op.index);
+  if (op.index.offset || !op.index.terms.empty())
+    queue.sum(simd, "index", op.index);
+  if (op.causal)
+    simd.integer("causal", static_cast<int64_t>(op.dims.size()) - 1);
+  if (op.count)
+    queue.sum(simd, "count", *op.count);
   if (op.window)
     simd.set("window", op.window->attribute(builder));
   if (op.countPadding)

@@ -22,9 +22,17 @@ struct SimdOp {
   SimdOperand result;
   llvm::SmallVector<SimdOperand, 3> sources;
   float imm0 = 0, imm1 = 0;
-  int64_t index = 0;
+  Address index;       ///< a number, of no buffer
+  bool causal = false; ///< `index` counts from the row on, the last dim but one; both stay apart from the others
   std::optional<Window> window; ///< its dims have meanings of their own
   bool countPadding = false;    ///< in the divisor of an average
+
+  std::optional<Address> count = {}; ///< instead of the first of the dims, which stays apart: a number of no buffer
+
+  /// Its rows and columns are the last two dims, and `index` counts from the row on; `turned`: both from the last on.
+  void countFromRow(bool turned);
+  /// Ends at so many times `columns` of the last of two dims.
+  void limitColumns(int64_t columns, const Address &times);
 
   /// An operand that is a tensor with the op's dims (right-aligned broadcast).
   static SimdOperand operand(const DeviceTensor &tensor, llvm::ArrayRef<int64_t> dims);

@@ -16,8 +16,8 @@ using namespace dmxc::dmir;
 static constexpr size_t kMostPieces = 16, kMostConditions = 64;
 static constexpr unsigned kMostSteps = 4096, kMostDepth = 64, kMostSymbols = 16;
 
-IndexFunctions::IndexFunctions(Operation *scope, ArrayRef<Dim> extents)
-    : scope(scope), context(scope->getContext()), extents(extents), rank(extents.size()) {
+IndexFunctions::IndexFunctions(Operation *scope, ArrayRef<Dim> extents, bool narrow)
+    : scope(scope), narrow(narrow), context(scope->getContext()), extents(extents), rank(extents.size()) {
   for (Dim extent : extents)
     dimRanges.push_back({0, std::max<int64_t>(range(exprOf(extent)).max - 1, 0)});
 }

@@ -26,6 +26,7 @@ bool Leaf::operator==(const Leaf &other) const {
 static constexpr const char *kNotAffine = "what it makes of these numbers is no affine expression of the index";
 
 static bool isMasking(double number) { return number < -1e38; }
+static constexpr double kLargestHalf = 65504;
 
 AffineExpr ElementRules::integer(const Leaf &leaf) const {
   if (leaf.kind == Leaf::Affine)
@@ -208,7 +209,9 @@ Leaf ElementRules::withUnknown(const Leaf &x, const Leaf &y) {
       (isa<SubOp>(op) && y.kind != Leaf::Number))
     return {};
   double added = isa<SubOp>(op) ? -known.number : known.number;
-  bool replaces = isMasking(added) && (std::isinf(added) || drowns(op->getOperand(x.kind == Leaf::Unknown ? 0 : 1)));
+  const bool saturates = f.narrow && added <= -2 * kLargestHalf; // whatever it is added to
+  bool replaces =
+      saturates || (isMasking(added) && (std::isinf(added) || drowns(op->getOperand(x.kind == Leaf::Unknown ? 0 : 1))));
   return replaces ? Leaf::of(added) : Leaf();
 }
 

@@ -21,10 +21,16 @@ inline constexpr llvm::StringLiteral kDealAttr = "lldmir.deal", kPlanAttr = "lld
 /// Functions that no DMIR op on whole buffers has the name of: lldmir.simd "copy", lldmir.reshape "gather" and
 /// "scatter".
 inline constexpr llvm::StringLiteral kCopy = "copy", kGatherRows = "gather", kScatterRows = "scatter";
+/// Parameters of lldmir.simd "softmax" and "causal_mask": the largest and the least column less row that a mask keeps.
+inline constexpr llvm::StringLiteral kUpper = "upper", kLower = "lower";
 /// Array of i64: operands of which all parts are sent to all quads before the op.
 inline constexpr llvm::StringLiteral kGatherAttr = "lldmir.gather";
 /// Unit, of an addition: its vector lies in OB before the product's sums do.
 inline constexpr llvm::StringLiteral kBiasAttr = "lldmir.bias";
+
+/// Unit, of a softmax: what makes its rows and what they weigh is computed with it, 64 rows after the others; of a
+/// loop: that over such bands.
+inline constexpr llvm::StringLiteral kBandsAttr = "lldmir.bands";
 
 /// Of a function that was a kernel: the size of its team, i64; of a loop over the quads: unit.
 inline constexpr llvm::StringLiteral kQuadsAttr = "lldmir.quads";

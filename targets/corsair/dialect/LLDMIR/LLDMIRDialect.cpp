@@ -107,7 +107,7 @@ static std::string expectedOf(Operation *op, NamedAttribute attribute) {
     const int64_t most = machineOf(op->getContext()).quadCount();
     return unless(isNumber(value, 1, most), "an i64 from 1 to " + std::to_string(most));
   }
-  if (name == kQuadsAttr || name == kBatchAttr || name == kTableAttr || name == kBiasAttr)
+  if (name == kQuadsAttr || name == kBatchAttr || name == kTableAttr || name == kBiasAttr || name == kBandsAttr)
     return unless(isa<UnitAttr>(value), "unit");
   if (name == kTilesAttr)
     return unless(isNumber(value, 1), "an i64 of at least 1");
@@ -339,7 +339,13 @@ void GatherOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffe
     effects.emplace_back(MemoryEffects::Write::get(), &whole, SideEffects::DefaultResource::get());
 }
 
-LogicalResult SimdOp::verify() { return verifyUnit(*this); }
+LogicalResult SimdOp::verify() {
+  if (getBound(kUpper) && getBound(kLower))
+    return emitOpError("C3: has two bounds, and keeps one");
+  if (getRow() && !masks())
+    return emitOpError("C3: has a row, but keeps no diagonals");
+  return verifyUnit(*this);
+}
 LogicalResult ReshapeOp::verify() { return verifyUnit(*this); }
 void SimdOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
   unitEffects(*this, effects);

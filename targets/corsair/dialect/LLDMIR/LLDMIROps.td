@@ -107,12 +107,31 @@ class LLDMIR_UnitOp<string mnemonic> : LLDMIR_Op<mnemonic, [AttrSizedOperandSegm
 }
 
 def LLDMIR_SimdOp : LLDMIR_UnitOp<"simd"> {
+  let arguments = (ins StrAttr:$function, Variadic<LLDMIR_TileOrMemRef>:$inputs, Variadic<AnyMemRef>:$outs,
+                       OptionalAttr<DictionaryAttr>:$parameters, Optional<Index>:$row);
+  let assemblyFormat = [{
+    $function `(` ($inputs^ `:` type($inputs))? `)` (`row` $row^)? (`outs` `(` $outs^ `:` type($outs) `)`)? ($parameters^)? attr-dict
+    (`->` type($results)^)?
+  }];
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::llvm::StringRef":$function, "::mlir::ValueRange":$inputs,
+                                 "::mlir::ValueRange":$outs, "::mlir::DictionaryAttr":$parameters), [{
+    build($_builder, $_state, results, function, inputs, outs, parameters, ::mlir::Value());
+  }]>];
+  let extraClassDeclaration = [{
+    /// The bound of columns less rows in its parameters, `upper` or `lower`; null: none.
+    ::mlir::IntegerAttr getBound(::llvm::StringRef which) {
+      return getParametersAttr() ? getParametersAttr().getAs<::mlir::IntegerAttr>(which) : ::mlir::IntegerAttr();
+    }
+    bool masks() { return getBound("upper") || getBound("lower"); }
+  }];
   let summary = "a function of the SIMD unit on tiles, or on whole memrefs of tiles";
   let description = [{
     On tiles: `%h = lldmir.simd "cast"(%p : !P) -> !H`. On memrefs, where a row may span tiles:
     `lldmir.simd "softmax"(%x : memref<..>) outs(%y : memref<..>) {axis = 1}`. The function is named as the DMIR op, with
     the op's attributes as parameters, or as the vector device's own, with `imm0`, `imm1` and the `axes` of rows; `types` in them are the tensors' types, which say what part of the tiles matters.
-    C1: either results, from tiles, or outs. C2: the function has a name.
+    "softmax" and "causal_mask" may have the diagonals that a mask keeps, of columns less rows: `upper` or `lower`; `row` is which row of all the first
+    one of the buffer is (default 0).
+    C1: either results, from tiles, or outs. C2: the function has a name. C3: one bound at most, and a row with one alone.
   }];
 }
 

@@ -10,6 +10,8 @@ using namespace dmxc::corsair;
 Status StageWriter::product(affine::AffineForOp loop) {
   if (loop->hasAttr(kBatchAttr))
     return matrices(loop);
+  if (loop->hasAttr(lldmir::kBandsAttr))
+    return bands(loop);
   ProductNest nest;
   if (!nest.read(loop))
     return fail(loop, "is no product that the arrays compute: " + nest.problem);
@@ -28,7 +30,9 @@ Status StageWriter::matrices(affine::AffineForOp loop) {
   Status status = Status::ok();
   int products = 0;
   for (Operation &op : loop.getBody()->without_terminator()) {
-    if (auto inner = dyn_cast<affine::AffineForOp>(op)) {
+    if (auto inner = dyn_cast<affine::AffineForOp>(op); inner && inner->hasAttr(lldmir::kBandsAttr)) {
+      status = ++products == 1 ? bands(inner) : fail(&op, "is a second loop in one over a batch");
+    } else if (inner) {
       status = ++products == 1 ? product(inner) : fail(&op, "is a second product in a loop over a batch");
     } else if (isa<memref::SubViewOp, affine_ext::TilesOp>(op)) {
       status = view(&op);

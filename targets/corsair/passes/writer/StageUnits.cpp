@@ -7,6 +7,16 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
+/// An op of DMIR as lldmir.simd names it, with its parameters as attributes; null where DMIR has none of the name.
+static OwningOpRef<Operation *> namedOp(lldmir::SimdOp op) {
+  OperationState state(op->getLoc(), ("dmir." + op.getFunction()).str());
+  state.addAttributes(op.getParametersAttr() ? op.getParametersAttr().getValue() : ArrayRef<NamedAttribute>());
+  if (!RegisteredOperationName::lookup(state.name.getStringRef(), op->getContext()))
+    return {};
+  state.addTypes(RankedTensorType::get({}, Float16Type::get(op->getContext())));
+  return Operation::create(state);
+}
+
 Result<SmallVector<DeviceTensor>> StageWriter::operandsOf(Operation *op, ValueRange inputs, ValueRange outs) {
   if (outs.size() != 1)
     return fail(op, "fills no buffer").takeError();
@@ -163,16 +173,12 @@ Status StageWriter::vectorOp(Operation *op) {
     copyInto(inputs[0], out);
     return Status::ok();
   }
+  if (simd.masks())
+    return inputs.size() == 1 ? masked(simd, inputs[0], out) : fail(op, "masks one buffer");
   // The function is the DMIR op's: what it is asked of the op with these attributes.
-  OperationState state(op->getLoc(), ("dmir." + simd.getFunction()).str());
-  state.addAttributes(parameters ? parameters.getValue() : ArrayRef<NamedAttribute>());
-  std::optional<RegisteredOperationName> known =
-      RegisteredOperationName::lookup(state.name.getStringRef(), op->getContext());
-  if (!known)
+  OwningOpRef<Operation *> named = namedOp(simd);
+  if (!named)
     return deviceFunction(simd, inputs, out);
-  Type unknown = RankedTensorType::get({}, builder.getF16Type());
-  state.addTypes(unknown);
-  OwningOpRef<Operation *> named = Operation::create(state);
   if (std::optional<RowsOp> rowsOf = rowsOp(named.get())) {
     if (inputs.size() != 1)
       return fail(op, "takes one buffer of rows");
@@ -192,21 +198,65 @@ Status StageWriter::vectorOp(Operation *op) {
   return Status::ok();
 }
 
+Result<StageWriter::MaskedRows> StageWriter::maskedRows(lldmir::SimdOp op, int64_t rows, int64_t columns) {
+  IntegerAttr upper = op.getBound(lldmir::kUpper), lower = op.getBound(lldmir::kLower);
+  const bool weighs = op.getFunction() == "softmax";
+  std::optional<Index> row = op.getRow() ? indexOf(op.getRow()) : Index{0, 0, SmallVector<int64_t>(batch.size(), 0)};
+  if (!row || (!weighs && op.getFunction() != "causal_mask") || (weighs && !upper))
+    return fail(op, "masks no rows of scores that the vector device knows").takeError();
+  if (upper) {
+    row->first += upper.getInt() + weighs;
+  } else { // the upper bound of what is turned round
+    row->first = columns - rows - row->first - lower.getInt(), row->quad = -row->quad;
+    for (int64_t &trip : row->trips)
+      trip = -trip;
+  }
+  auto fill = op.getParametersAttr().getAs<FloatAttr>("imm0");
+  return MaskedRows{weighs ? hw::SimdFunction::Softmax : hw::SimdFunction::CausalMask, *row, !upper,
+                    fill ? static_cast<float>(fill.getValueAsDouble()) : 0};
+}
+
+Status StageWriter::masked(lldmir::SimdOp op, const DeviceTensor &input, const DeviceTensor &out) {
+  if (input.rank() < 2 || input.shape != out.shape)
+    return fail(op, "masks no rows of scores");
+  Result<MaskedRows> rows = maskedRows(op, out.shape[out.rank() - 2], out.shape.back());
+  if (!rows)
+    return rows.takeError();
+  const Address index = Address{-1, rows->index.first, {}}.plusQuad(rows->index.quad);
+  return KernelWriter::masked(rows->function, input, out, index, rows->turned, rows->fill) ? Status::ok()
+                                                                                           : fail(op, kApart);
+}
+
+std::optional<StageWriter::Elementwise> StageWriter::elementwise(lldmir::SimdOp op) {
+  using F = hw::SimdFunction;
+  if (op.getFunction() == lldmir::kCopy)
+    return Elementwise{F::Copy};
+  if (OwningOpRef<Operation *> named = namedOp(op)) {
+    std::optional<F> function = elementwiseFunction(named.get());
+    return function ? std::optional(Elementwise{*function}) : std::nullopt;
+  }
+  static constexpr F own[] = {F::Fma, F::Affine, F::Clip, F::LeakyRelu, F::HardSigmoid};
+  std::optional<F> function = hw::simdFunctionFromName(op.getFunction());
+  if (!function || !llvm::is_contained(own, *function))
+    return std::nullopt;
+  auto number = [&](StringRef key) {
+    auto given = op.getParametersAttr() ? op.getParametersAttr().getAs<FloatAttr>(key) : FloatAttr();
+    return given ? static_cast<float>(given.getValueAsDouble()) : 0.0F;
+  };
+  return Elementwise{*function, number("imm0"), number("imm1")};
+}
+
 /// A function that no op of DMIR is: see FunctionChoice.
 Status StageWriter::deviceFunction(lldmir::SimdOp op, ArrayRef<DeviceTensor> inputs, const DeviceTensor &out) {
   using F = hw::SimdFunction;
   std::optional<F> function = hw::simdFunctionFromName(op.getFunction());
   const bool rotates = function == F::Rope || function == F::RopeInterleaved, sums = function == F::ReduceSumSquare;
-  static constexpr F elementwise[] = {F::Fma, F::Affine, F::Clip, F::LeakyRelu, F::HardSigmoid};
-  if (!function || !(rotates || sums || llvm::is_contained(elementwise, *function)))
+  const std::optional<Elementwise> ofElements = elementwise(op);
+  if (!function || !(rotates || sums || ofElements))
     return fail(op, "names the function '" + op.getFunction() + "', which the vector device does not have");
   if (static_cast<int>(inputs.size()) != hw::operandCount(*function))
     return fail(op, "has not as many operands as '" + op.getFunction() + "'");
   DictionaryAttr parameters = op.getParametersAttr();
-  auto number = [&](StringRef key) {
-    auto given = parameters ? parameters.getAs<FloatAttr>(key) : FloatAttr();
-    return given ? static_cast<float>(given.getValueAsDouble()) : 0.0F;
-  };
   if (sums) {
     auto axes = parameters ? parameters.getAs<DenseI64ArrayAttr>("axes") : DenseI64ArrayAttr();
     const auto rank = static_cast<int64_t>(inputs[0].rank());
@@ -227,7 +277,7 @@ Status StageWriter::deviceFunction(lldmir::SimdOp op, ArrayRef<DeviceTensor> inp
   }
   if (!broadcast(inputs, out.shape))
     return fail(op, "has operands that do not broadcast to its buffer");
-  map(*function, out, inputs, number("imm0"), number("imm1"));
+  map(*function, out, inputs, ofElements->imm0, ofElements->imm1);
   return Status::ok();
 }
 

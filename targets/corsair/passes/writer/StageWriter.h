@@ -44,8 +44,33 @@ private:
   /// Nothing where it is none.
   std::optional<Index> indexOf(mlir::OpFoldResult given) const;
   Status vectorOp(mlir::Operation *op);
+  /// A loop over bands of rows (StageBands.cpp).
+  struct BandBody;
+  Status bands(mlir::affine::AffineForOp loop);
+  Status addTo(BandBody &body, mlir::Operation *op);
+  Status write(const BandBody &body);
+  Status bandProduct(const BandBody &body, unsigned number, int64_t columns, corsair::BandedScores &job);
+  Status bandUnit(const BandBody &body, lldmir::SimdOp op, corsair::BandedScores &job);
+  /// A strip, or a matrix in GM. `ofRows`: it is a band of one, its rows 64 further from band to band; else the same
+  /// for all bands.
+  Result<corsair::BandTensor> bandTensor(const BandBody &body, mlir::Operation *user, mlir::Value memref, bool ofRows);
+  /// "softmax" or "causal_mask" with a bound: how its columns count, in a buffer of so many rows and columns.
+  struct MaskedRows {
+    corsair::hw::SimdFunction function;
+    Index index;
+    bool turned; ///< rows and columns count from the last one on
+    float fill;
+  };
+  Result<MaskedRows> maskedRows(lldmir::SimdOp op, int64_t rows, int64_t columns);
+  /// A function of elements with its numbers; nothing for others.
+  struct Elementwise {
+    corsair::hw::SimdFunction function;
+    float imm0 = 0, imm1 = 0;
+  };
+  static std::optional<Elementwise> elementwise(lldmir::SimdOp op);
   Status deviceFunction(lldmir::SimdOp op, llvm::ArrayRef<corsair::DeviceTensor> inputs,
                         const corsair::DeviceTensor &out);
+  Status masked(lldmir::SimdOp op, const corsair::DeviceTensor &input, const corsair::DeviceTensor &out);
   Status move(lldmir::ReshapeOp op);
   Status scatter(mlir::Operation *op, llvm::ArrayRef<corsair::DeviceTensor> all, int64_t axis);
   Status addUp(lldmir::SumOp op);

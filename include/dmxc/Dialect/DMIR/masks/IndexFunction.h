@@ -49,8 +49,9 @@ struct Symbol {
 /// Reads values over one index space: that of a tensor's elements.
 class IndexFunctions {
 public:
-  /// `extents` is the space; bounds of symbols come from the module around `scope`.
-  IndexFunctions(mlir::Operation *scope, llvm::ArrayRef<Dim> extents);
+  /// `extents` is the space; bounds of symbols come from the module around `scope`. `narrow`: floats are computed in
+  /// f16, which saturates, whatever their types.
+  IndexFunctions(mlir::Operation *scope, llvm::ArrayRef<Dim> extents, bool narrow = false);
 
   /// The pieces of a tensor of the space's dims.
   Pieces of(mlir::Value tensor);
@@ -99,6 +100,7 @@ private:
   mlir::Operation *scope, *cause = nullptr, *reader = nullptr;
   std::string reason;
   bool runsOfConstants = false;
+  const bool narrow;
   mlir::MLIRContext *context;
   llvm::SmallVector<Dim> extents;
   llvm::SmallVector<Symbol> symbolList;
