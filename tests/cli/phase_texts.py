@@ -19,7 +19,7 @@ import sampling  # noqa: E402
 
 DIGITS = REPO / "tools/digits/digits.onnx"
 PHASES = ("frontend", "partition", "memory", "schedule")
-STAGES = tuple(f"schedule.{name}" for name in ("formats", "tiles", "buffers", "array", "spmd"))
+STAGES = tuple(f"schedule.{name}" for name in ("formats", "tiles", "buffers", "array", "spmd", "bands"))
 HAS_CORSAIR = "corsair" in subprocess.run([BIN / "dmxc", "--print-targets"], capture_output=True, text=True).stdout
 TARGETS = {"cpu": ["-t", "cpu:x86-64-v3"], **({"corsair": ["-t", "corsair:quads=1"]} if HAS_CORSAIR else {})}
 

@@ -60,19 +60,20 @@ MatmulPlan dmxc::corsair::planMatmul(const hw::Machine &machine, int64_t m, int6
   return choosePlan(machine, plan, batch, choice);
 }
 
-MatmulPlan dmxc::corsair::planWeighted(const hw::Machine &machine, const ProductDims &dims, PlanChoice choice) {
+MatmulPlan dmxc::corsair::planWeighted(const hw::Machine &machine, const ProductDims &dims, int64_t blocks,
+                                       PlanChoice choice) {
+  if (choice.sharing.value_or(Sharing::Rows) != Sharing::Rows)
+    return planMatmul(machine, dims.m, dims.n, dims.k, 1, choice);
   MatmulPlan plan;
   plan.m = dims.m, plan.n = dims.n, plan.k = dims.k, plan.kChunks = dims.kChunks;
   plan.sharing = Sharing::Rows;
   plan.slices = machine.slices;
   plan.pitch = MatmulPlan::pitchOf(plan.sliceRows());
-  plan.segment = MatmulPlan::longestSegment(plan.sliceRows()) / machine.cores * machine.cores;
-  plan.segment = std::clamp<int64_t>(plan.segment, MatmulPlan::kSegment, machine.cores);
+  plan.segment = std::min(MatmulPlan::longestSegment(plan.sliceRows()), blocks);
   chooseCores(machine, plan, std::min(plan.kChunks, plan.segment), choice);
   if (plan.kChunks > plan.segment)
     plan.segment = plan.segment / plan.imc * plan.imc;
-  const bool other = choice.sharing.value_or(Sharing::Rows) != Sharing::Rows;
-  return other ? planMatmul(machine, dims.m, dims.n, dims.k, 1, choice) : plan;
+  return plan;
 }
 
 MatmulPlan dmxc::corsair::planConv(const hw::Machine &machine, int64_t pixels, int64_t channelsOut, int64_t kChunks,

@@ -1,9 +1,9 @@
 //===- Dealer.cpp - what each quad of a team computes ---------------------===//
 
-#include "Bands.h"
 #include "Constants.h"
 #include "Decide.h"
 #include "ViewLayout.h"
+#include "scores/Bands.h"
 
 #include "dmxc/Dialect/DMIR/masks/Where.h"
 
@@ -100,6 +100,8 @@ private:
     if (std::optional<std::string> why = unfit(op, deal, out))
       return refuse(op, lldmir::kDealAttr, *why);
     wanted = deal;
+    if (deal.getFolded())
+      out.folded.insert(op->getResult(0));
     return true;
   }
 

@@ -1,9 +1,9 @@
 //===- Decide.cpp - how a region's ops are computed -----------------------===//
 
-#include "Bands.h"
 #include "Kernels.h"
 #include "Ops.h"
 #include "ProductDecisions.h"
+#include "scores/Bands.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -90,14 +90,32 @@ static Result<llvm::DenseMap<Value, Split>> readInputs(Block *body, DictionaryAt
   return splits;
 }
 
+/// The inputs that the text folds, and views of values that it folds.
+static void readFolds(Block *body, DictionaryAttr inputs, Distribution &deal) {
+  for (BlockArgument argument : body->getArguments())
+    if (auto given =
+            inputs ? inputs.getAs<lldmir::DealAttr>(std::to_string(argument.getArgNumber())) : lldmir::DealAttr();
+        given && given.getFolded())
+      deal.folded.insert(argument);
+  for (Operation &op : body->without_terminator())
+    if (isView(&op) && deal.folded.contains(op.getOperand(0)))
+      deal.folded.insert(op.getResult(0));
+}
+
 /// Gives a product its plan, or checks that it can be computed by the one it has.
 static Status plan(Operation *op, Distribution &deal, const hw::Machine &machine, PlanChoice choice) {
   const ProductDims dims = dimsOf(op, deal);
   Attribute given = op->getAttr(lldmir::kPlanAttr);
   const int64_t batch = std::max<int64_t>(dims.batch, 1);
   auto planned = [&](PlanChoice chosen) {
+    const bool narrow = !dims.conv && isOfWindow(cast<dmir::MatMulOp>(op), deal);
     if (deal.bands.contains(op->getOperand(0).getDefiningOp()))
-      return planWeighted(machine, dims, chosen);
+      return planWeighted(machine, dims, narrow ? machine.cores / 2 : machine.cores, chosen);
+    if (narrow) {
+      MatmulPlan plan = planMatmul(machine, dims.m, dims.n, dims.k, batch, chosen);
+      plan.groups = std::min(plan.groups, 2);
+      return plan;
+    }
     return dims.conv ? planConv(machine, dims.m, dims.n, dims.kChunks, chosen)
                      : planMatmul(machine, dims.m, dims.n, dims.k, batch, chosen);
   };
@@ -151,8 +169,16 @@ Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machi
                           std::to_string(argument.getArgNumber()) + " is " +
                           textOf(inputs.get(std::to_string(argument.getArgNumber()))) +
                           ", but it comes as tiles, of which each quad needs others; what is left out is decided");
+  const bool isGiven = teamOf(body, machine) || (inputs && !inputs.empty());
   deal->write(body);
   dealInputs(body, *deal, machine, kinds, inputs);
+  if (isGiven)
+    readFolds(body, inputs, *deal);
+  else
+    chooseFolds(body, *deal, kinds.isInput);
+  if (Status folds = checkFolds(body, *deal); !folds)
+    return folds.takeError();
+  deal->write(body);
   for (Operation &op : body->without_terminator()) {
     if (!isProduct(&op) && op.hasAttr(lldmir::kPlanAttr))
       return refused(&op, lldmir::kPlanAttr, "the op is no product of the arrays");

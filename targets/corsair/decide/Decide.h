@@ -49,8 +49,8 @@ struct PlanChoice {
 
 MatmulPlan planMatmul(const hw::Machine &machine, int64_t m, int64_t n, int64_t k, int64_t batch = 1,
                       PlanChoice choice = {});
-/// The plan of a product of a band's rows, of which each slice has some.
-MatmulPlan planWeighted(const hw::Machine &machine, const ProductDims &dims, PlanChoice choice = {});
+/// The plan of a product of a band's rows, of which each slice has some, by so many blocks of K at a time.
+MatmulPlan planWeighted(const hw::Machine &machine, const ProductDims &dims, int64_t blocks, PlanChoice choice = {});
 /// The plan of a convolution: rows are output pixels, K is kernel positions times blocks of 64 channels.
 MatmulPlan planConv(const hw::Machine &machine, int64_t pixels, int64_t channelsOut, int64_t kChunks,
                     PlanChoice choice = {});

@@ -1,8 +1,8 @@
 //===- Distribution.cpp - what each quad computes -------------------------===//
 
-#include "Bands.h"
 #include "Constants.h"
 #include "MatmulPlan.h"
+#include "scores/Bands.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -89,13 +89,13 @@ static int64_t numberOf(Operation *op, Value operand) {
   return llvm::find(op->getOperands(), operand) - op->operand_begin();
 }
 
-static lldmir::DealAttr dealOf(Operation *op, const Distribution &deal) {
+static lldmir::DealAttr dealOfOp(Operation *op, const Distribution &deal) {
   const Split split = deal.at(op->getResult(0));
   return lldmir::DealAttr::get(op->getContext(),
                                deal.depth.contains(op) ? lldmir::DealAttr::kSums
                                : split                 ? split.dim
                                                        : lldmir::DealAttr::kWhole,
-                               deal.quads);
+                               deal.quads, deal.folded.contains(op->getResult(0)));
 }
 
 void Distribution::write(Block *body) const {
@@ -113,7 +113,7 @@ void Distribution::write(Block *body) const {
     if (isa<dmir::ConstantOp>(op) || makesNothing(&op))
       continue;
     if (quads > 1 && !isView(&op) && !isBiased(&op))
-      op.setAttr(lldmir::kDealAttr, dealOf(&op, *this));
+      op.setAttr(lldmir::kDealAttr, dealOfOp(&op, *this));
     SmallVector<int64_t> numbers;
     if (auto found = gathers.find(&op); found != gathers.end())
       for (Value value : found->second)
@@ -132,7 +132,8 @@ DictionaryAttr Distribution::inputDeals(Block *body, llvm::function_ref<bool(Blo
     if (quads > 1 && isInput(argument)) {
       const Split split = at(argument);
       list.set(std::to_string(argument.getArgNumber()),
-               lldmir::DealAttr::get(context, split ? split.dim : lldmir::DealAttr::kWhole, quads));
+               lldmir::DealAttr::get(context, split ? split.dim : lldmir::DealAttr::kWhole, quads,
+                                     folded.contains(argument)));
     }
   return list.getDictionary(context);
 }
@@ -168,6 +169,8 @@ public:
     if (given)
       if (std::optional<std::string> why = unfit(op, given, out))
         return problem(op, lldmir::kDealAttr, *why);
+    if ((given && given.getFolded()) || (isView(op) && out.folded.contains(op->getOperand(0))))
+      out.folded.insert(op->getResult(0));
     if (isView(op))
       set(op, viewedSplit(op, now(op->getOperand(0)), out.quads).value_or(Split()));
     else if (biased)
@@ -221,6 +224,8 @@ Result<Distribution> Distribution::read(Block *body, int quads, DictionaryAttr i
                         std::to_string(quads) + " quads");
     if (deal && deal.getDim() >= 0)
       result.of[argument] = {static_cast<int>(deal.getDim()), shapeOf(argument)[deal.getDim()] / quads};
+    if (deal && deal.getFolded())
+      result.folded.insert(argument);
   }
   auto isConstant = [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
@@ -232,6 +237,8 @@ Result<Distribution> Distribution::read(Block *body, int quads, DictionaryAttr i
       return modelError("node '" + dmir::nodeName(&op) + "': " + why);
   if (Status banded = readBands(body, result); !banded)
     return banded.takeError();
+  if (Status folds = checkFolds(body, result); !folds)
+    return folds.takeError();
   return result;
 }
 

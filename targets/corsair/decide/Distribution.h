@@ -30,6 +30,7 @@ namespace hw = dmx::corsair;
 struct Split {
   int dim = -1;
   int64_t part = 0;
+  bool folded = false; ///< at the host's boundary: elements q * part / 2 on, and as many from the other end
   explicit operator bool() const { return dim >= 0; }
   bool operator==(const Split &) const = default;
 };
@@ -49,12 +50,18 @@ struct Distribution {
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> biases;
   /// Softmaxes of scores that are computed band by band (Bands.h).
   llvm::DenseSet<mlir::Operation *> bands;
+  /// Values whose shares are folded: inputs, results, and what is computed of the one for the other (Bands.h).
+  llvm::DenseSet<mlir::Value> folded;
   /// Constant arguments that are packed as tiles.
   llvm::DenseSet<mlir::Value> packed;
   /// Estimate for one run, without what comes from and goes to the host.
   double clocks = 0;
 
   Split at(mlir::Value value) const { return of.lookup(value); }
+  /// As an attribute, of what is dealt.
+  lldmir::DealAttr dealOf(mlir::Value value) const {
+    return lldmir::DealAttr::get(value.getContext(), at(value).dim, quads, folded.contains(value));
+  }
 
   /// As attributes of the ops: lldmir.deal, lldmir.gather, lldmir.bias, lldmir.bands.
   void write(mlir::Block *body) const;

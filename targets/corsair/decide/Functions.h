@@ -1,7 +1,7 @@
 //===- Functions.h - functions of the vector device for several ops -*- C++ -*-===//
 #pragma once
 
-#include "Diagonals.h"
+#include "scores/Diagonals.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 

@@ -1,9 +1,9 @@
 //===- MatmulPlan.cpp - how a product is computed -------------------------===//
 
 #include "MatmulPlan.h"
-#include "Bands.h"
 #include "Constants.h"
 #include "ViewLayout.h"
+#include "scores/Bands.h"
 
 #include <numeric>
 

@@ -2,7 +2,8 @@
 
 #include "Ops.h"
 #include "Constants.h"
-#include "Diagonals.h"
+#include "scores/Bands.h"
+#include "scores/Diagonals.h"
 
 #include "schemas/corsair/Image.h"
 
@@ -155,7 +156,9 @@ static std::optional<std::string> refusesSizes(Operation *op, const hw::Machine 
   const auto room = static_cast<int64_t>(machine.memory(hw::Memory::GM).size);
   auto check = [&](Value value) -> std::optional<std::string> {
     auto type = cast<RankedTensorType>(value.getType());
-    const int64_t bytes = type.getNumElements() * hw::elementBytes(*deviceKind(type.getElementType()));
+    int64_t bytes = type.getNumElements() * hw::elementBytes(*deviceKind(type.getElementType()));
+    if (bytes > room && mayBeStrip(value))
+      bytes = 2 * kBandRows * type.getShape().back() * 4;
     const int64_t quads = bytes <= room ? 1 : mostShares(type.getShape(), team, machine);
     if (bytes <= room * quads)
       return std::nullopt;

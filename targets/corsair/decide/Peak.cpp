@@ -1,7 +1,7 @@
 //===- Peak.cpp - what a quad's GM must hold at once ----------------------===//
-#include "Bands.h"
 #include "Decide.h"
 #include "Ops.h"
+#include "scores/Bands.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -48,7 +48,7 @@ private:
     const int64_t parts = deal.at(value) ? deal.quads : 1;
     int64_t bytes = bytesOf(value) / parts;
     if (isStrip(value, deal)) // two of them: one is filled while the other is read
-      bytes = 2 * kBandRows * shapeOf(value).back() * 2;
+      bytes = 2 * kBandRows * shapeOf(value).back() * (value.getDefiningOp<dmir::SoftmaxOp>() ? 4 : 2);
     shares[value] = {bytes, at, at};
   }
 

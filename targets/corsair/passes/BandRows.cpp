@@ -15,7 +15,7 @@
 #include "Views.h"
 #include "product/ProductNest.h"
 
-#include "targets/corsair/decide/Bands.h"
+#include "targets/corsair/decide/scores/Bands.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -70,23 +70,11 @@ public:
   LogicalResult run() {
     if (failed(find()))
       return failure();
-    builder.setInsertionPoint(weighted.root());
-    SmallVector<Value> counters;
-    for (AffineForOp loop : scores.batch) {
-      auto made = AffineForOp::create(builder, loc(), 0, loop.getConstantUpperBound());
-      made->setAttr(kBatchAttr, builder.getUnitAttr());
-      counters.push_back(made.getInductionVar());
-      builder.setInsertionPointToStart(made.getBody());
-    }
-    auto bands = AffineForOp::create(builder, loc(), 0, rows / kBandRows);
-    bands->setAttr(lldmir::kBandsAttr, builder.getUnitAttr());
-    band = bands.getInductionVar();
-    builder.setInsertionPointToStart(bands.getBody());
-    batch = counters;
-    product(scores, Value(), stripFor(scoresBuffer));
-    for (lldmir::SimdOp unit : units)
-      vectorOp(unit);
-    product(weighted, strips.lookup(softmax.getOuts()[0]), Value());
+    if (folded && rows % (2 * kBandRows))
+      return softmax.emitError() << "has bands of two halves, but " << rows << " rows";
+    for (bool lower : {false, true})
+      if (!lower || folded)
+        loops(lower);
     erase();
     return success();
   }
@@ -94,6 +82,27 @@ public:
 private:
   Location loc() { return softmax.getLoc(); }
   MemRefType typeOf(Value value) { return cast<MemRefType>(value.getType()); }
+
+  /// The loops over the bands; of folded rows over those of one half.
+  void loops(bool ofLowerHalf) {
+    builder.setInsertionPoint(weighted.root());
+    batch.clear(), strips.clear();
+    lower = ofLowerHalf, row = Value();
+    for (AffineForOp loop : scores.batch) {
+      auto made = AffineForOp::create(builder, loc(), 0, loop.getConstantUpperBound());
+      made->setAttr(kBatchAttr, builder.getUnitAttr());
+      batch.push_back(made.getInductionVar());
+      builder.setInsertionPointToStart(made.getBody());
+    }
+    auto bands = AffineForOp::create(builder, loc(), 0, (folded ? rows / 2 : rows) / kBandRows);
+    bands->setAttr(lldmir::kBandsAttr, builder.getUnitAttr());
+    band = bands.getInductionVar();
+    builder.setInsertionPointToStart(bands.getBody());
+    product(scores, Value(), stripFor(scoresBuffer));
+    for (lldmir::SimdOp unit : units)
+      vectorOp(unit);
+    product(weighted, strips.lookup(softmax.getOuts()[0]), Value());
+  }
 
   //--- what belongs together
   /// The op of the kernel's body that writes a buffer.
@@ -127,6 +136,7 @@ private:
     if (type.getRank() < 2)
       return softmax.emitError("has bands, but no rows");
     rows = type.getDimSize(type.getRank() - 2), columns = type.getShape().back();
+    folded = softmax.getBound(lldmir::kFolded);
     if (rows % kBandRows)
       return softmax.emitError() << "has bands of " << kBandRows << " rows, but " << rows << " rows";
     units = {softmax};
@@ -176,8 +186,8 @@ private:
   //--- what a band has of it
   OpFoldResult firstRow() {
     if (!row)
-      row = affine::AffineApplyOp::create(builder, loc(), AffineMap::get(1, 0, builder.getAffineDimExpr(0) * kBandRows),
-                                          band);
+      row = affine::AffineApplyOp::create(
+          builder, loc(), AffineMap::get(1, 0, builder.getAffineDimExpr(0) * kBandRows + (lower ? rows / 2 : 0)), band);
     return row;
   }
   /// A band of the rows of a matrix.
@@ -218,11 +228,14 @@ private:
     return memref::SubViewOp::create(builder, loc(), cast<MemRefType>(reduced), buffer, offsets, sizes, ones);
   }
   Value stripFor(Value buffer) {
+    // Weights of longer rows are too small for f16; they lie nowhere but here.
+    const bool isWide = buffer == softmax.getOuts()[0] && columns > corsair::kMostHalfWeights;
+    const Type element = isWide ? builder.getF32Type() : typeOf(buffer).getElementType();
     Value &strip = strips[buffer];
     if (!strip)
-      strip = memref::AllocOp::create(builder, loc(),
-                                      MemRefType::get({kBandRows, columns}, typeOf(buffer).getElementType(),
-                                                      MemRefLayoutAttrInterface(), typeOf(buffer).getMemorySpace()));
+      strip = memref::AllocOp::create(
+          builder, loc(),
+          MemRefType::get({kBandRows, columns}, element, MemRefLayoutAttrInterface(), typeOf(buffer).getMemorySpace()));
     return strip;
   }
   Value tiles(Value matrix) {
@@ -267,8 +280,11 @@ private:
     builder.setInsertionPointToStart(made.getBody());
     mapping.map(rowLoop.getInductionVar(), outer.getInductionVar());
     mapping.map(columnLoop.getInductionVar(), made.getInductionVar());
-    for (Operation &op : inner.getBody()->without_terminator())
-      builder.clone(op, mapping);
+    for (Operation &op : inner.getBody()->without_terminator()) {
+      Operation *copy = builder.clone(op, mapping);
+      if (auto load = dyn_cast<affine::AffineLoadOp>(copy)) // of the strip of another type
+        load.getResult().setType(load.getMemRefType().getElementType());
+    }
   }
 
   void vectorOp(lldmir::SimdOp unit) {
@@ -280,13 +296,15 @@ private:
       AffineExpr at = builder.getAffineDimExpr(0) * kBandRows;
       SmallVector<Value> operands{band};
       if (unit.getRow()) {
-        at = at + builder.getAffineDimExpr(1);
+        const AffineExpr given = builder.getAffineDimExpr(1);
+        at = lower ? at - given + (folded.getInt() - rows / 2) : at + given;
         operands.push_back(unit.getRow());
       }
       first = affine::AffineApplyOp::create(builder, loc(), AffineMap::get(operands.size(), 0, at), operands);
     }
     NamedAttrList parameters(unit.getParametersAttr());
-    parameters.erase(lldmir::kBandsAttr);
+    for (StringRef key : {lldmir::kBandsAttr, lldmir::kFolded})
+      parameters.erase(key);
     if (parameters.get("axis"))
       parameters.set("axis", builder.getI64IntegerAttr(1));
     if (parameters.get("axes"))
@@ -319,6 +337,8 @@ private:
   lldmir::SimdOp softmax;
   OpBuilder builder;
   int64_t rows = 0, columns = 0;
+  IntegerAttr folded; ///< rows of all quads, of which each has two parts; null: one part
+  bool lower = false; ///< the part that is written
   BatchedNest scores, weighted;
   Value scoresBuffer;
   SmallVector<lldmir::SimdOp> units;

@@ -261,8 +261,8 @@ private:
       return {};
     const Location loc = op->getLoc();
     auto type = cast<MemRefType>(memref.getType());
-    if (const auto [dim, part] = place.split; place.split) {
-      FailureOr<OpFoldResult> own = inShare(builder, op, offsets[dim], {part, sizes[dim]}, mapping);
+    if (const int dim = place.split.dim; place.split) {
+      FailureOr<OpFoldResult> own = inShare(builder, op, offsets[dim], {place.split.part, sizes[dim]}, mapping);
       if (failed(own))
         return {};
       offsets[dim] = *own;

@@ -77,7 +77,7 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
         function.setArgAttr(number, kOrderAttr,
                             b.getDenseI64ArrayAttr(SmallVector<int64_t>(order.begin(), order.end())));
       if (cs::Split split = deal.at(argument))
-        function.setArgAttr(number, lldmir::kDealAttr, lldmir::DealAttr::get(&getContext(), split.dim, deal.quads));
+        function.setArgAttr(number, lldmir::kDealAttr, deal.dealOf(argument));
     }
     if (auto states = kernel.getStrategy().getAs<DenseI64ArrayAttr>(cs::kStatesKey))
       for (int64_t i = 0; i + 1 < states.size(); i += 2)
@@ -86,14 +86,14 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
     for (auto [number, value] : llvm::enumerate(yield->getOperands())) {
       function.setResultAttr(number, kTypeAttr, TypeAttr::get(value.getType()));
       if (cs::Split split = deal.at(value))
-        function.setResultAttr(number, lldmir::kDealAttr, lldmir::DealAttr::get(&getContext(), split.dim, deal.quads));
+        function.setResultAttr(number, lldmir::kDealAttr, deal.dealOf(value));
     }
     // Views and additions of a bias have what their operands have; from here on each op says what it has.
     for (Operation &op : body->without_terminator())
       if (cs::Split split = deal.at(op.getResult(0)); !split && deal.depth.contains(&op))
         op.setAttr(lldmir::kDealAttr, lldmir::DealAttr::get(&getContext(), lldmir::DealAttr::kSums, deal.quads));
       else if (split)
-        op.setAttr(lldmir::kDealAttr, lldmir::DealAttr::get(&getContext(), split.dim, deal.quads));
+        op.setAttr(lldmir::kDealAttr, deal.dealOf(op.getResult(0)));
       else
         op.removeAttr(lldmir::kDealAttr);
     // What has no elements reads nothing.

@@ -189,9 +189,18 @@ private:
     for (auto [number, input] : llvm::enumerate(op.getInputs()))
       inputs.push_back(partOf(input, dimOf(op, number, cast<MemRefType>(input.getType()), result, dim)));
     auto simd = dyn_cast<lldmir::SimdOp>(op.getOperation());
-    Value row = simd && simd.masks() && dim + 2 == result.getRank() ? placeOf(part) : Value();
+    const bool counts = simd && simd.masks() && dim + 2 == result.getRank();
+    if (attribute.getFolded() && at)
+      return op.emitError("is of other rows in each quad, and reads a buffer that all of them have");
+    Value row = !counts ? Value() : placeOf(attribute.getFolded() ? part / 2 : part);
+    DictionaryAttr parameters = op.getParametersAttr();
+    if (row && attribute.getFolded()) {
+      NamedAttrList list(parameters);
+      list.set(lldmir::kFolded, builder.getI64IntegerAttr(part * quads));
+      parameters = list.getDictionary(op.getContext());
+    }
     auto made = UnitOp::create(builder, loc, TypeRange(), op.getFunction(), inputs, mapping.lookup(op.getOuts()[0]),
-                               op.getParametersAttr());
+                               parameters);
     if (row)
       cast<lldmir::SimdOp>(made.getOperation()).getRowMutable().assign(row);
     return success();

@@ -8,8 +8,9 @@
 //     queue Store   -> scores 1                  -> result b0          -> scores 0
 //     queue Vector  scores 0 -> weights 0 (b0)   scores 1 -> weights 1 (b1)
 //
-// Where a mask keeps the columns up to a diagonal, `granule` bands at a time need as many tiles of columns more than
-// the ones before: both products end there, and the softmax by row. The tiles behind are zeros times something.
+// Where a mask keeps the columns up to a diagonal, some bands need as many tiles of columns more than those before, a
+// granule: both products end there, and the softmax by row. The tiles behind are zeros times something. Under a window
+// they begin later, too.
 //
 //===----------------------------------------------------------------------===//
 #include "KernelWriter.h"
@@ -22,22 +23,28 @@ namespace {
 
 class BandWriter {
 public:
-  BandWriter(Program &program, const ArrayUnits &units, const BandedScores &job, int slices, QuadRegisters &registers,
-             int quads)
-      : program(program), units(units), job(job), slices(slices), registers(registers), quads(quads) {}
+  BandWriter(Program &program, const ArrayUnits &units, ArrayRef<BandedScores> jobs, int slices,
+             QuadRegisters &registers, int quads)
+      : program(program), units(units), jobs(jobs), slices(slices), registers(registers), quads(quads) {}
 
   SmallVector<Address> strips;               ///< two halves each
   Address keys, values;                      ///< tiles in ST
   SmallVector<int64_t> keySteps, valueSteps; ///< from trip to trip of each loop over a batch
 
   void run(size_t loop = 0) {
-    if (loop == job.batch.size())
-      return blocks();
-    program.loop(job.batch[loop], [&](int depth) {
-      depths.push_back(depth);
-      run(loop + 1);
-      depths.pop_back();
-    });
+    ArrayRef<int64_t> batch = jobs.front().batch;
+    if (loop < batch.size())
+      return program.loop(batch[loop], [&](int depth) {
+        depths.push_back(depth);
+        run(loop + 1);
+        depths.pop_back();
+      });
+    half = 0;
+    for (const BandedScores &each : jobs) {
+      job = &each;
+      blocks();
+    }
+    finish();
   }
 
 private:
@@ -45,8 +52,8 @@ private:
   struct Band {
     int64_t first = 0;
     SmallVector<std::pair<int, int64_t>, 2> loops; ///< depth, bands a trip
-    int half = 0;
-    Band plus(int64_t bands, int half) const { return {first + bands, loops, half}; }
+    int half = 0;                                  ///< of the strips; of the next band the other one
+    Band plus(int64_t bands) const { return {first + bands, loops, static_cast<int>((half + bands) % 2)}; }
     Band inLoop(int depth, int64_t bands) const {
       Band band = *this;
       band.loops.push_back({depth, bands});
@@ -55,61 +62,144 @@ private:
   };
 
   //--- which columns
-  /// Bands whose scores end at the same tile, as many as tiles that are multiplied at once; 0: all have all columns.
+  /// Granules of columns, of as many tiles as are multiplied at once: a number of no buffer, and how many.
+  struct Columns {
+    Address first{-1, 0, {}};
+    std::optional<Address> count; ///< nothing: all columns
+    int64_t most = 0;             ///< of `count`
+  };
+
+  /// Tiles of columns that both products take at a time; 0: they take all.
   int64_t granule() const {
-    const int64_t tiles = job.columns / 64, each = job.plan.tilesARound();
-    const bool fits = job.upper && *job.upper >= 0 && tiles % each == 0 && job.weightedPlan.rounds() == 1 &&
-                      (job.weightedPlan.segment == each || job.weightedPlan.kChunks == each) &&
-                      job.plan.segments() == 1;
-    const int64_t all = job.bands * (job.rowQuad ? quads : 1);
-    const bool aligned = !job.rowQuad || job.bands % each == 0 || each % job.bands == 0;
-    return fits && aligned && (all + each - 1) / each + behind(each) <= tiles / each ? each : 0;
+    const int64_t tiles = job->columns / 64, each = job->plan.tilesARound();
+    const bool fits = job->upper && job->rowQuad % 64 == 0 && tiles % each == 0 && job->weightedPlan.rounds() == 1 &&
+                      (job->weightedPlan.segment == each || job->weightedPlan.kChunks == each) &&
+                      job->plan.segments() == 1;
+    if (!fits || std::min(lastTile(0, 0), lastTile(quads - 1, 0)) < 0)
+      return 0;
+    return std::max(lastTile(0, job->bands - 1), lastTile(quads - 1, job->bands - 1)) < tiles ? each : 0;
   }
-  /// Granules that the diagonal is to the right.
-  int64_t behind(int64_t each) const { return ((*job.upper + 63) / 64 + each - 1) / each; }
+  /// The last tile of columns that a quad's band keeps something of, and the first one.
+  int64_t lastTile(int64_t quad, int64_t band) const {
+    return (*job->upper + 63) / 64 + quad * job->rowQuad / 64 + band;
+  }
+  int64_t firstTile(int64_t quad, int64_t band) const {
+    return job->lower ? std::max<int64_t>(0, *job->lower + quad * job->rowQuad + band * 64) / 64 : 0;
+  }
 
   void blocks() {
     const int64_t each = granule();
-    if (!each)
-      return chain({}, job.bands);
-    const int64_t first = behind(each) + 1, whole = job.bands / each, rest = job.bands % each;
-    if (job.rowQuad && rest) {
-      SmallVector<int64_t> counts;
-      for (int64_t quad = 0; quad < quads; ++quad)
-        counts.push_back(quad * job.bands / each + first);
-      registers.push_back(counts);
-      granules = Address{-1, 0, {hw::registerTerm(static_cast<int>(registers.size()) - 1)}};
-      return chain({}, job.bands);
+    if (!each) {
+      columns = {};
+      return chain({}, job->bands);
     }
-    const Address begin = Address{-1, first, {}}.plusQuad(job.rowQuad ? whole : 0);
-    program.loop(whole, [&](int depth) {
-      granules = begin.plusLoop(depth, 1);
-      chain(Band().inLoop(depth, each), each);
+    // Bands whose scores end at the same tile are one chain, where all quads have such.
+    const bool aligned = lastTile(0, 0) % each == 0 && job->rowQuad / 64 % each == 0;
+    const int64_t whole = aligned ? job->bands / each : 0, rest = job->bands - whole * each;
+    alignedBlocks(whole, each);
+    if (!rest)
+      return;
+    Band from;
+    from.first = whole * each;
+    columns = columnsOf(whole * each, rest, each);
+    chain(from, rest);
+  }
+
+  /// Blocks of bands. Under a window those are apart that begin at the first column in some quad.
+  void alignedBlocks(int64_t blocks, int64_t each) {
+    const int64_t step = job->rowQuad / 64 / each;
+    int64_t apart = 0;
+    auto begin = [&] { return *job->lower + std::min<int64_t>(0, (quads - 1) * job->rowQuad) + apart * each * 64; };
+    for (; job->lower && apart < blocks && begin() < 0; ++apart) {
+      columns = columnsOf(apart * each, each, each);
+      Band from;
+      from.first = apart * each;
+      chain(from, each);
+    }
+    if (apart == blocks)
+      return;
+    finish();
+    const int64_t end = lastTile(0, apart * each) / each + 1,
+                  first = job->lower ? (*job->lower + apart * each * 64) / 64 / each : 0;
+    program.loop(blocks - apart, [&](int depth) {
+      auto moved = [&](int64_t number) { return Address{-1, number, {}}.plusQuad(step).plusLoop(depth, 1); };
+      if (job->lower)
+        columns = {moved(first), Address{-1, end - first, {}}, end - first};
+      else
+        columns = {{-1, 0, {}}, moved(end), job->columns / 64 / each};
+      Band from;
+      from.first = apart * each;
+      chain(from.inLoop(depth, each), each);
+      finish();
     });
-    granules = begin.plus(whole);
-    chain(Band().plus(whole * each, 0), rest);
+  }
+
+  /// Of so many bands one after the other, which take the same.
+  Columns columnsOf(int64_t band, int64_t bands, int64_t each) {
+    SmallVector<int64_t> begins, ends;
+    int64_t most = 0;
+    for (int64_t quad = 0; quad < quads; ++quad) {
+      begins.push_back(firstTile(quad, band) / each);
+      ends.push_back(lastTile(quad, band + bands - 1) / each + 1);
+      most = std::max(most, ends.back() - begins.back());
+    }
+    if (!job->lower)
+      return {{-1, 0, {}}, ofQuads(ends), most};
+    for (auto [begin, end] : llvm::zip(begins, ends)) // as many in each quad
+      begin = std::max<int64_t>(0, end - most);
+    return {ofQuads(begins), Address{-1, most, {}}, most};
+  }
+  /// A number of each quad.
+  Address ofQuads(const SmallVector<int64_t> &numbers) {
+    if (llvm::all_equal(numbers))
+      return {-1, numbers.front(), {}};
+    registers.push_back(numbers);
+    return {-1, 0, {hw::registerTerm(static_cast<int>(registers.size()) - 1)}};
+  }
+  static Address plusTimes(Address place, const Address &number, int64_t scale) {
+    place = place.plus(number.offset * scale);
+    for (hw::Term term : number.terms) {
+      term.scale *= scale;
+      place = place.plus(term);
+    }
+    return place;
   }
 
   //--- which order
-  /// Bands one after the other: the scores of one before the values of the one before.
-  void chain(const Band &from, int64_t count) {
-    if (!count)
-      return;
+  /// Bands one after the other: the scores of one before the values of the one before, which the last one still lacks
+  /// then.
+  void chain(Band from, int64_t count) {
+    from.half = half;
     const int64_t pairs = (count - 1) / 2;
     scores(from);
+    finish();
     program.loop(pairs, [&](int depth) {
       const Band even = from.inLoop(depth, 2);
-      scores(even.plus(1, 1));
+      scores(even.plus(1));
       weighted(even);
-      scores(even.plus(2, 0));
-      weighted(even.plus(1, 1));
+      scores(even.plus(2));
+      weighted(even.plus(1));
     });
-    const Band last = from.plus(2 * pairs, 0);
-    if (count % 2 == 0)
-      scores(last.plus(1, 1));
-    weighted(last);
-    if (count % 2 == 0)
-      weighted(last.plus(1, 1));
+    Band last = from.plus(2 * pairs);
+    if (count % 2 == 0) {
+      scores(last.plus(1));
+      weighted(last);
+      last = last.plus(1);
+    }
+    half = 1 - last.half;
+    lacking = Lacking{job, last, columns};
+  }
+
+  /// The values of the last band.
+  void finish() {
+    if (!lacking)
+      return;
+    const BandedScores *now = std::exchange(job, lacking->job);
+    std::swap(columns, lacking->columns);
+    weighted(lacking->band);
+    std::swap(columns, lacking->columns);
+    job = now;
+    lacking.reset();
   }
 
   //--- places
@@ -122,7 +212,8 @@ private:
     return place;
   }
   DeviceTensor strip(int number, int half) const {
-    DeviceTensor tensor = DeviceTensor::dense(hw::ElemKind::F16, {64, job.columns}, rowMajor(2));
+    const hw::ElemKind kind = number == weights() ? job->weightKind : hw::ElemKind::F16;
+    DeviceTensor tensor = DeviceTensor::dense(kind, {64, job->columns}, rowMajor(2));
     tensor.address = strips[number].plus(half * tensor.elements() * tensor.elementSize());
     return tensor;
   }
@@ -135,21 +226,25 @@ private:
   }
   /// What the vector device alone sees has one half.
   int halfOf(int number, const Band &band) const { return number == 0 || number == weights() ? band.half : 0; }
-  int weights() const { return job.units.back().out; }
+  int weights() const { return job->units.back().out; }
 
   //--- what a band is
   void scores(const Band &band) {
-    MatmulShape shape(placed(job.query, band), job.keys.at, strip(0, band.half));
+    MatmulShape shape(placed(job->query, band), job->keys.at, strip(0, band.half));
     shape.operands.st = placed(keys, keySteps, 0, band);
     const QueueWriter store = program.on(Queue::Store), vector = program.on(Queue::Vector);
     store.wait(kScoresFree + band.half);
-    if (granules)
-      emitRounds(program, units, job.plan, shape.operands, *granules);
-    else
-      emitProduct(program, units, job.plan, shape.operands);
+    if (columns.count) {
+      const int64_t tiles = job->plan.tilesARound();
+      shape.operands.st =
+          plusTimes(shape.operands.st, columns.first, job->plan.groups * job->plan.kChunks * MatmulPlan::kTileBytes);
+      shape.operands.out = plusTimes(shape.operands.out, columns.first, tiles * 64 * 2);
+      emitRounds(program, units, job->plan, shape.operands, *columns.count);
+    } else
+      emitProduct(program, units, job->plan, shape.operands);
     store.signal(kScoresFull + band.half);
     vector.wait(kScoresFull + band.half);
-    for (const BandUnit &unit : job.units) {
+    for (const BandUnit &unit : job->units) {
       if (unit.out == weights())
         vector.wait(kWeightsFree + band.half);
       vectorOp(unit, band);
@@ -160,56 +255,78 @@ private:
   }
 
   const BandUnit *lastReader() const {
-    const BandUnit *last = &job.units.front();
-    for (const BandUnit &unit : job.units)
+    const BandUnit *last = &job->units.front();
+    for (const BandUnit &unit : job->units)
       if (llvm::any_of(unit.inputs, [](const BandTensor &input) { return input.strip == 0; }))
         last = &unit;
     return last;
   }
 
   void weighted(const Band &band) {
-    MatmulShape shape(strip(weights(), band.half), job.values.at, placed(job.result, band));
+    MatmulShape shape(strip(weights(), band.half), job->values.at, placed(job->result, band));
     shape.operands.st = placed(values, valueSteps, 0, band);
     const QueueWriter load = program.on(Queue::Load);
     load.wait(kWeightsFull + band.half);
-    if (granules)
-      emitSegments(program, units, job.weightedPlan, shape.operands, *granules);
-    else
-      emitProduct(program, units, job.weightedPlan, shape.operands);
+    if (columns.count) {
+      const int64_t chunks = job->weightedPlan.segment;
+      shape.operands.a = plusTimes(shape.operands.a, columns.first, chunks * 64 * shape.operands.aColumn);
+      shape.operands.st = plusTimes(shape.operands.st, columns.first, chunks * MatmulPlan::kTileBytes);
+      emitSegments(program, units, job->weightedPlan, shape.operands, *columns.count);
+    } else
+      emitProduct(program, units, job->weightedPlan, shape.operands);
     load.signal(kWeightsFree + band.half);
   }
 
   void vectorOp(const BandUnit &unit, const Band &band) {
-    SimdOp op{unit.function, {64, job.columns}};
+    const int64_t each = job->plan.tilesARound() * 64, width = columns.count ? columns.most * each : job->columns;
+    SimdOp op{unit.function, {64, width}};
     op.imm0 = unit.imm0, op.imm1 = unit.imm1;
-    op.result = SimdOp::operand(strip(unit.out, halfOf(unit.out, band)), op.dims);
+    auto operand = [&](const DeviceTensor &tensor) {
+      SimdOperand made = SimdOp::operand(tensor, op.dims);
+      made.address = plusTimes(made.address, columns.first, each * made.strides.back());
+      return made;
+    };
+    op.result = operand(strip(unit.out, halfOf(unit.out, band)));
     for (const BandTensor &input : unit.inputs)
-      op.sources.push_back(SimdOp::operand(placed(input, band), op.dims));
+      op.sources.push_back(operand(placed(input, band)));
     if (unit.function == hw::SimdFunction::Softmax)
       op.inner = 1;
-    if (unit.index) {
+    if (unit.index) { // from the first of the columns on, or before the last
       op.index = placed(*unit.index, {}, unit.indexBand, band);
+      op.index = plusTimes(op.index, columns.first, unit.turned ? each : -each);
+      if (unit.turned)
+        op.index = op.index.plus(width - job->columns);
       op.countFromRow(unit.turned);
-    } else if (granules && !op.inner) {
-      op.limitColumns(job.plan.tilesARound() * 64, *granules);
+    } else if (columns.count && !op.inner) {
+      op.limitColumns(each, *columns.count);
     }
     [[maybe_unused]] const bool done = emitSimd(program, std::move(op), slices);
     assert(done && "rows of a band are one dim");
   }
 
+  struct Lacking {
+    const BandedScores *job;
+    Band band;
+    Columns columns;
+  };
+
   Program &program;
   const ArrayUnits units;
-  const BandedScores &job;
+  ArrayRef<BandedScores> jobs;
+  const BandedScores *job = nullptr; ///< that is written
   const int slices;
   QuadRegisters &registers;
   const int quads;
-  SmallVector<int> depths;         ///< of the open loops over a batch
-  std::optional<Address> granules; ///< of columns, in the band that is written
+  SmallVector<int> depths; ///< of the open loops over a batch
+  Columns columns;         ///< of the bands that are written
+  std::optional<Lacking> lacking;
+  int half = 0; ///< of the next band's strips
 };
 
 } // namespace
 
-void KernelWriter::multiplyBands(const BandedScores &job) {
+void KernelWriter::multiplyBands(ArrayRef<BandedScores> jobs) {
+  const BandedScores &job = jobs.front();
   auto shapeOf = [&](const BandTensor &matrix) {
     DeviceTensor all = matrix.at; // one for each trip
     for (size_t i = job.batch.size(); i-- > 0;) {
@@ -219,14 +336,27 @@ void KernelWriter::multiplyBands(const BandedScores &job) {
     return all;
   };
   const ArrayUnits units{buffers.unit(hw::Memory::IB), buffers.unit(hw::Memory::WB), buffers.unit(hw::Memory::OB)};
-  BandWriter bands(*main, units, job, machine.slices, registers, quads);
+  BandWriter bands(*main, units, jobs, machine.slices, registers, quads);
   std::tie(bands.keys, bands.keySteps) = packAll(job.plan, shapeOf(job.keys));
   std::tie(bands.values, bands.valueSteps) = packAll(job.weightedPlan, shapeOf(job.values));
-  const int64_t bytes = kBandRows * job.columns * 2;
-  for (int number = 0; number < job.strips; ++number)
-    bands.strips.push_back({buffers.add(hw::Memory::GM, node + ".strip", 2 * bytes), 0, {}});
+  for (int number = 0; number < job.strips; ++number) {
+    const int64_t each = hw::elementBytes(number == job.units.back().out ? job.weightKind : hw::ElemKind::F16);
+    bands.strips.push_back({buffers.add(hw::Memory::GM, node + ".strip", 2 * kBandRows * job.columns * each), 0, {}});
+  }
   main->task(node);
   bands.run();
   main->on(Queue::Array).uses(units.wb, true);
   streamed = true;
+}
+
+bool BandedScores::goesOnWith(const BandedScores &other) const {
+  auto same = [](const BandTensor &a, const BandTensor &b) {
+    return a.at.address.buffer == b.at.address.buffer && a.at.address.offset == b.at.address.offset &&
+           a.at.strides == b.at.strides && a.at.shape == b.at.shape && a.batch == b.batch;
+  };
+  return same(keys, other.keys) && same(values, other.values) && batch == other.batch && columns == other.columns &&
+         strips == other.strips && weightKind == other.weightKind && units.size() == other.units.size() &&
+         units.back().out == other.units.back().out && plan.imc == other.plan.imc && plan.groups == other.plan.groups &&
+         plan.slices == other.plan.slices && weightedPlan.imc == other.weightedPlan.imc &&
+         weightedPlan.groups == other.weightedPlan.groups && weightedPlan.segment == other.weightedPlan.segment;
 }

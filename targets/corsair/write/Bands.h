@@ -36,9 +36,15 @@ struct BandedScores {
   MatmulPlan plan, weightedPlan;
   BandTensor query, keys, values, result;
   std::vector<BandUnit> units;
-  int strips = 1;               ///< 0 has the scores, the last unit's the weights
-  std::optional<int64_t> upper; ///< the largest column less row that counts; of a quad's first row:
-  int64_t rowQuad = 0;          ///< times the quad's number
+  int strips = 1;                              ///< 0 has the scores, the last unit's the weights
+  hw::ElemKind weightKind = hw::ElemKind::F16; ///< or f32
+  std::optional<int64_t> upper;                ///< the last column that counts for the first row of quad 0
+  std::optional<int64_t> lower;                ///< and the first one, where a window moves with the rows
+  int64_t rowQuad = 0;                         ///< columns further from quad to quad
+  mlir::Operation *softmax = nullptr;
+
+  /// Whether the other's bands are of the same keys and values.
+  bool goesOnWith(const BandedScores &other) const;
 };
 
 } // namespace dmxc::corsair

@@ -49,6 +49,22 @@ bool DeviceTensor::isDense() const {
   return true;
 }
 
+std::pair<DeviceTensor, DeviceTensor> DeviceTensor::halves(int dim) const {
+  DeviceTensor first = *this, second = *this;
+  first.shape[dim] = second.shape[dim] = shape[dim] / 2;
+  second.address = address.plus(shape[dim] / 2 * strides[dim]);
+  return {first, second};
+}
+
+std::pair<DeviceTensor, DeviceTensor> DeviceTensor::folded(Split by) const {
+  DeviceTensor first = *this, second = *this;
+  const int64_t part = by.part / 2, bytes = part * strides[by.dim];
+  first.shape[by.dim] = second.shape[by.dim] = part;
+  first.address = address.plusQuad(bytes);
+  second.address = address.plus(shape[by.dim] * strides[by.dim] - bytes).plusQuad(-bytes);
+  return {first, second};
+}
+
 bool DeviceTensor::isRowMajor() const { return isDense() && order() == rowMajor(rank()); }
 
 SmallVector<int64_t> dmxc::corsair::denseStrides(ArrayRef<int64_t> shape, ArrayRef<unsigned> order,

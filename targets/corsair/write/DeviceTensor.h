@@ -20,8 +20,11 @@ struct DeviceTensor {
 
   /// Without gaps, its dims in memory in this order, the outermost first; its place is still to be given.
   static DeviceTensor dense(hw::ElemKind kind, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order);
-  /// The part of each quad.
+  /// The part of each quad; of a folded dim there are two.
   DeviceTensor local(Split by) const;
+  /// Halves of a share, and where they are in the whole: the parts of each quad of so many, from both ends.
+  std::pair<DeviceTensor, DeviceTensor> halves(int dim) const;
+  std::pair<DeviceTensor, DeviceTensor> folded(Split by) const;
   size_t rank() const { return shape.size(); }
   int64_t elements() const;
   int64_t elementSize() const { return hw::elementBytes(kind); }

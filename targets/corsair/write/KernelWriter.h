@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "../decide/Bands.h"
 #include "../decide/Constants.h"
+#include "../decide/scores/Bands.h"
 #include "Bands.h"
 #include "MatmulView.h"
 #include "SimdOp.h"
@@ -102,7 +102,8 @@ protected:
   /// B's tiles of all products of a batch, each matrix once, to ST: where they are, and how far it is from trip to trip
   /// of each dim of the batch.
   std::pair<Address, llvm::SmallVector<int64_t>> packAll(const MatmulPlan &plan, const DeviceTensor &matrices);
-  void multiplyBands(const BandedScores &job);
+  /// Of the same keys and values.
+  void multiplyBands(llvm::ArrayRef<BandedScores> jobs);
   /// A convolution of images, of whose result the split is a quad's part: of images, channels or rows.
   struct Convolution {
     Window window;

@@ -15,6 +15,7 @@ MatmulShape::MatmulShape(const DeviceTensor &a, const DeviceTensor &b, const Dev
   operands.aRow = a.strides[a.rank() - 2];
   operands.aColumn = a.strides.back();
   operands.aTiles = a.kind == hw::ElemKind::Bfp16R;
+  operands.aKind = a.kind;
   operands.b = b.address;
   operands.bRow = b.strides[b.rank() - 2];
   operands.bColumn = b.strides.back();

@@ -16,11 +16,12 @@ struct ConvSource {
 
 /// Where one product reads and writes; strides in bytes.
 struct MatmulOperands {
-  Address a, b, out, st;            ///< `st`: B's tiles
-  int64_t aRow = 0, aColumn = 0;    ///< along M and along K
-  bool aTiles = false;              ///< A is tiles; its rows begin at one
-  int64_t bRow = 0, bColumn = 0;    ///< along K and along N
-  int64_t outRow = 0, outBytes = 2; ///< of an element: f16, or f32 for sums that go on
+  Address a, b, out, st;                  ///< `st`: B's tiles
+  int64_t aRow = 0, aColumn = 0;          ///< along M and along K
+  bool aTiles = false;                    ///< A is tiles; its rows begin at one
+  hw::ElemKind aKind = hw::ElemKind::F16; ///< else f16 or f32
+  int64_t bRow = 0, bColumn = 0;          ///< along K and along N
+  int64_t outRow = 0, outBytes = 2;       ///< of an element: f16, or f32 for sums that go on
   /// Batch sharing: from one slice's product to the next.
   int64_t aSlice = 0, bSlice = 0, outSlice = 0;
   Address bias; ///< BFP32_1 of each column, added to the sums; no buffer: none

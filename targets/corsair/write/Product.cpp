@@ -303,11 +303,11 @@ private:
   void loadRows(int mask, int64_t rows, int64_t chunk, int half) const {
     QueueWriter load = program.on(Queue::Load);
     const int64_t chunks = chunksFrom(chunk);
-    DmaSpec spec{name(hw::ElemKind::F16), name(hw::ElemKind::Bfp16R)};
+    DmaSpec spec{name(at.aKind), name(hw::ElemKind::Bfp16R)};
     spec.toRows = true;
     spec.dims = {{rows, at.aRow, 1}, {1, 0, 0}, {1, 0, 0}, {chunks, kBlock * at.aColumn, plan.pitch}};
     spec.tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
-    spec.elementStride = at.aColumn == 2 ? 0 : at.aColumn;
+    spec.elementStride = at.aColumn == hw::elementBytes(at.aKind) ? 0 : at.aColumn;
     spec.sourceUnitStep = plan.rowSlices() > 1             ? plan.sliceRows() * at.aRow
                           : plan.sharing == Sharing::Batch ? at.aSlice
                                                            : 0;

@@ -124,6 +124,11 @@ bool dmxc::corsair::emitSimd(Program &program, SimdOp op, int sliceCount) {
     joinDims(op);
   if (op.inner > kSimdDims || (op.dims.size() > kSimdDims && op.window))
     return false;
+  while (op.count && op.dims.size() < kSimdDims) { // it is that of the instruction's first dim
+    op.dims.insert(op.dims.begin() + 1, 1);
+    for (SimdOperand *operand : operandsOf(op))
+      operand->strides.insert(operand->strides.begin() + 1, 0);
+  }
   if (op.dims.size() <= kSimdDims) {
     emitOne(program.on(Queue::Vector), op, sliceCount);
     return true;

@@ -58,14 +58,22 @@ std::vector<hw::Piece> KernelWriter::piecesOf(const DeviceTensor &tensor, ArrayR
   for (int chiplet = 0; chiplet < chiplets(); ++chiplet) {
     hw::Piece piece = wholePiece(tensor, order);
     piece.unit = chiplet;
+    const size_t folded = pieces.size();
     if (split) {
       const int64_t first = int64_t(chiplet) * machine.quadsPerChiplet();
       const size_t at = llvm::find(order, unsigned(split.dim)) - order.begin();
-      piece.begin[at] = first * split.part;
-      piece.extent[at] = std::min<int64_t>(machine.quadsPerChiplet(), quads - first) * split.part;
+      const int64_t part = split.folded ? split.part / 2 : split.part;
+      piece.begin[at] = first * part;
+      piece.extent[at] = std::min<int64_t>(machine.quadsPerChiplet(), quads - first) * part;
       piece.address = piece.begin[at] * tensor.strides[split.dim];
+      if (split.folded) {
+        hw::Piece other = piece;
+        other.begin[at] = tensor.shape[split.dim] - piece.begin[at] - piece.extent[at];
+        other.address = other.begin[at] * tensor.strides[split.dim];
+        pieces.push_back(other);
+      }
     }
-    pieces.push_back(piece);
+    pieces.insert(pieces.begin() + static_cast<int64_t>(folded), piece);
   }
   return pieces;
 }

@@ -27,7 +27,12 @@ DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType ty
 }
 
 void KernelWriter::fetch(const DeviceTensor &ddr, const DeviceTensor &tensor, Split split) {
-  if (quads == 1 || split)
+  if (split.folded) {
+    const auto [first, last] = ddr.folded(split);
+    const auto [upper, lower] = tensor.halves(split.dim);
+    moveTensor(Queue::Load, first, upper, {});
+    moveTensor(Queue::Load, last, lower, {});
+  } else if (quads == 1 || split)
     moveTensor(Queue::Load, ddr.local(split), tensor, {});
   else
     fetchOnce(ddr, tensor);
@@ -179,7 +184,12 @@ void KernelWriter::storeResult(DeviceTensor tensor, RankedTensorType type, unsig
   declare(dlir::ArgumentRole::output, node, type, tensor.kind, order, ddr.address.buffer, pieces);
   main->task(node);
   auto store = [&] { moveTensor(Queue::Store, tensor, ddr.local(split), {}); };
-  if (quads == 1 || split)
+  if (split.folded) {
+    const auto [first, last] = ddr.folded(split);
+    const auto [upper, lower] = tensor.halves(split.dim);
+    moveTensor(Queue::Store, upper, first, {});
+    moveTensor(Queue::Store, lower, last, {});
+  } else if (quads == 1 || split)
     store();
   else
     main->when(kIsFirst, store);

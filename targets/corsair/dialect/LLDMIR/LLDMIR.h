@@ -23,6 +23,8 @@ inline constexpr llvm::StringLiteral kDealAttr = "lldmir.deal", kPlanAttr = "lld
 inline constexpr llvm::StringLiteral kCopy = "copy", kGatherRows = "gather", kScatterRows = "scatter";
 /// Parameters of lldmir.simd "softmax" and "causal_mask": the largest and the least column less row that a mask keeps.
 inline constexpr llvm::StringLiteral kUpper = "upper", kLower = "lower";
+/// And how many rows there are in all quads of a team, of which each has two parts.
+inline constexpr llvm::StringLiteral kFolded = "folded";
 /// Array of i64: operands of which all parts are sent to all quads before the op.
 inline constexpr llvm::StringLiteral kGatherAttr = "lldmir.gather";
 /// Unit, of an addition: its vector lies in OB before the product's sums do.

@@ -156,19 +156,24 @@ Attribute DealAttr::parse(AsmParser &parser, Type) {
     return {};
   else if (dim < 0)
     return parser.emitError(where, "a deal is of a dim from 0 on"), Attribute();
-  if (parser.parseComma() || parser.parseKeyword("quads") || parser.parseInteger(quads) || parser.parseGreater())
+  if (parser.parseComma() || parser.parseKeyword("quads") || parser.parseInteger(quads))
     return {};
-  return getChecked([&] { return parser.emitError(where); }, parser.getContext(), dim, quads);
+  const bool folded = succeeded(parser.parseOptionalComma());
+  if ((folded && parser.parseKeyword("folded")) || parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(where); }, parser.getContext(), dim, quads, folded);
 }
 
 void DealAttr::print(AsmPrinter &printer) const {
   printer << (isWhole() ? "<whole" : isSums() ? "<sums" : "<dim ");
   if (getDim() >= 0)
     printer << getDim();
-  printer << ", quads " << getQuads() << ">";
+  printer << ", quads " << getQuads() << (getFolded() ? ", folded>" : ">");
 }
 
-LogicalResult DealAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t dim, int64_t quads) {
+LogicalResult DealAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t dim, int64_t quads, bool folded) {
+  if (folded && dim < 0)
+    return emitError() << "parts of a dim are folded";
   if (quads < 1 || dim < kSums)
     return emitError() << "a deal is to one quad or more";
   return success();
@@ -342,7 +347,7 @@ void GatherOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffe
 LogicalResult SimdOp::verify() {
   if (getBound(kUpper) && getBound(kLower))
     return emitOpError("C3: has two bounds, and keeps one");
-  if (getRow() && !masks())
+  if ((getRow() || getBound(kFolded)) && !masks())
     return emitOpError("C3: has a row, but keeps no diagonals");
   return verifyUnit(*this);
 }

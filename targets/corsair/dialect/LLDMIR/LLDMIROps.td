@@ -36,9 +36,11 @@ def LLDMIR_DealAttr : AttrDef<LLDMIR_Dialect, "Deal"> {
   let description = [{
     `lldmir.deal` of an op is that of its result. `#lldmir.deal<dim 1, quads 8>`: of the 8 parts of dim 1, in order, quad q has
     part q. `#lldmir.deal<whole, quads 8>`: all quads have everything. `#lldmir.deal<sums, quads 8>`, of a product: each quad
-    multiplies by its part along K, and all add up the sums of all.
+    multiplies by its part along K, and all add up the sums of all. `#lldmir.deal<dim 1, quads 8, folded>`: of 16 parts quad q has part q and,
+    behind it, part 15 - q: under a mask that keeps the columns up to a diagonal all quads have as much to do.
   }];
-  let parameters = (ins "int64_t":$dim, "int64_t":$quads);
+  let parameters = (ins "int64_t":$dim, "int64_t":$quads, "bool":$folded);
+  let builders = [AttrBuilder<(ins "int64_t":$dim, "int64_t":$quads), [{ return $_get($_ctxt, dim, quads, false); }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -130,7 +132,7 @@ def LLDMIR_SimdOp : LLDMIR_UnitOp<"simd"> {
     `lldmir.simd "softmax"(%x : memref<..>) outs(%y : memref<..>) {axis = 1}`. The function is named as the DMIR op, with
     the op's attributes as parameters, or as the vector device's own, with `imm0`, `imm1` and the `axes` of rows; `types` in them are the tensors' types, which say what part of the tiles matters.
     "softmax" and "causal_mask" may have the diagonals that a mask keeps, of columns less rows: `upper` or `lower`; `row` is which row of all the first
-    one of the buffer is (default 0).
+    one of the buffer is (default 0). With `folded`, of a buffer of 2 n rows, the rows from the middle on are those from `folded` - n - `row` on.
     C1: either results, from tiles, or outs. C2: the function has a name. C3: one bound at most, and a row with one alone.
   }];
 }

@@ -36,6 +36,14 @@ Status StageWriter::bands(affine::AffineForOp loop) {
   return status;
 }
 
+void StageWriter::finishBands() {
+  if (banded.empty())
+    return;
+  task(banded.front().softmax);
+  multiplyBands(banded);
+  banded.clear();
+}
+
 Status StageWriter::addTo(BandBody &body, Operation *op) {
   if (isa<memref::SubViewOp, affine_ext::TilesOp>(op))
     return op->getOperand(0).getDefiningOp() && body.strips.contains(op->getOperand(0)) ? Status::ok() : view(op);
@@ -138,6 +146,8 @@ Status StageWriter::bandUnit(const BandBody &body, lldmir::SimdOp op, BandedScor
       return fail(op, "counts the rows of a band not from its first one");
     unit.index = Address{-1, masked->index.first, {}}.plusQuad(masked->index.quad);
     unit.indexBand = band;
+    if (masked->turned)
+      job.lower = job.columns - kBandRows - masked->index.first;
     if (weighs) {
       job.upper = masked->index.first - 1;
       job.rowQuad = masked->index.quad;
@@ -159,17 +169,21 @@ Status StageWriter::bandUnit(const BandBody &body, lldmir::SimdOp op, BandedScor
 Status StageWriter::write(const BandBody &body) {
   if (body.products.size() != 2 || body.units.empty() || lldmir::SimdOp(body.units.back()).getFunction() != "softmax")
     return fail(body.loop, "has no scores, softmax and values in a band");
-  task(body.units.back());
   BandedScores job;
+  job.softmax = body.units.back();
   job.bands = affine::AffineForOp(body.loop).getConstantUpperBound();
   for (affine::AffineForOp each : ArrayRef(batch).drop_back())
     job.batch.push_back(each.getConstantUpperBound());
-  const auto type = cast<MemRefType>(lldmir::SimdOp(body.units.back()).getOuts()[0].getType());
-  if (type.getRank() != 2 || type.getDimSize(0) != kBandRows || !type.getElementType().isF16())
-    return fail(body.loop, "has strips of other than 64 rows of f16");
-  for (auto &[strip, number] : body.strips)
-    if (strip.getType() != type)
-      return fail(body.loop, "has strips of several types");
+  const Value weights = lldmir::SimdOp(body.units.back()).getOuts()[0];
+  const auto type = cast<MemRefType>(weights.getType());
+  if (type.getElementType().isF32())
+    job.weightKind = hw::ElemKind::F32;
+  for (auto &[strip, number] : body.strips) {
+    const auto own = cast<MemRefType>(strip.getType());
+    if (own.getShape() != type.getShape() || own.getRank() != 2 || own.getDimSize(0) != kBandRows ||
+        !(own.getElementType().isF16() || (strip == weights && own.getElementType().isF32())))
+      return fail(body.loop, "has strips of other than 64 rows of f16, as many columns each; f32 are weights alone");
+  }
   job.columns = type.getDimSize(1);
   job.strips = static_cast<int>(body.strips.size());
   for (unsigned number : {0U, 1U})
@@ -183,6 +197,8 @@ Status StageWriter::write(const BandBody &body) {
   if (stripOf(affine::AffineStoreOp(body.products[0].second.store).getMemRef()) != 0 ||
       stripOf(body.products[1].second.left) != job.units.back().out || job.units.back().out == 0)
     return fail(body.loop, "weighs values by another strip than its softmax fills");
-  multiplyBands(job);
+  if (!banded.empty() && !banded.front().goesOnWith(job))
+    finishBands();
+  banded.push_back(std::move(job));
   return Status::ok();
 }

@@ -198,12 +198,18 @@ Status StageWriter::vectorOp(Operation *op) {
   return Status::ok();
 }
 
-Result<StageWriter::MaskedRows> StageWriter::maskedRows(lldmir::SimdOp op, int64_t rows, int64_t columns) {
+Result<StageWriter::MaskedRows> StageWriter::maskedRows(lldmir::SimdOp op, int64_t rows, int64_t columns,
+                                                        bool lowerHalf) {
   IntegerAttr upper = op.getBound(lldmir::kUpper), lower = op.getBound(lldmir::kLower);
   const bool weighs = op.getFunction() == "softmax";
   std::optional<Index> row = op.getRow() ? indexOf(op.getRow()) : Index{0, 0, SmallVector<int64_t>(batch.size(), 0)};
   if (!row || (!weighs && op.getFunction() != "causal_mask") || (weighs && !upper))
     return fail(op, "masks no rows of scores that the vector device knows").takeError();
+  if (lowerHalf) {
+    row->first = op.getBound(lldmir::kFolded).getInt() - rows - row->first, row->quad = -row->quad;
+    for (int64_t &trip : row->trips)
+      trip = -trip;
+  }
   if (upper) {
     row->first += upper.getInt() + weighs;
   } else { // the upper bound of what is turned round
@@ -219,12 +225,27 @@ Result<StageWriter::MaskedRows> StageWriter::maskedRows(lldmir::SimdOp op, int64
 Status StageWriter::masked(lldmir::SimdOp op, const DeviceTensor &input, const DeviceTensor &out) {
   if (input.rank() < 2 || input.shape != out.shape)
     return fail(op, "masks no rows of scores");
-  Result<MaskedRows> rows = maskedRows(op, out.shape[out.rank() - 2], out.shape.back());
-  if (!rows)
-    return rows.takeError();
-  const Address index = Address{-1, rows->index.first, {}}.plusQuad(rows->index.quad);
-  return KernelWriter::masked(rows->function, input, out, index, rows->turned, rows->fill) ? Status::ok()
-                                                                                           : fail(op, kApart);
+  const auto dim = static_cast<int>(out.rank()) - 2;
+  const bool folded = static_cast<bool>(op.getBound(lldmir::kFolded));
+  if (folded && out.shape[dim] % 2)
+    return fail(op, "folds an odd number of rows");
+  for (const bool lower : {false, true}) {
+    if (lower && !folded)
+      break;
+    const DeviceTensor from = !folded ? input
+                              : lower ? input.halves(dim).second
+                                      : input.halves(dim).first,
+                       to = !folded ? out
+                            : lower ? out.halves(dim).second
+                                    : out.halves(dim).first;
+    Result<MaskedRows> rows = maskedRows(op, to.shape[dim], to.shape.back(), lower);
+    if (!rows)
+      return rows.takeError();
+    const Address index = Address{-1, rows->index.first, {}}.plusQuad(rows->index.quad);
+    if (!KernelWriter::masked(rows->function, from, to, index, rows->turned, rows->fill))
+      return fail(op, kApart);
+  }
+  return Status::ok();
 }
 
 std::optional<StageWriter::Elementwise> StageWriter::elementwise(lldmir::SimdOp op) {

@@ -79,6 +79,7 @@ Status StageWriter::lower() {
   for (Operation &op : kernel.getBody().front().without_terminator())
     if (Status s = lower(&op); !s)
       return s;
+  finishBands();
   unsigned index = 0;
   for (Value value : function.getBody().front().getTerminator()->getOperands()) {
     Result<DeviceTensor> found = returned(value);
@@ -93,8 +94,9 @@ Status StageWriter::lower() {
     Split split;
     if (auto deal = function.getResultAttrOfType<lldmir::DealAttr>(index, lldmir::kDealAttr)) {
       split = splitOf(deal, host.getShape(), quads);
-      if (!split)
+      if (!split || (deal.getFolded() && split.part % 2))
         return fail(function, "has a '" + lldmir::kDealAttr + "' of result " + Twine(index) + " that gives no parts");
+      split.folded = deal.getFolded();
     }
     if (found->shape != shareOf(host.getShape(), split))
       return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is not the result's shape");
@@ -132,8 +134,12 @@ Status StageWriter::addArgument(BlockArgument argument) {
   }
   if (!form) {
     Split split;
-    if (auto deal = function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr))
+    if (auto deal = function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr)) {
       split = splitOf(deal, type.getShape(), quads);
+      if (split && deal.getFolded() && (split.part % 2 || function.getArgAttr(number, kTilesAttr)))
+        split = {};
+      split.folded = split && deal.getFolded();
+    }
     if (function.getArgAttr(number, lldmir::kDealAttr) && !split)
       return fail(function, "has a '" + lldmir::kDealAttr + "' of argument " + Twine(number) + " that gives no parts");
     if (auto rows = function.getArgAttrOfType<IntegerAttr>(number, kTilesAttr)) {
@@ -345,7 +351,20 @@ Result<DeviceTensor> StageWriter::recast(memref::ReinterpretCastOp op) {
   return tensor;
 }
 
+/// Whether a loop is over bands, or has one that is.
+static bool hasBands(Operation *loop) {
+  return loop
+      ->walk([](affine::AffineForOp inner) {
+        return inner->hasAttr(lldmir::kBandsAttr) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 Status StageWriter::lower(Operation *op) {
+  const bool mayGoOn =
+      isa<affine::AffineForOp, memref::AllocOp, affine::AffineApplyOp, affine_ext::TilesOp>(op) || isBufferView(op);
+  if (!mayGoOn || (isa<affine::AffineForOp>(op) && !hasBands(op)))
+    finishBands();
   return llvm::TypeSwitch<Operation *, Status>(op)
       .Case<gpu::ThreadIdOp, gpu::BarrierOp, memref::AllocOp, affine::AffineApplyOp, arith::ConstantOp>(
           [](auto) { return Status::ok(); }) // places come with the first use, a barrier with what is sent

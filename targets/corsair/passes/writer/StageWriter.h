@@ -47,6 +47,8 @@ private:
   /// A loop over bands of rows (StageBands.cpp).
   struct BandBody;
   Status bands(mlir::affine::AffineForOp loop);
+  /// Writes the tasks of the loops over bands so far: those of the same keys and values are one task.
+  void finishBands();
   Status addTo(BandBody &body, mlir::Operation *op);
   Status write(const BandBody &body);
   Status bandProduct(const BandBody &body, unsigned number, int64_t columns, corsair::BandedScores &job);
@@ -61,7 +63,8 @@ private:
     bool turned; ///< rows and columns count from the last one on
     float fill;
   };
-  Result<MaskedRows> maskedRows(lldmir::SimdOp op, int64_t rows, int64_t columns);
+  /// `lower`: of rows that are folded the lower half.
+  Result<MaskedRows> maskedRows(lldmir::SimdOp op, int64_t rows, int64_t columns, bool lower = false);
   /// A function of elements with its numbers; nothing for others.
   struct Elementwise {
     corsair::hw::SimdFunction function;
@@ -97,6 +100,7 @@ private:
   mlir::gpu::LaunchFuncOp launch;
   llvm::DenseMap<mlir::Value, corsair::DeviceTensor> tensors; ///< of memrefs, by what allocates or views them
   llvm::DenseMap<mlir::Value, Tiles> weights;
+  std::vector<corsair::BandedScores> banded;                     ///< whose tasks are not written yet
   llvm::DenseMap<unsigned, corsair::DeviceTensor> states;        ///< by the result that is the next value
   llvm::SmallVector<mlir::affine::AffineForOp> batch;            ///< the open loops over a batch
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int64_t>> trips; ///< of a view: bytes from trip to trip of each

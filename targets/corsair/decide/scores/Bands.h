@@ -6,12 +6,15 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "Distribution.h"
+#include "../Distribution.h"
 
 namespace dmxc::corsair {
 
 /// Rows of a band: those of a tile.
 inline constexpr int64_t kBandRows = 64;
+/// Columns of scores whose weights a strip has in f16; half of the weights of twice as many are below 2^-14, where f16
+/// ends.
+inline constexpr int64_t kMostHalfWeights = 1024;
 
 /// The ops between two products of values whose rows are independent: elementwise ones, of which `softmax` is the last.
 struct Scores {
@@ -33,8 +36,19 @@ Status readBands(mlir::Block *body, Distribution &deal);
 /// Adds the softmaxes whose scores are large enough for bands.
 void chooseBands(mlir::Block *body, Distribution &deal);
 
+/// Folds rows where a mask keeps columns up to a diagonal: of queries that the host brings for such scores alone, of
+/// the scores, and of the result that goes back to it. The inputs are dealt.
+void chooseFolds(mlir::Block *body, Distribution &deal, llvm::function_ref<bool(mlir::Value)> isInput);
+/// Fails, by node, where a value is folded and what belongs to it is not.
+Status checkFolds(mlir::Block *body, const Distribution &deal);
+
 /// Whether a product makes scores that are computed band by band, or weights values by them.
 bool isInBands(dmir::MatMulOp product, const Distribution &deal);
+/// Whether a product in bands is of scores of which a mask keeps a window of fewer than 1,024 columns: the fewer of
+/// them are multiplied at once, the fewer are multiplied in vain.
+bool isOfWindow(dmir::MatMulOp product, const Distribution &deal);
+/// Whether a value of a graph is one of scores that a quad could compute band by band, whatever they are dealt by.
+bool mayBeStrip(mlir::Value value);
 /// Whether a value has a band's rows alone in GM.
 bool isStrip(mlir::Value value, const Distribution &deal);
 

@@ -1,5 +1,6 @@
 //===- Bands.cpp - rows of scores that are computed band by band ----------===//
 #include "Bands.h"
+#include "Diagonals.h"
 
 #include "dmxc/Dialect/DMIR/masks/Where.h"
 
@@ -106,6 +107,75 @@ void dmxc::corsair::chooseBands(Block *body, Distribution &deal) {
   }
 }
 
+/// The values between the host's queries and the host's result that have their rows from the one to the other in the
+/// same order; empty where others read them, or where an operand differs by row.
+static SmallVector<Value> rowsFromHostToHost(Scores scores, const Distribution &deal) {
+  const Value made = scores.product.getResult();
+  const Split split = deal.at(made);
+  const auto rank = static_cast<int64_t>(shapeOf(made).size());
+  if (!split || split.dim + 2 != rank || split.part % (2 * kBandRows) || !deal.bands.contains(scores.softmax))
+    return {};
+  SmallVector<Value> values{made};
+  auto isPart = [&](Value value) { return value.hasOneUse() && deal.at(value).part == split.part; };
+  Value query = scores.product.getLhs();
+  for (; isPart(query) && query.getDefiningOp() && isView(query.getDefiningOp());
+       query = query.getDefiningOp()->getOperand(0))
+    values.push_back(query);
+  if (!isPart(query) || !isa<BlockArgument>(query))
+    return {};
+  values.push_back(query);
+  bool masks = false;
+  for (Operation *op : scores.between) {
+    auto mask = dyn_cast<dmir::MaskOp>(op);
+    const std::optional<Diagonals> diagonals = mask ? diagonalsOf(mask) : std::nullopt;
+    masks |= diagonals && diagonals->upper && !diagonals->lower && !computesMasked(op);
+    for (Value operand : op->getOperands()) {
+      ArrayRef<int64_t> shape = shapeOf(operand);
+      if (!llvm::is_contained(values, operand) && shape.size() > 1 && shape[shape.size() - 2] != 1)
+        return {};
+    }
+    values.push_back(op->getResult(0));
+  }
+  values.append({scores.softmax.getResult(), scores.weighted.getResult()});
+  for (Value result = scores.weighted.getResult();; values.push_back(result)) {
+    Operation *reader = isPart(result) ? *result.user_begin() : nullptr;
+    if (!reader)
+      return {};
+    if (reader->hasTrait<OpTrait::IsTerminator>())
+      return masks ? values : SmallVector<Value>();
+    if (!isView(reader))
+      return {};
+    result = reader->getResult(0);
+  }
+}
+
+void dmxc::corsair::chooseFolds(Block *body, Distribution &deal, llvm::function_ref<bool(Value)> isInput) {
+  for (auto softmax : body->getOps<dmir::SoftmaxOp>()) {
+    const std::optional<Scores> scores = scoresOf(softmax);
+    const SmallVector<Value> values = scores ? rowsFromHostToHost(*scores, deal) : SmallVector<Value>();
+    if (llvm::all_of(values, [&](Value value) { return !isa<BlockArgument>(value) || isInput(value); }))
+      deal.folded.insert(values.begin(), values.end());
+  }
+}
+
+Status dmxc::corsair::checkFolds(Block *body, const Distribution &deal) {
+  llvm::DenseSet<Value> whole = deal.folded;
+  for (auto softmax : body->getOps<dmir::SoftmaxOp>()) {
+    const std::optional<Scores> scores = scoresOf(softmax);
+    const SmallVector<Value> values = scores ? rowsFromHostToHost(*scores, deal) : SmallVector<Value>();
+    if (llvm::all_of(values, [&](Value value) { return deal.folded.contains(value); }))
+      for (Value value : values)
+        whole.erase(value);
+  }
+  if (whole.empty())
+    return Status::ok();
+  Operation *op = whole.begin()->getDefiningOp();
+  return modelError(
+      "node '" + dmir::nodeName(op ? op : *whole.begin()->user_begin()) + "': '" + lldmir::kDealAttr.str() +
+      "' is folded, but rows are so from queries that the host brings to the result that goes back to it, all through "
+      "scores in bands of which a mask keeps the columns up to a diagonal");
+}
+
 /// The softmax of scores that a value is, or leads to.
 static dmir::SoftmaxOp softmaxOf(Value value) {
   for (int steps = 0; steps < 16; ++steps) {
@@ -124,6 +194,30 @@ bool dmxc::corsair::isInBands(dmir::MatMulOp product, const Distribution &deal) 
     return true;
   const dmir::SoftmaxOp softmax = softmaxOf(product.getResult());
   return softmax && deal.bands.contains(softmax) && scoresOf(softmax)->product == product;
+}
+
+bool dmxc::corsair::isOfWindow(dmir::MatMulOp product, const Distribution &deal) {
+  constexpr int64_t most = 1024;
+  if (!isInBands(product, deal))
+    return false;
+  auto softmax = product.getLhs().getDefiningOp<dmir::SoftmaxOp>();
+  const std::optional<Scores> scores = scoresOf(softmax ? softmax : softmaxOf(product.getResult()));
+  return scores && llvm::any_of(scores->between, [](Operation *op) {
+           auto mask = dyn_cast<dmir::MaskOp>(op);
+           const std::optional<Diagonals> kept = mask ? diagonalsOf(mask) : std::nullopt;
+           return kept && kept->lower && kept->upper && *kept->upper - *kept->lower < most;
+         });
+}
+
+bool dmxc::corsair::mayBeStrip(Value value) {
+  auto softmax = dyn_cast_or_null<dmir::SoftmaxOp>(value.getDefiningOp());
+  softmax = softmax ? softmax : softmaxOf(value);
+  std::optional<Scores> scores = softmax ? scoresOf(softmax) : std::nullopt;
+  if (!scores || scores->product.getRhs().getDefiningOp<dmir::ConstantOp>() ||
+      scores->weighted.getRhs().getDefiningOp<dmir::ConstantOp>())
+    return false;
+  ArrayRef<int64_t> shape = shapeOf(softmax.getInput());
+  return shape[shape.size() - 2] % kBandRows == 0 && shape.back() % kBandRows == 0;
 }
 
 bool dmxc::corsair::isStrip(Value value, const Distribution &deal) {
