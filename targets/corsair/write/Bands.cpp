@@ -31,8 +31,12 @@ public:
   Address keys, values;                      ///< tiles in ST
   SmallVector<int64_t> keySteps, valueSteps; ///< from trip to trip of each loop over a batch
 
+  std::function<void()> bringValues; ///< before the first product by them, outside of all loops
+
   void run(size_t loop = 0) {
     ArrayRef<int64_t> batch = jobs.front().batch;
+    if (!batch.empty())
+      prepare();
     if (loop < batch.size())
       return program.loop(batch[loop], [&](int depth) {
         depths.push_back(depth);
@@ -119,6 +123,7 @@ private:
     if (apart == blocks)
       return;
     finish();
+    prepare();
     const int64_t end = lastTile(0, apart * each) / each + 1,
                   first = job->lower ? (*job->lower + apart * each * 64) / 64 / each : 0;
     program.loop(blocks - apart, [&](int depth) {
@@ -173,6 +178,8 @@ private:
     const int64_t pairs = (count - 1) / 2;
     scores(from);
     finish();
+    if (pairs)
+      prepare();
     program.loop(pairs, [&](int depth) {
       const Band even = from.inLoop(depth, 2);
       scores(even.plus(1));
@@ -262,7 +269,13 @@ private:
     return last;
   }
 
+  void prepare() {
+    if (bringValues)
+      std::exchange(bringValues, nullptr)();
+  }
+
   void weighted(const Band &band) {
+    prepare();
     MatmulShape shape(strip(weights(), band.half), job->values.at, placed(job->result, band));
     shape.operands.st = placed(values, valueSteps, 0, band);
     const QueueWriter load = program.on(Queue::Load);
@@ -338,11 +351,17 @@ void KernelWriter::multiplyBands(ArrayRef<BandedScores> jobs) {
   const ArrayUnits units{buffers.unit(hw::Memory::IB), buffers.unit(hw::Memory::WB), buffers.unit(hw::Memory::OB)};
   BandWriter bands(*main, units, jobs, machine.slices, registers, quads);
   std::tie(bands.keys, bands.keySteps) = packAll(job.plan, shapeOf(job.keys));
-  std::tie(bands.values, bands.valueSteps) = packAll(job.weightedPlan, shapeOf(job.values));
   for (int number = 0; number < job.strips; ++number) {
     const int64_t each = hw::elementBytes(number == job.units.back().out ? job.weightKind : hw::ElemKind::F16);
     bands.strips.push_back({buffers.add(hw::Memory::GM, node + ".strip", 2 * kBandRows * job.columns * each), 0, {}});
   }
+  bands.bringValues = [&] {
+    fetchLate(job.values.at.address.buffer);
+    std::tie(bands.values, bands.valueSteps) = packAll(job.weightedPlan, shapeOf(job.values));
+    main->task(node);
+  };
+  if (quads == 1)
+    std::exchange(bands.bringValues, nullptr)();
   main->task(node);
   bands.run();
   main->on(Queue::Array).uses(units.wb, true);

@@ -16,6 +16,8 @@
 #include "dmxc/Dialect/DLIR/Device.h"
 #include "dmxc/Support/Result.h"
 
+#include <map>
+
 namespace dmxc::corsair {
 
 /// Registers that a launch sets: see launchRegisters.
@@ -73,6 +75,11 @@ protected:
   /// `split`: what of it a quad fetches, which is all that it has.
   DeviceTensor addInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order,
                         Split split);
+  /// All of it, fetched by fetchLate, while something else is computed.
+  DeviceTensor addLateInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order);
+  /// Fetches an input that is in this buffer and is not there yet; the quads' load queues meet then.
+  void fetchLate(int buffer);
+  bool isLateInput(int buffer) const { return lateInputs.count(buffer); }
   /// A matrix as tiles for products, of which `part` rows at a time begin at a tile of their own.
   DeviceTensor addTiles(const std::string &name, mlir::RankedTensorType type, int64_t part, Split split);
   void fetch(const DeviceTensor &ddr, const DeviceTensor &tensor, Split split);
@@ -176,7 +183,12 @@ protected:
   std::string node; ///< of the op that is being lowered
 
 private:
-  bool streamed = false; ///< the last product left WB to the array controller
+  struct LateInput {
+    std::string name;
+    DeviceTensor ddr, tensor;
+  };
+  std::map<int, LateInput> lateInputs; ///< by buffer
+  bool streamed = false;               ///< the last product left WB to the array controller
 };
 
 } // namespace dmxc::corsair

@@ -141,6 +141,13 @@ void Program::meet(llvm::StringRef scope) {
   lastMeeting = currentTask();
 }
 
+void Program::meetLoading(llvm::StringRef scope) {
+  constexpr int load = static_cast<int>(Queue::Load);
+  task("meeting");
+  writer.builder.setInsertionPointToEnd(&tasks.back().parts[load].group.getBody().front());
+  writer.barrier(scope, meetings++ % 256, {load});
+}
+
 Sum Program::sumOf(const Address &value, int queue) {
   Sum sum(value.offset);
   for (const hw::Term &term : value.terms) {

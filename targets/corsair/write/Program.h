@@ -96,6 +96,8 @@ public:
   void when(int flagRegister, llvm::function_ref<void()> body);
   /// All queues of all quads meet.
   void meet(llvm::StringRef scope);
+  /// The load queues of all quads meet.
+  void meetLoading(llvm::StringRef scope);
   /// A buffer that other quads write: from the last meeting on nothing else may lie there.
   void reserve(int buffer) { buffers.touch(buffer, lastMeeting); }
 

@@ -26,6 +26,26 @@ DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType ty
   return tensor;
 }
 
+DeviceTensor KernelWriter::addLateInput(const std::string &name, RankedTensorType type, ArrayRef<unsigned> order) {
+  DeviceTensor ddr = DeviceTensor::dense(*deviceKind(type.getElementType()), type.getShape(), order);
+  ddr.address = {buffers.add(hw::Memory::DDR, name, ddr.elements() * ddr.elementSize(), true), 0, {}};
+  declare(dlir::ArgumentRole::input, name, type, ddr.kind, order, ddr.address.buffer, piecesOf(ddr, order, {}));
+  const DeviceTensor tensor = allocate(ddr.shape, ddr.kind, order);
+  lateInputs[tensor.address.buffer] = {name, ddr, tensor};
+  return tensor;
+}
+
+void KernelWriter::fetchLate(int buffer) {
+  auto late = lateInputs.find(buffer);
+  if (late == lateInputs.end())
+    return;
+  main->task(late->second.name);
+  main->reserve(buffer); // other quads write it once all have met before
+  fetchOnce(late->second.ddr, late->second.tensor);
+  main->meetLoading(chiplets() == 1 ? "chiplet" : "card");
+  lateInputs.erase(late);
+}
+
 void KernelWriter::fetch(const DeviceTensor &ddr, const DeviceTensor &tensor, Split split) {
   if (split.folded) {
     const auto [first, last] = ddr.folded(split);

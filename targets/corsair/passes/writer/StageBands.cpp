@@ -1,5 +1,6 @@
 //===- StageBands.cpp - loops over bands of rows to tasks -----------------===//
 #include "../KernelFunctions.h"
+#include "../Views.h"
 #include "../product/ProductNest.h"
 #include "StageWriter.h"
 
@@ -42,6 +43,28 @@ void StageWriter::finishBands() {
   task(banded.front().softmax);
   multiplyBands(banded);
   banded.clear();
+}
+
+/// Whether all loads of a buffer, and of views of it, are in the last loops of a loop over bands.
+static bool isReadBehindScores(Value buffer) {
+  return !buffer.use_empty() && llvm::all_of(buffer.getUsers(), [](Operation *user) {
+    if (isBufferView(user) || isa<affine_ext::TilesOp>(user))
+      return isReadBehindScores(user->getResult(0));
+    Operation *nest = user;
+    while (nest && !nest->getParentOp()->hasAttr(lldmir::kBandsAttr))
+      nest = isa<gpu::GPUFuncOp>(nest->getParentOp()) ? nullptr : nest->getParentOp();
+    for (Operation *next = nest ? nest->getNextNode() : nullptr; next; next = next->getNextNode())
+      if (isa<affine::AffineForOp>(next))
+        return false;
+    return nest && isa<affine::AffineLoadOp>(user);
+  });
+}
+
+bool StageWriter::isValuesOfBands(BlockArgument argument) {
+  for (BlockArgument inside : kernel.getArguments())
+    if (outside(inside) == argument)
+      return isReadBehindScores(inside);
+  return false;
 }
 
 Status StageWriter::addTo(BandBody &body, Operation *op) {

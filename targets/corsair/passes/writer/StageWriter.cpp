@@ -72,7 +72,9 @@ Status StageWriter::lower() {
   for (BlockArgument argument : function.getArguments()) {
     if (Status s = addArgument(argument); !s)
       return s;
-    if (!function.getArgAttr(argument.getArgNumber(), lldmir::kDealAttr))
+    const bool isLate =
+        function.getArgAttr(argument.getArgNumber(), kTypeAttr) && isLateInput(tensors.lookup(argument).address.buffer);
+    if (!isLate && !function.getArgAttr(argument.getArgNumber(), lldmir::kDealAttr))
       inputs.push_back(tensors.lookup(argument).address.buffer);
   }
   meetAfterInputs(inputs);
@@ -157,7 +159,8 @@ Status StageWriter::addArgument(BlockArgument argument) {
     auto buffer = dyn_cast<MemRefType>(argument.getType());
     if (!buffer || buffer.getShape() != ArrayRef(shareOf(type.getShape(), split)))
       return fail(function, "has a '" + kTypeAttr + "' of argument " + Twine(number) + " that is not its shape");
-    tensors[argument] = addInput(name, type, *order, split);
+    const bool isLate = quads > 1 && !split && isValuesOfBands(argument);
+    tensors[argument] = isLate ? addLateInput(name, type, *order) : addInput(name, type, *order, split);
     return Status::ok();
   }
   auto packing = form.getAs<StringAttr>("form");

@@ -49,6 +49,8 @@ private:
   Status bands(mlir::affine::AffineForOp loop);
   /// Writes the tasks of the loops over bands so far: those of the same keys and values are one task.
   void finishBands();
+  /// Whether an argument is read as what bands weigh, and by nothing else.
+  bool isValuesOfBands(mlir::BlockArgument argument);
   Status addTo(BandBody &body, mlir::Operation *op);
   Status write(const BandBody &body);
   Status bandProduct(const BandBody &body, unsigned number, int64_t columns, corsair::BandedScores &job);
