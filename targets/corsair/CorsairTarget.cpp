@@ -5,6 +5,7 @@
 #include "decide/Kernels.h"
 #include "decide/Ops.h"
 #include "decide/ProductDecisions.h"
+#include "decide/scores/Bands.h"
 #include "dialect/Corsair/Corsair.h"
 #include "dialect/LLDMIR/LLDMIR.h"
 #include "encode/Encode.h"
@@ -162,6 +163,8 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   if (!deal)
     return deal.takeError();
   list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal->quads));
+  if (const int64_t columns = corsair::columnsAtOnce(region.getBlock(), *deal))
+    list.set(strategy::kTile, b.getI64ArrayAttr({corsair::kBandRows, columns, columns}));
   DictionaryAttr inputs =
       deal->inputDeals(region.getBlock(), [&](BlockArgument argument) { return isInput(region, argument); });
   if (!inputs.empty())

@@ -209,6 +209,22 @@ bool dmxc::corsair::isOfWindow(dmir::MatMulOp product, const Distribution &deal)
          });
 }
 
+int64_t dmxc::corsair::columnsAtOnce(Block *body, const Distribution &deal) {
+  for (auto softmax : body->getOps<dmir::SoftmaxOp>()) {
+    std::optional<Scores> scores = deal.bands.contains(softmax) ? scoresOf(softmax) : std::nullopt;
+    auto plan = scores ? scores->product->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr) : lldmir::PlanAttr();
+    const bool ends = plan && !computesMasked(softmax) && llvm::any_of(scores->between, [](Operation *op) {
+                        auto mask = dyn_cast<dmir::MaskOp>(op);
+                        const std::optional<Diagonals> kept = mask ? diagonalsOf(mask) : std::nullopt;
+                        return kept && kept->upper;
+                      });
+    const int64_t columns = ends ? 64 * plan.getGroups() * (plan.getShare() == "columns" ? plan.getSlices() : 1) : 0;
+    if (columns && shapeOf(softmax.getInput()).back() % columns == 0)
+      return columns;
+  }
+  return 0;
+}
+
 bool dmxc::corsair::mayBeStrip(Value value) {
   auto softmax = dyn_cast_or_null<dmir::SoftmaxOp>(value.getDefiningOp());
   softmax = softmax ? softmax : softmaxOf(value);

@@ -47,6 +47,9 @@ bool isInBands(dmir::MatMulOp product, const Distribution &deal);
 /// Whether a product in bands is of scores of which a mask keeps a window of fewer than 1,024 columns: the fewer of
 /// them are multiplied at once, the fewer are multiplied in vain.
 bool isOfWindow(dmir::MatMulOp product, const Distribution &deal);
+/// Columns that both products around scores take at a time where a mask ends them, of the first such scores of a body
+/// whose products have their plans; 0 where none are ended.
+int64_t columnsAtOnce(mlir::Block *body, const Distribution &deal);
 /// Whether a value of a graph is one of scores that a quad could compute band by band, whatever they are dealt by.
 bool mayBeStrip(mlir::Value value);
 /// Whether a value has a band's rows alone in GM.

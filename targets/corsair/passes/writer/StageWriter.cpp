@@ -163,6 +163,12 @@ Status StageWriter::addArgument(BlockArgument argument) {
     tensors[argument] = isLate ? addLateInput(name, type, *order) : addInput(name, type, *order, split);
     return Status::ok();
   }
+  return addConstant(argument, type, form);
+}
+
+Status StageWriter::addConstant(BlockArgument argument, RankedTensorType type, DictionaryAttr form) {
+  const unsigned number = argument.getArgNumber();
+  const std::string &name = node;
   auto packing = form.getAs<StringAttr>("form");
   auto size = form.getAs<IntegerAttr>("size");
   const bool isTiles = packing && packing.getValue() == forms::kTiles;

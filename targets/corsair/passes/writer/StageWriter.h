@@ -25,6 +25,7 @@ private:
   StageWriter(mlir::func::FuncOp function, int quads, const dmx::corsair::Machine &machine, bool fromDdr);
   Status fail(mlir::Operation *op, const llvm::Twine &why);
   Status addArgument(mlir::BlockArgument argument);
+  Status addConstant(mlir::BlockArgument argument, mlir::RankedTensorType type, mlir::DictionaryAttr form);
   Status lower(mlir::Operation *op);
   Status product(mlir::affine::AffineForOp loop);
   /// A loop over the matrices of a batch.
