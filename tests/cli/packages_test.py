@@ -208,7 +208,7 @@ class Debs(Folder):
 
 class Install(Folder):
     def test_pages_are_installed_with_programs(self):
-        for component, programs in (("tools", ["dmx-run", "dmx-inspect"]), ("dmxc", ["dmxc", "dmx-compare"])):
+        for component, programs in (("tools", ["dmx-run", "dmx-generate", "dmx-inspect"]), ("dmxc", ["dmxc", "dmx-compare"])):
             if not (BIN / programs[0]).exists():
                 continue
             subprocess.run(["cmake", "--install", BUILD, "--component", component, "--prefix", self.folder], check=True, capture_output=True)

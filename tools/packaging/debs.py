@@ -16,7 +16,7 @@ PACKAGES = {
              "", "The programs dmxc, which compiles ONNX models and exported PyTorch programs to bundles, and dmx-compare, which holds a bundle "
              "against a reference interpreter."),
     "dmx-tools": (["bin/dmx-*", "share/man/man1/dmx-*", "share/*/*/*dmx-*"], "",
-                  "The programs dmx-run, dmx-inspect and dmx-sign, which run, show, check and sign bundles. They need no compiler."),
+                  "The programs dmx-run, dmx-generate, dmx-inspect and dmx-sign, which run, show, check and sign bundles. They need no compiler."),
     "libdmxrt0": (["lib/*/libdmxrt.so.*"], "", "The C library that opens and runs bundles on the processor."),
     "libdmxrt0-devices": (["lib/*/libdmxrt-*.so"], "libdmxrt0 (= {version})", "What libdmxrt0 opens for bundles for devices other than the processor: "
                           "NVIDIA GPUs, and the simulated accelerators corsair and aie."),

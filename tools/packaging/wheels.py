@@ -21,7 +21,7 @@ Description-Content-Type: text/markdown
 {description}
 """
 DESCRIPTION = """`dmxc model.onnx -o model.bundle` compiles a model; `dmx-run`, `dmx-inspect`, `dmx-compare` and `dmx-sign` run, show, compare and sign
-bundles; `import dmxrt` runs them from Python. Needs Linux on x86-64 with glibc {glibc} or newer and numpy; libstdc++ and libgcc are the
+bundles; `dmx-generate` takes and gives token ids of language models; `import dmxrt` runs them from Python. Needs Linux on x86-64 with glibc {glibc} or newer and numpy; libstdc++ and libgcc are the
 system's. `dmxc --help=man`, `=bash`, `=zsh` and `=fish` write what a package would install.
 """
 
