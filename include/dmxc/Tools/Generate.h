@@ -1,20 +1,11 @@
 //===- Generate.h - what dmx-generate does ----------------------*- C++ -*-===//
 #pragma once
 
-#include "dmxc/Tools/Runtime.h"
+#include "dmxc/Tools/Roles.h"
 
 #include <iosfwd>
-#include <optional>
-#include <utility>
 
 namespace dmxc::tools {
-
-/// Tensors of a decoder by name; what is empty is found by name and shape.
-struct DecoderNames {
-  std::string ids, mask, positions, logits;
-  /// Inputs and the outputs that they are in the next run; one '*' on both sides stands for the same text.
-  std::vector<std::pair<std::string, std::string>> caches;
-};
 
 /// How a token is chosen from logits.
 struct SamplingOptions {

@@ -29,6 +29,10 @@ Result<std::unique_ptr<Decoder>> Decoder::open(const GenerateOptions &options) {
   if (!facts)
     return facts.takeError();
   self->said = std::move(*facts);
+  std::erase_if(self->said.names.caches, [&](const auto &cache) { // which dmxc made states of
+    return std::none_of(self->model->inputs().begin(), self->model->inputs().end(),
+                        [&](const IoTensor &input) { return input.name == cache.first; });
+  });
   auto found = findRoles(self->model->inputs(), self->model->outputs(), mergedNames(options.names, self->said.names));
   if (!found)
     return Error{found.error().kind, options.bundle + ": " + found.error().message};
@@ -91,7 +95,9 @@ Status Decoder::run(std::span<const int64_t> ids) {
   if (Status done = memory->bind(*model, before); !done)
     return done;
   if (Status done = model->run(); !done)
-    return done;
+    return Error{done.error().kind,
+                 "the run behind " + std::to_string(before) + " tokens failed: " + done.error().message +
+                     (before ? "; --context " + std::to_string(before) + " ends answers before it" : "")};
   if (Status done = memory->keep(*model); !done)
     return done;
   runMs += nowMs() - start;

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "Roles.h"
+#include "dmxc/Tools/Roles.h"
 
 #include <limits>
 #include <memory>

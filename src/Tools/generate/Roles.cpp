@@ -1,5 +1,5 @@
 //===- Roles.cpp - which tensors of a bundle are what of a decoder --------===//
-#include "Roles.h"
+#include "dmxc/Tools/Roles.h"
 
 #include "dmxc/Support/Visible.h"
 #include "dmxc/Tools/CommandLine.h"

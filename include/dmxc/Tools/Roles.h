@@ -1,16 +1,19 @@
 //===- Roles.h - which tensors of a bundle are what of a decoder -*- C++ -*-===//
-//
-// Private to the Tools room.
-//
-//===----------------------------------------------------------------------===//
 #pragma once
 
-#include "dmxc/Tools/Generate.h"
 #include "dmxc/Tools/Runtime.h"
 
 #include <optional>
+#include <utility>
 
 namespace dmxc::tools {
+
+/// Tensors of a decoder by name; what is empty is found by name and shape.
+struct DecoderNames {
+  std::string ids, mask, positions, logits;
+  /// Inputs and the outputs that they are in the next run; one '*' on both sides stands for the same text.
+  std::vector<std::pair<std::string, std::string>> caches;
+};
 
 /// An input that gets what an output of the run before gave.
 struct CacheRole {
