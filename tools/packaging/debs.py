@@ -20,7 +20,7 @@ PACKAGES = {
     "libdmxrt0": (["lib/*/libdmxrt.so.*"], "", "The C library that opens and runs bundles on the processor."),
     "libdmxrt0-devices": (["lib/*/libdmxrt-*.so"], "libdmxrt0 (= {version})", "What libdmxrt0 opens for bundles for devices other than the processor: "
                           "NVIDIA GPUs, and the simulated accelerators corsair and aie."),
-    "python3-dmxrt": (["lib/python3/dist-packages/dmxrt.py"], "libdmxrt0 (>= {version}), python3, python3-numpy", "The module dmxrt, which runs bundles on arrays of numpy."),
+    "python3-dmxrt": (["lib/python3/dist-packages/dmxrt"], "libdmxrt0 (>= {version}), python3, python3-numpy", "The module dmxrt, which runs bundles on arrays of numpy, and dmxrt.generate, which writes text with those of language models (with dmx-tools)."),
     "libdmxrt-dev": (["include", "lib/*/*.a", "lib/*/libdmxrt.so", "lib/*/cmake", "lib/*/pkgconfig"],
                      "libdmxrt0 (= {version}), libsodium-dev", "Headers, static libraries, and what CMake and pkg-config need to find libdmxrt."),
 }

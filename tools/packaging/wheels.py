@@ -27,7 +27,7 @@ system's. `dmxc --help=man`, `=bash`, `=zsh` and `=fish` write what a package wo
 
 
 def collect(stage, folder):
-    """Fills folder with the files of a staged install, flat: bin/ and lib/ of the package, dmxrt.py beside it."""
+    """Fills folder with the files of a staged install, flat: bin/ and lib/ of the package, the module dmxrt beside it."""
     package = folder / "dmxc"
     (package / "bin").mkdir(parents=True)
     (package / "lib").mkdir()
@@ -37,7 +37,7 @@ def collect(stage, folder):
         if not library.is_symlink():
             # By the name that programs ask for.
             shutil.copy2(library, package / "lib" / re.sub(r"(\.so\.\d+)\..*", r"\1", library.name))
-    shutil.copy2(common.ROOT / "tools/python/dmxrt.py", folder)
+    shutil.copytree(common.ROOT / "tools/python/dmxrt", folder / "dmxrt", ignore=shutil.ignore_patterns("__pycache__"))
     return package
 
 
