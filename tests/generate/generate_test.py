@@ -51,6 +51,17 @@ class Answers(Case):
         self.assertIn("the bundle has no caches", err)
         self.assertEqual(run(bundle, "--prompt", "5 6 7", "--max-tokens", 12, "-q")[1], "")
 
+    def test_caches_of_one_size(self):
+        """From run to run, and as states of the session; forgotten before the next prompt."""
+        names = [f"past_key_values.{layer}.{part}" for layer in (0, 1) for part in ("key", "value")]
+        states = [word for name in names for word in ("--state", f"{name}={name.replace('past_key_values', 'present')}")]
+        for flags in ((), states):
+            bundle = compiled(*flags, room=24)
+            for prompt, answer in zip(([5, 6, 7], [8, 9]), answers(bundle, "--prompt", "5 6 7", "--prompt", "8 9", "--max-tokens", 12)):
+                self.check(prompt, answer, Reference(), 12)
+            out = json.loads(run(bundle, "--prompt", "5 6 7", "--json", "-")[0])["answers"][0]
+            self.assertEqual((len(out["ids"]), out["ending"]), (22, "context"))
+
     def test_a_token_in_a_run(self):
         """Compiled for single tokens a prompt takes as many runs."""
         bundle = compiled("--dim", "n=1")

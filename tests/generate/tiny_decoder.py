@@ -84,7 +84,8 @@ def rotated(g, x, cos, sin, half):
     return g("Add", g("Mul", x, cos), g("Mul", g("Concat", g("Neg", second), first, axis=-1), sin))
 
 
-def attention(g, x, made, layer, sizes, cos, sin, mask, past, present):
+def attention(g, x, made, layer, sizes, cos, sin, mask, past, present, here):
+    """`here`: where a cache of one size gets the token; null where caches grow."""
     def heads(name, count):
         y = g("Reshape", g("MatMul", x, made[f"{name}{layer}"]), np.array([0, 0, count, sizes.head]))
         return g("Transpose", y, perm=[0, 2, 1, 3])
@@ -92,7 +93,9 @@ def attention(g, x, made, layer, sizes, cos, sin, mask, past, present):
     q = rotated(g, heads("q", sizes.heads), cos, sin, sizes.head // 2)
     k = rotated(g, heads("k", sizes.groups), cos, sin, sizes.head // 2)
     parts = (k, heads("v", sizes.groups))
-    if past:
+    if past and here:
+        parts = [g("Where", here, new, was, out=out) for was, new, out in zip(past, parts, present)]
+    elif past:
         parts = [g("Concat", was, new, axis=2, out=out) for was, new, out in zip(past, parts, present)]
     times = sizes.heads // sizes.groups
     k, v = (g("Reshape", g("Expand", g("Unsqueeze", part, np.array([2])), np.array([1, 1, times, 1, 1])), np.array([0, sizes.heads, -1, sizes.head]))
@@ -118,31 +121,32 @@ def causal(g, positions, mask):
     return g("Where", g("And", seen, there), np.float32(0), np.finfo(np.float32).min)
 
 
-def build(sizes, names, seed, caches=True, tied=False, drop=()):
-    """A ModelProto. `drop`: outputs that it does not have."""
+def build(sizes, names, seed, caches=True, tied=False, room=0, drop=()):
+    """A ModelProto. `room`: caches have that many tokens from the start, and a run takes one. `drop`: outputs that it does not have."""
     g, made = Graph(), weights(sizes, seed, tied)
     cos, sin = angles(g, names.positions, sizes)
     mask = causal(g, names.positions, names.mask)
     embedding = g.constant(made["embedding"])
     x = g("Gather", embedding, names.ids)
-    inputs = [helper.make_tensor_value_info(names.ids, TensorProto.INT64, [1, "n"]),
-              helper.make_tensor_value_info(names.mask, TensorProto.INT64, [1, "total" if caches else "n"]),
-              helper.make_tensor_value_info(names.positions, TensorProto.INT64, [1, "n"])]
+    new, past_size, total = (1, room, room) if room else ("n", "past", "total" if caches else "n")
+    here = g("Equal", np.arange(room).reshape(1, 1, room, 1), g("Unsqueeze", names.positions, np.array([1, 3]))) if room else None
+    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, [1, size])
+              for name, size in ((names.ids, new), (names.mask, total), (names.positions, new))]
     outputs = []
     for layer in range(sizes.layers):
         past, present = ([name.format(layer=layer, part=part) for part in names.parts] for name in (names.past, names.present))
         y = norm(g, x, made[f"norm_a{layer}"])
-        x = g("Add", x, attention(g, y, made, layer, sizes, cos, sin, mask, past if caches else None, present))
+        x = g("Add", x, attention(g, y, made, layer, sizes, cos, sin, mask, past if caches else None, present, here))
         y = norm(g, x, made[f"norm_b{layer}"])
         gate = g("MatMul", y, made[f"gate{layer}"])
         y = g("Mul", g("Mul", gate, g("Sigmoid", gate)), g("MatMul", y, made[f"up{layer}"]))
         x = g("Add", x, g("MatMul", y, made[f"down{layer}"]))
         if caches:
-            inputs += [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, sizes.groups, "past", sizes.head]) for name in past]
-            outputs += [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, sizes.groups, "all", sizes.head]) for name in present]
+            inputs += [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, sizes.groups, past_size, sizes.head]) for name in past]
+            outputs += [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, sizes.groups, room or "all", sizes.head]) for name in present]
     head = g("Transpose", embedding, perm=[1, 0]) if tied else g.constant(made["head"])
     g("MatMul", norm(g, x, made["norm"]), head, out=names.logits)
-    outputs.insert(0, helper.make_tensor_value_info(names.logits, TensorProto.FLOAT, [1, "n", sizes.vocabulary]))
+    outputs.insert(0, helper.make_tensor_value_info(names.logits, TensorProto.FLOAT, [1, new, sizes.vocabulary]))
     outputs = [output for output in outputs if output.name not in drop]
     graph = helper.make_graph(g.nodes, "tiny_decoder", inputs, outputs, g.constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])

@@ -19,6 +19,7 @@ struct DecoderNames {
 struct CacheRole {
   size_t input = 0, output = 0;
   std::optional<size_t> axis; ///< of the tokens, where it grows by those of a run; nothing: it has one size
+  std::optional<size_t> room; ///< the axis of one size that whoever runs it chooses
 };
 
 /// Indices of inputs, and of outputs for `logits`.

@@ -48,17 +48,26 @@ struct Cache {
 
 class CarriedMemory : public Memory {
 public:
-  explicit CarriedMemory(bool hasPositions) : hasPositions(hasPositions) {}
+  CarriedMemory(bool hasPositions, int64_t context) : hasPositions(hasPositions), context(context) {}
 
-  Status add(const IoTensor &tensor, const CacheRole &role) {
+  /// `result`: what it is in the next run, which may know extents that the input leaves open.
+  Status add(const IoTensor &tensor, const IoTensor &result, const CacheRole &role) {
     Cache cache;
     cache.role = role;
     cache.name = tensor.name;
     cache.dtype = tensor.dtype;
     for (size_t axis = 0; axis < tensor.dims.size(); ++axis) {
-      const IoDim &dim = tensor.dims[axis];
+      const IoDim &dim = tensor.dims[axis], &after = result.dims[axis];
       bool grows = axis == role.axis;
-      cache.shape.push_back(grows ? 0 : dim.min == dim.max ? dim.min : 1); // what else is open is the batch
+      int64_t known = dim.min == dim.max       ? dim.min
+                      : after.min == after.max ? after.min
+                                               : 1; // what is open is the batch
+      if (axis == role.room)
+        known = std::min(context ? context : kNoLimit, dim.max);
+      if (known == kNoLimit)
+        return modelError("the cache '" + visible(tensor.name) + "' (" + visible(tensor.str()) +
+                          ") has one size in all runs and does not say which; --context N gives it room for N tokens");
+      cache.shape.push_back(grows ? 0 : known);
       if (grows && dim.max < kNoLimit)
         mostTokens = std::min(mostTokens, dim.max + 1); // the last token's run gets one less
     }
@@ -67,7 +76,7 @@ public:
                         std::string(dtypeName(tensor.dtype)) + ", which dmx-generate cannot carry");
     // Behind the heads by custom: batch x heads x tokens x size.
     if (!role.axis && hasPositions && tensor.dims.size() >= 3)
-      mostTokens = std::min(mostTokens, cache.shape[cache.shape.size() - 2]);
+      mostTokens = std::min(mostTokens, cache.shape[role.room.value_or(cache.shape.size() - 2)]);
     hasFixed |= !role.axis;
     if (Status done = cache.now.reserve(std::max<uint64_t>(cache.bytes(), 1), what(cache)); !done)
       return done;
@@ -156,17 +165,19 @@ private:
   }
 
   std::vector<Cache> caches;
-  bool hasPositions, hasFixed = false;
+  const bool hasPositions;
+  const int64_t context;
+  bool hasFixed = false;
   int64_t mostTokens = kNoLimit;
   uint64_t moved = 0;
 };
 
 } // namespace
 
-Result<std::unique_ptr<Memory>> carriedMemory(const ModelSession &session, const Roles &roles) {
-  auto memory = std::make_unique<CarriedMemory>(roles.positions || roles.mask);
+Result<std::unique_ptr<Memory>> carriedMemory(const ModelSession &session, const Roles &roles, int64_t context) {
+  auto memory = std::make_unique<CarriedMemory>(roles.positions || roles.mask, context);
   for (const CacheRole &role : roles.caches)
-    if (Status done = memory->add(session.inputs()[role.input], role); !done)
+    if (Status done = memory->add(session.inputs()[role.input], session.outputs()[role.output], role); !done)
       return done.takeError();
   return std::unique_ptr<Memory>(std::move(memory));
 }

@@ -40,15 +40,16 @@ Result<std::unique_ptr<Decoder>> Decoder::open(const GenerateOptions &options) {
   auto info = self->model->info();
   if (!info)
     return info.takeError();
+  const int64_t context = options.context ? options.context : self->said.context;
   if (!self->roles.caches.empty()) {
-    auto carried = carriedMemory(*self->model, self->roles);
+    auto carried = carriedMemory(*self->model, self->roles, context);
     if (!carried)
       return carried.takeError();
     self->memory = std::move(*carried);
   } else {
     self->memory = info->state_bytes ? stateMemory(self->roles) : noMemory();
   }
-  if (Status done = self->findLimits(options.context ? options.context : self->said.context); !done)
+  if (Status done = self->findLimits(context); !done)
     return done.takeError();
   return self;
 }
@@ -64,9 +65,14 @@ Status Decoder::findLimits(int64_t context) {
   mostTokens = std::min(memory->room(), context ? context : kNoLimit);
   if (memory->recomputes())
     mostTokens = std::min(mostTokens, count.max);
-  if (roles.mask && model->inputs()[*roles.mask].dims.back().name != count.name)
+  if (roles.mask && !maskIsOfRun())
     mostTokens = std::min(mostTokens, model->inputs()[*roles.mask].dims.back().max);
   return Status::ok();
+}
+
+bool Decoder::maskIsOfRun() const {
+  const std::string &name = model->inputs()[*roles.mask].dims.back().name;
+  return !name.empty() && name == model->inputs()[roles.ids].dims.back().name;
 }
 
 bool Decoder::checksGuesses() const { return memory->forgetsSingleTokens() && (memory->recomputes() || mostInRun > 1); }
@@ -140,7 +146,7 @@ Status Decoder::bindMask(int64_t before, int64_t count) {
   if (!roles.mask)
     return Status::ok();
   const IoTensor &io = model->inputs()[*roles.mask];
-  const bool ofRun = !io.dims.back().name.empty() && io.dims.back().name == model->inputs()[roles.ids].dims.back().name;
+  const bool ofRun = maskIsOfRun();
   const int64_t width = extentOr(io.dims.back(), ofRun ? count : before + count);
   const bool isMatrix = io.dims.size() == 4;
   const bool isAdded = isMatrix && isFloat(io.dtype);

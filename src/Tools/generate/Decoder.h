@@ -47,6 +47,8 @@ private:
   Status run(std::span<const int64_t> ids);
   Status bindIds(std::span<const int64_t> ids, int64_t before);
   Status bindMask(int64_t before, int64_t count);
+  /// Whether the mask is of a run's tokens alone.
+  bool maskIsOfRun() const;
   Status bindPositions(int64_t before, int64_t count);
   Status bindIntegers(size_t input, const Shape &shape, std::span<const int64_t> values);
 

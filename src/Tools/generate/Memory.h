@@ -34,8 +34,8 @@ public:
   virtual uint64_t bytesMoved() const { return 0; }
 };
 
-/// Errors are ErrorKind::Model.
-Result<std::unique_ptr<Memory>> carriedMemory(const ModelSession &session, const Roles &roles);
+/// `context`: most tokens, 0 where that is not known. Errors are ErrorKind::Model.
+Result<std::unique_ptr<Memory>> carriedMemory(const ModelSession &session, const Roles &roles, int64_t context);
 std::unique_ptr<Memory> stateMemory(const Roles &roles);
 std::unique_ptr<Memory> noMemory();
 

@@ -139,7 +139,7 @@ private:
     const IoDim &batch = inputs[*ids].dims.front();
     if (inputs[*ids].dims.size() == 2 && batch.min > 1)
       return modelError("the input " + shown(inputs[*ids]) + " takes " + std::to_string(batch.min) +
-                        " sequences at once; compile the model for one (dmxc --dim)");
+                        " sequences at once; compile the model for one (dmxc --dim), or export it for one");
     roles.ids = *ids;
     usedIn[*ids] = true;
     return Status::ok();
@@ -260,9 +260,12 @@ private:
     if (in.dtype != out.dtype || in.dims.size() != out.dims.size())
       return modelError("the input " + shown(in) + " cannot take the output " + shown(out) +
                         " in the next run: types or ranks differ");
-    CacheRole cache{input, output, std::nullopt};
+    CacheRole cache{input, output, std::nullopt, std::nullopt};
+    const std::string &batch = inputs[roles.ids].dims.front().name;
     for (size_t axis = 0; axis < in.dims.size(); ++axis) {
-      if (isFixed(in.dims[axis]) || in.dims[axis].name == out.dims[axis].name)
+      if (axis && !isFixed(in.dims[axis]) && in.dims[axis].name == out.dims[axis].name && in.dims[axis].name != batch)
+        cache.room = axis;
+      if (isFixed(in.dims[axis]) || isFixed(out.dims[axis]) || in.dims[axis].name == out.dims[axis].name)
         continue;
       if (cache.axis)
         return modelError("along which axis the cache " + shown(in) + " grows cannot be told from its output " +
