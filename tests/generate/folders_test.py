@@ -6,15 +6,10 @@ import re
 import subprocess
 import tempfile
 
-
 import tiny_decoder
-from generate_case import BIN, Case, answers, compiled, main, run
+from generate_case import BIN, Case, answers, compiled, main
+from tiny_decoder import NAMES
 
-GENAI = {"model": {"bos_token_id": 1, "eos_token_id": [96, 2], "context_length": 24, "vocab_size": 90, "type": "llama", "decoder": {
-    "filename": "model.onnx",
-    "inputs": {"input_ids": "input_ids", "attention_mask": "attention_mask", "position_ids": "position_ids",
-               "past_key_names": "past_key_values.%d.key", "past_value_names": "past_key_values.%d.value"},
-    "outputs": {"logits": "logits", "present_key_names": "present.%d.key", "present_value_names": "present.%d.value"}}}}
 LLAMA = {"architectures": ["LlamaForCausalLM"], "bos_token_id": 1, "eos_token_id": 2, "max_position_embeddings": 32, "vocab_size": 97}
 PROMPT = ("--prompt", "5 6 7")
 
@@ -55,8 +50,8 @@ class Folders(Case):
     def test_genai(self):
         self.put("model.onnx", self.decoder(names="optimum"))
         whole = answers(compiled(), *PROMPT, "--max-tokens", 40)[0]
-        config = json.loads(json.dumps(GENAI))
-        config["model"]["eos_token_id"] = [96, whole[6]]
+        config = tiny_decoder.genai_config(tiny_decoder.Sizes(), NAMES["optimum"], 24, [96, whole[6]])
+        config["model"]["vocab_size"] = 90
         self.put("genai_config.json", config)
         bundle = self.compile()
         said = self.said(bundle)
@@ -73,10 +68,7 @@ class Folders(Case):
     def test_names_that_only_the_configuration_knows(self):
         """Of genai's kind, for a decoder whose names no exporter gives."""
         self.put("model.onnx", self.decoder(names="strange", drop=("remembered_key_1", "remembered_value_1")))
-        config = json.loads(json.dumps(GENAI))
-        config["model"]["decoder"] |= {
-            "inputs": {"input_ids": "what", "attention_mask": "keep", "position_ids": "where", "past_key_names": "memory_key_%d", "past_value_names": "memory_value_%d"},
-            "outputs": {"logits": "scores_of_next", "present_key_names": "remembered_key_%d", "present_value_names": "remembered_value_%d"}}
+        config = tiny_decoder.genai_config(tiny_decoder.Sizes(), NAMES["strange"])
         self.put("genai_config.json", config)
         said = self.dmxc(self.folder, "-o", "x.bundle")
         self.assertIn("goes without what it says", said)

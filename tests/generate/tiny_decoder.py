@@ -1,7 +1,11 @@
 """A small decoder of the kind that exporters write, by onnx.helper alone: RMS norms, rotary positions, grouped heads, a gated MLP, caches as
-inputs and outputs. Weights are of a seed. `write` makes the file; `NAMES` are what exporters call things."""
+inputs and outputs. Weights are of a seed, so that answers mean nothing. `write` makes the file; `NAMES` are what exporters call things.
+
+    tiny_decoder.py FOLDER        makes a folder as onnxruntime-genai's builder does: model.onnx and genai_config.json"""
 import dataclasses
+import json
 import pathlib
+import sys
 
 import numpy as np
 import onnx
@@ -162,6 +166,19 @@ def write(path, sizes=Sizes(), names="optimum", seed=1, **options):
     return path
 
 
+def genai_config(sizes, names, context=256, eos=2):
+    """What genai_config.json says of such a file, a dict."""
+    def pattern(text, part):
+        return text.format(layer="%d", part=part)
+
+    inputs = {"input_ids": names.ids, "attention_mask": names.mask, "position_ids": names.positions}
+    outputs = {"logits": names.logits}
+    for part in names.parts:
+        inputs[f"past_{part}_names"], outputs[f"present_{part}_names"] = pattern(names.past, part), pattern(names.present, part)
+    return {"model": {"type": "llama", "bos_token_id": 1, "eos_token_id": eos, "context_length": context, "vocab_size": sizes.vocabulary,
+                      "decoder": {"filename": "model.onnx", "inputs": inputs, "outputs": outputs}}}
+
+
 class Reference:
     """The same network in numpy, in f64, without a cache: logits of the last token of some ids."""
 
@@ -200,3 +217,10 @@ class Reference:
             gate = y @ self.made[f"gate{layer}"]
             x = x + (gate / (1 + np.exp(-gate)) * (y @ self.made[f"up{layer}"])) @ self.made[f"down{layer}"]
         return self.norm(x, "norm")[-1] @ self.made["head"]
+
+
+if __name__ == "__main__":
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / "model.onnx", seed=3)
+    (folder / "genai_config.json").write_text(json.dumps(genai_config(Sizes(), NAMES["optimum"]), indent=1) + "\n")

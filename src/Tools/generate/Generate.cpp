@@ -113,7 +113,7 @@ Result<Answer> Generator::answer(std::vector<int64_t> prompt, uint64_t seed) {
   Sampler sampler(options.sampling, seed);
   Status done = goOn(answer, sampler);
   if (!isSilent)
-    out << std::endl;
+    out << '\n' << std::flush;
   if (!done)
     return done.takeError();
   return answer;

@@ -59,9 +59,11 @@ std::optional<int64_t> Sampler::draw(std::span<const float> logits) {
   }
   // 53 bits, which std::uniform_real_distribution does not promise to be the same everywhere.
   double at = static_cast<double>(random() >> 11) * 0x1p-53 * total;
-  for (size_t i = 0; i < shares.size(); ++i)
-    if ((at -= shares[i]) < 0)
+  for (size_t i = 0; i < shares.size(); ++i) {
+    at -= shares[i];
+    if (at < 0)
       return order[i];
+  }
   return order[shares.size() - 1];
 }
 
