@@ -205,6 +205,8 @@ class Refusals(Case):
         self.refused(2, ["no such input"], bundle, "--prompt", "1", "--cache", "a.*=b.*")
         self.refused(2, ["'presnt.0.key', which is not there"], bundle, "--prompt", "1", "--cache", "past_key_values.*=presnt.*")
         self.refused(2, ["--top-k", "--temperature"], bundle, "--prompt", "1", "--top-k", 3)
+        for flag in ("--temperature", "--top-p", "--repetition-penalty"):
+            self.refused(2, [f"{flag} is no number"], bundle, "--prompt", "1", flag, "nan")
         self.refused(2, ["--lookup"], bundle, "--prompt", "1", "--lookup", 3, "--temperature", 1)
         self.refused(2, ["--stop", "--ignore-stop"], bundle, "--prompt", "1", "--stop", 3, "--ignore-stop")
 

@@ -10,6 +10,7 @@
 #include "dmxc/Tools/CommandLine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 
 namespace dmxc::tools {
@@ -46,6 +47,11 @@ private:
 };
 
 Status Generator::checkOptions() const {
+  for (auto [value, flag] : {std::pair(options.sampling.temperature, "--temperature"),
+                             {options.sampling.topP, "--top-p"},
+                             {options.sampling.repetitionPenalty, "--repetition-penalty"}})
+    if (std::isnan(value)) // which ranges let through
+      return usageError(std::string(flag) + " is no number");
   if (options.lookup && (options.sampling.temperature > 0 || options.sampling.repetitionPenalty != 1))
     return usageError("--lookup checks guesses against the best token: leave --temperature and --repetition-penalty "
                       "away");
