@@ -44,6 +44,11 @@ class Answers(Case):
                 self.check([5, 6, 7], answer, Reference(), 12)
         self.assertEqual(answer, answers(compiled(names="strange"), "--prompt", "5 6 7", "--max-tokens", 12, *STRANGE[:6])[0], "the rest by its order")
 
+    def test_masks_of_pairs_and_decoders_of_both_kinds(self):
+        for options in ({"mask_kind": "added"}, {"mask_kind": "bools"}, {"branch": True}):
+            answer = answers(compiled(**options), "--prompt", "5 6 7", "--max-tokens", 12, "--lookup", 2)[0]
+            self.check([5, 6, 7], answer, Reference(), 12)
+
     def test_without_caches(self):
         bundle = compiled(caches=False)
         out, err = run(bundle, "--prompt", "5 6 7", "--max-tokens", 12)

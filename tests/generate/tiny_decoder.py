@@ -116,8 +116,11 @@ def angles(g, positions, sizes):
     return g("Cos", angle), g("Sin", angle)
 
 
-def causal(g, positions, mask):
-    """What each token must not see is the least f32: those behind it, and those that the mask leaves out."""
+def causal(g, positions, mask, kind):
+    """What each token must not see is the least f32: those behind it, and those that the mask leaves out. Masks of other kinds say it of each
+    pair of tokens: as bools, or as floats that are added."""
+    if kind != "tokens":
+        return mask if kind == "added" else g("Where", mask, np.float32(0), np.finfo(np.float32).min)
     total = g("Gather", g("Shape", mask), np.int64(1))
     places = g("Unsqueeze", g("Range", np.int64(0), total, np.int64(1)), np.array([0, 1, 2]))
     seen = g("LessOrEqual", places, g("Unsqueeze", positions, np.array([1, 3])))
@@ -125,17 +128,21 @@ def causal(g, positions, mask):
     return g("Where", g("And", seen, there), np.float32(0), np.finfo(np.float32).min)
 
 
-def build(sizes, names, seed, caches=True, tied=False, room=0, drop=()):
-    """A ModelProto. `room`: caches have that many tokens from the start, and a run takes one. `drop`: outputs that it does not have."""
+def build(sizes, names, seed, caches=True, tied=False, room=0, mask_kind="tokens", branch=False, drop=()):
+    """A ModelProto. `room`: caches have that many tokens from the start, and a run takes one. `mask_kind`: that of `causal`.
+    `branch`: has optimum's input of decoders of both kinds, and logits are wrong where that is. `drop`: outputs that it does not have."""
     g, made = Graph(), weights(sizes, seed, tied)
     cos, sin = angles(g, names.positions, sizes)
-    mask = causal(g, names.positions, names.mask)
+    mask = causal(g, names.positions, names.mask, mask_kind)
     embedding = g.constant(made["embedding"])
     x = g("Gather", embedding, names.ids)
     new, past_size, total = (1, room, room) if room else ("n", "past", "total" if caches else "n")
     here = g("Equal", np.arange(room).reshape(1, 1, room, 1), g("Unsqueeze", names.positions, np.array([1, 3]))) if room else None
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, [1, size])
               for name, size in ((names.ids, new), (names.mask, total), (names.positions, new))]
+    if mask_kind != "tokens":
+        types = {"added": TensorProto.FLOAT, "bools": TensorProto.BOOL}
+        inputs[1] = helper.make_tensor_value_info(names.mask, types[mask_kind], [1, 1, new, total])
     outputs = []
     for layer in range(sizes.layers):
         past, present = ([name.format(layer=layer, part=part) for part in names.parts] for name in (names.past, names.present))
@@ -149,7 +156,11 @@ def build(sizes, names, seed, caches=True, tied=False, room=0, drop=()):
             inputs += [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, sizes.groups, past_size, sizes.head]) for name in past]
             outputs += [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, sizes.groups, room or "all", sizes.head]) for name in present]
     head = g("Transpose", embedding, perm=[1, 0]) if tied else g.constant(made["head"])
-    g("MatMul", norm(g, x, made["norm"]), head, out=names.logits)
+    logits = g("MatMul", norm(g, x, made["norm"]), head, **({} if branch else {"out": names.logits}))
+    if branch:
+        inputs.append(helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1]))
+        empty = g("Equal", g("Gather", g("Shape", inputs[3].name), np.array([2])), np.int64(0))
+        g("Where", g("Xor", "use_cache_branch", empty), logits, g("Neg", logits), out=names.logits)
     outputs.insert(0, helper.make_tensor_value_info(names.logits, TensorProto.FLOAT, [1, new, sizes.vocabulary]))
     outputs = [output for output in outputs if output.name not in drop]
     graph = helper.make_graph(g.nodes, "tiny_decoder", inputs, outputs, g.constants)
