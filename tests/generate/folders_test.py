@@ -6,6 +6,7 @@ import re
 import subprocess
 import tempfile
 
+import onnx
 import tiny_decoder
 from generate_case import BIN, Case, answers, compiled, main
 from tiny_decoder import NAMES
@@ -88,6 +89,18 @@ class Folders(Case):
         self.assertRegex(subprocess.run([BIN / "dmx-inspect", bundle], capture_output=True, text=True).stdout, r"\n +past +0 +32\n")
         wider = self.compile("--dim", "past=0..99")
         self.assertRegex(subprocess.run([BIN / "dmx-inspect", wider], capture_output=True, text=True).stdout, r"\n +past +0 +99\n")
+
+    def test_a_file_that_says_it_itself(self):
+        whole = answers(compiled(), *PROMPT, "--max-tokens", 40)[0]
+        file, place = self.decoder(names="optimum"), pathlib.Path(self.place.name)
+        for number, (version, eos) in enumerate((("1", str(whole[4])), ("2", "1"), ("1", "x"))):
+            model = onnx.load(file)
+            onnx.helper.set_model_props(model, {"generate.version": version, "generate.eos": eos})
+            onnx.save(model, place / "own.onnx")
+            self.dmxc("own.onnx", "-q", "-t", "cpu:x86-64-v2", "-o", f"{number}.bundle")
+        self.assertEqual(answers(place / "0.bundle", *PROMPT)[0], whole[:whole.index(whole[4])])
+        self.refused(1, ["is of version 2, and this dmx-generate knows 1"], place / "1.bundle", *PROMPT)
+        self.refused(1, ["the bundle's generate.eos: 'x' is no token id"], place / "2.bundle", *PROMPT)
 
     def test_by_way_of_a_text(self):
         self.put("model.onnx", self.decoder(names="optimum"))
