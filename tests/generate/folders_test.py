@@ -40,7 +40,7 @@ class Folders(Case):
         return done.stderr
 
     def compile(self, *arguments):
-        self.dmxc(self.folder, "-q", "-t", "cpu:x86-64-v2", "-o", "llm.bundle", *arguments)
+        self.dmxc(self.folder, "-q", "-t", "cpu:x86-64-v2", "-O0", "-o", "llm.bundle", *arguments)
         return pathlib.Path(self.place.name) / "llm.bundle"
 
     def said(self, bundle):
@@ -97,7 +97,7 @@ class Folders(Case):
             model = onnx.load(file)
             onnx.helper.set_model_props(model, {"generate.version": version, "generate.eos": eos})
             onnx.save(model, place / "own.onnx")
-            self.dmxc("own.onnx", "-q", "-t", "cpu:x86-64-v2", "-o", f"{number}.bundle")
+            self.dmxc("own.onnx", "-q", "-t", "cpu:x86-64-v2", "-O0", "-o", f"{number}.bundle")
         self.assertEqual(answers(place / "0.bundle", *PROMPT)[0], whole[:whole.index(whole[4])])
         self.refused(1, ["is of version 2, and this dmx-generate knows 1"], place / "1.bundle", *PROMPT)
         self.refused(1, ["the bundle's generate.eos: 'x' is no token id"], place / "2.bundle", *PROMPT)
@@ -106,7 +106,7 @@ class Folders(Case):
         self.put("model.onnx", self.decoder(names="optimum"))
         self.put("config.json", LLAMA)
         self.dmxc(self.folder, "--emit", "frontend", "-o", "text.mlir")
-        self.dmxc("text.mlir", "--from", "frontend", "-q", "-t", "cpu:x86-64-v2", "-o", "from.bundle")
+        self.dmxc("text.mlir", "--from", "frontend", "-q", "-t", "cpu:x86-64-v2", "-O0", "-o", "from.bundle")
         self.assertEqual(self.said(pathlib.Path(self.place.name) / "from.bundle"), self.said(self.compile()))
 
     def test_other_models_are_as_before(self):
@@ -120,7 +120,7 @@ class Folders(Case):
         self.assertIn("config.json", (place / "llm.bundle.d").read_text())
         decoder = self.put("model.onnx", self.decoder(names="optimum"))
         self.put("config.json", LLAMA)
-        self.dmxc(decoder, "-q", "-t", "cpu:x86-64-v2", "-o", "file.bundle")
+        self.dmxc(decoder, "-q", "-t", "cpu:x86-64-v2", "-O0", "-o", "file.bundle")
         self.assertEqual(self.said(place / "file.bundle"), {}, "of a file given by itself nothing is read beside it")
 
     def test_refusals(self):

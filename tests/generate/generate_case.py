@@ -20,7 +20,7 @@ def compiled(*dmxc, **options):
     if key not in DECODERS:
         model = tiny_decoder.write(pathlib.Path(PLACE.name) / f"m{len(DECODERS)}.onnx", **options)
         DECODERS[key] = model.with_suffix(".bundle")
-        subprocess.run([BIN / "dmxc", model, "-q", "-o", DECODERS[key], "-t", "cpu:x86-64-v2", *dmxc], check=True, timeout=120)
+        subprocess.run([BIN / "dmxc", model, "-q", "-o", DECODERS[key], "-t", "cpu:x86-64-v2", "-O0", *dmxc], check=True, timeout=120)
     return DECODERS[key]
 
 
