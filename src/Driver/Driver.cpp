@@ -103,7 +103,8 @@ private:
   std::string outputPath() const {
     if (!options.output.empty())
       return options.output;
-    return options.emit == "bundle" ? llvm::sys::path::stem(options.model).str() + ".bundle" : "-";
+    std::string name = options.folder.empty() ? llvm::sys::path::stem(options.model).str() : options.folder;
+    return options.emit == "bundle" ? name + ".bundle" : "-";
   }
 
   size_t countOps() {

@@ -1,5 +1,6 @@
 //===- Main.cpp - dmxc from argv to exit code -----------------------------===//
 #include "Crash.h"
+#include "compile/ModelFolder.h"
 #include "compile/Streams.h"
 #include "schedule/Tune.h"
 
@@ -35,10 +36,10 @@ static bool withoutNotes(Diagnostic &diagnostic) {
   return diagnostic.severity == Severity::Warning || diagnostic.severity == Severity::Error;
 }
 
-/// Gives a model from stdin a file.
+/// Gives a model from stdin, or in a folder, its file.
 static Status readModel(Options &options, std::unique_ptr<TemporaryFile> &spooled) {
   if (options.model != "-")
-    return Status::ok();
+    return resolveFolder(options);
   auto path = fileOfStdin(spooled);
   if (!path)
     return path.takeError();
@@ -69,7 +70,7 @@ static int runDmxc(int argc, char **argv) {
   diagnostics.setWarningsAsErrors(options.warningsAsErrors);
   std::unique_ptr<TemporaryFile> spooled;
   if (Status read = readModel(options, spooled); !read) {
-    diagnostics.report(read.error(), "io");
+    diagnostics.report(read.error(), read.error().kind == ErrorKind::IO ? "io" : "model-folder");
     return diagnostics.exitCode();
   }
   prepareReproducer(options);

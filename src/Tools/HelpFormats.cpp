@@ -184,7 +184,7 @@ std::string manPage(const HelpSubject &subject) {
   }
   text += ".SH EXAMPLES\n" + terms(page.examples) + ".SH EXIT STATUS\n" + roff(page.exitCodes) + "\n.SH SEE ALSO\n";
   std::string others;
-  for (const char *other : {"dmxc", "dmx-run", "dmx-inspect", "dmx-sign", "dmx-compare"})
+  for (const char *other : {"dmxc", "dmx-run", "dmx-generate", "dmx-inspect", "dmx-sign", "dmx-compare"})
     if (name != other)
       others += (others.empty() ? "" : ", ") + bold(other) + "(1)";
   return text + others + "\n";

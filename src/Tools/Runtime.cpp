@@ -187,54 +187,77 @@ ModelSession::~ModelSession() {
 }
 
 Status ModelSession::bindInput(size_t index, const Tensor &tensor) {
-  dmx_tensor_view view = viewOf(tensor);
-  Status done = call(dmx_session_bind, session, DMX_INPUT, static_cast<uint32_t>(index), &view);
+  Status done = bind(DMX_INPUT, index, viewOf(tensor));
   if (done)
     inputTensors[index] = tensor;
   return done;
+}
+
+Status ModelSession::bind(dmx_io io, size_t index, const dmx_tensor_view &view) {
+  return call(dmx_session_bind, session, io, static_cast<uint32_t>(index), &view);
+}
+
+Status ModelSession::unbind(dmx_io io, size_t index) {
+  return call(dmx_session_unbind, session, io, static_cast<uint32_t>(index));
+}
+
+Result<std::optional<Shape>> ModelSession::outputShape(size_t index) {
+  Shape shape(DMX_MAX_RANK);
+  uint32_t rank = 0;
+  dmx_error error = DMX_ERROR_INIT;
+  dmx_status status =
+      dmx_session_shape(session, DMX_OUTPUT, static_cast<uint32_t>(index), shape.data(), DMX_MAX_RANK, &rank, &error);
+  if (status == DMX_STATUS_SHAPE_UNKNOWN)
+    return std::optional<Shape>();
+  if (status != DMX_OK)
+    return runtimeError(status, error);
+  shape.resize(rank);
+  return std::optional(std::move(shape));
+}
+
+Result<dmx_tensor_view> ModelSession::outputView(size_t index) {
+  dmx_tensor_view view = {};
+  if (Status done = call(dmx_session_output, session, static_cast<uint32_t>(index), &view); !done)
+    return done.takeError();
+  return view;
 }
 
 Status ModelSession::allocateOutputs() {
   std::vector<size_t> lateBefore;
   std::swap(lateBefore, lateOutputs);
   for (size_t i = 0; i < outputList.size(); ++i) {
-    uint32_t index = static_cast<uint32_t>(i), rank = 0;
-    Shape shape(DMX_MAX_RANK);
-    dmx_error error = DMX_ERROR_INIT;
-    dmx_status status = dmx_session_shape(session, DMX_OUTPUT, index, shape.data(), DMX_MAX_RANK, &rank, &error);
+    auto shape = outputShape(i);
+    if (!shape)
+      return shape.takeError();
     // After a run the shape is known, as that run's.
     bool late = std::find(lateBefore.begin(), lateBefore.end(), i) != lateBefore.end();
-    if (late || status == DMX_STATUS_SHAPE_UNKNOWN) {
+    if (late || !*shape) {
       lateOutputs.push_back(i);
-      if (Status done = call(dmx_session_unbind, session, DMX_OUTPUT, index); !done)
+      if (Status done = unbind(DMX_OUTPUT, i); !done)
         return done;
       continue;
     }
-    if (status != DMX_OK)
-      return runtimeError(status, error);
-    shape.resize(rank);
-    auto tensor = newTensor(outputList[i].dtype, shape, "output '" + outputList[i].name + "'");
+    auto tensor = newTensor(outputList[i].dtype, **shape, "output '" + outputList[i].name + "'");
     if (!tensor)
       return tensor.takeError();
     outputTensors[i] = std::move(*tensor);
-    dmx_tensor_view view = viewOf(outputTensors[i]);
-    if (Status done = call(dmx_session_bind, session, DMX_OUTPUT, index, &view); !done)
+    if (Status done = bind(DMX_OUTPUT, i, viewOf(outputTensors[i])); !done)
       return done;
   }
   return Status::ok();
 }
 
 Status ModelSession::fetchOutput(size_t index) {
-  dmx_tensor_view view = {};
-  if (Status done = call(dmx_session_output, session, static_cast<uint32_t>(index), &view); !done)
-    return done;
-  Shape shape(view.dims, view.dims + view.rank);
+  auto view = outputView(index);
+  if (!view)
+    return view.takeError();
+  Shape shape(view->dims, view->dims + view->rank);
   auto tensor = newTensor(outputList[index].dtype, shape, "output '" + outputList[index].name + "'");
   if (!tensor)
     return tensor.takeError();
   outputTensors[index] = std::move(*tensor);
   if (uint64_t bytes = outputTensors[index].byteSize())
-    std::memcpy(outputTensors[index].mutableData(), view.data, bytes);
+    std::memcpy(outputTensors[index].mutableData(), view->data, bytes);
   return Status::ok();
 }
 
@@ -245,6 +268,13 @@ Status ModelSession::run() {
     if (Status done = fetchOutput(index); !done)
       return done;
   return Status::ok();
+}
+
+Status ModelSession::resetState() { return call(dmx_session_reset_state, session); }
+
+std::string ModelSession::metadata(const std::string &key) const {
+  const char *text = dmx_bundle_metadata(bundle, key.c_str());
+  return text ? text : "";
 }
 
 Status ModelSession::profile(uint32_t capacity) { return call(dmx_session_profile, session, capacity); }

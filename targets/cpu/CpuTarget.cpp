@@ -229,6 +229,8 @@ std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
   if (auto widened = matmul ? matmul.getRhs().getDefiningOp<dmir::CastOp>() : dmir::CastOp();
       roundsProducts && widened && elementOf(widened.getInput()).isBF16() && elementOf(widened).isF32())
     return OpFormats{{"f32", "bf16"}, "f32"};
+  if (std::string rows = region ? roundedRowsOf(op, region.getStrategyAttr()) : ""; !rows.empty())
+    return OpFormats{{rows, std::string(dtypeName(*dmir::dtypeOf(elementOf(op->getOperand(1)))))}, "f32"};
   DictionaryAttr form = region && matmul ? packedRhsForm(matmul, region.getStrategyAttr()) : DictionaryAttr();
   std::optional<WeightFormat> format = form ? formatOfForm(formName(form)) : std::nullopt;
   if (!format || *format == WeightFormat::Kept)

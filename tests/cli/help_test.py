@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 BIN, SOURCE = map(pathlib.Path, sys.argv[1:3])
-PROGRAMS = [name for name in ("dmxc", "dmx-run", "dmx-inspect", "dmx-sign", "dmx-compare") if (BIN / name).exists()]
+PROGRAMS = [name for name in ("dmxc", "dmx-run", "dmx-generate", "dmx-inspect", "dmx-sign", "dmx-compare") if (BIN / name).exists()]
 TOPICS = {"targets": "-t ", "numerics": "--numerics", "masks": "--sparsity", "schedules": "--schedule", "dims": "--dim"}
 FLAG = r"(?<![\w-])(--?[A-Za-z][\w-]*)"
 
@@ -67,7 +67,7 @@ class Help(unittest.TestCase):
                 self.assertEqual(flags, other(program), f"{program}: {other.__name__}")
 
     def test_every_flag_that_the_sources_add_is_there(self):
-        rows = {"dmxc": ["src/Driver/options/Options.cpp"], "dmx-run": ["tools/dmx-run/Flags.cpp"], "dmx-inspect": ["tools/dmx-inspect/main.cpp"],
+        rows = {"dmxc": ["src/Driver/options/Options.cpp"], "dmx-run": ["tools/dmx-run/Flags.cpp"], "dmx-inspect": ["tools/dmx-inspect/main.cpp"], "dmx-generate": ["tools/dmx-generate/main.cpp"],
                 "dmx-sign": ["tools/dmx-sign/main.cpp"], "dmx-compare": ["tools/dmx-compare/main.cpp"]}
         for program in PROGRAMS:
             text = "".join((SOURCE / file).read_text() for file in rows[program])

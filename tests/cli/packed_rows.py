@@ -88,12 +88,36 @@ class PackedRows(BundleTest):
         self.compile_file(self.dir / "m.onnx")
         self.check(table, ["", "panel16"])
 
-    def test_rounded_weights_are_not_rows(self):
+    def test_rounded_weights(self):
+        """Rows are what the product multiplies by, to the bit: bf16 to nearest even, or s8 times the row's greatest magnitude over 127."""
+        def bf16(table):
+            bits = table.view(np.uint32)
+            return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+
+        def s8(table):
+            scale = np.abs(table).max(1, keepdims=True) / np.float32(127)
+            codes = np.rint(np.divide(table, scale, out=np.zeros(table.shape), where=scale > 0, dtype=np.float64))
+            return codes.astype(np.float32) * scale
+
+        for mode, form, rounded in (("bf16-weights", "panel16-bf16", bf16), ("int8-weights", "panel16-s8", s8)):
+            for level in ("x86-64-v2", "x86-64-v3", "host"):
+                for rows, columns in ((1000, 24), (2501, 7)):
+                    with self.subTest(mode=mode, level=level, rows=rows):
+                        table = self.floats(rows, columns)
+                        self.compile_file(self.dir / "m.onnx", "-t", f"cpu:{level}", "--numerics", mode)
+                        self.check(rounded(table), [form], np.concatenate((IDS, [[rows - 1, 999], [0, 998]]), 1))
+
+    def test_rounded_rows_of_zeros_and_without_a_number(self):
         table = self.floats(1000, 24)
-        self.compile_file(self.dir / "m.onnx", "--numerics", "bf16-weights")
+        model = (self.dir / "m.onnx").read_bytes()
+        changed = table.copy()
+        changed[17], changed[31, 5] = 0, np.inf
+        (self.dir / "m.onnx").write_bytes(model.replace(table.tobytes(), changed.tobytes()))
+        self.compile_file(self.dir / "m.onnx", "--numerics", "int8-weights")
         result = self.run_bundle({"ids": IDS, "x": normal(2, 3, 24)})
         self.assertEqual(result.returncode, 0, result.stderr)
-        np.testing.assert_array_equal(np.load(self.dir / "out" / "out_row.npy"), table[IDS])
+        rows = np.load(self.dir / "out/out_row.npy")
+        self.assertTrue((rows[0, 2] == 0).all() and np.isnan(rows[1, 1]).all() and np.isfinite(rows[0, :2]).all())
 
     def test_the_text_of_a_phase_holds_it(self):
         table, text = self.floats(), self.dir / "p.mlir"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/python/dmxrt.py: types that numpy lacks, out=, DLPack, what is said of misuse. Usage: python_test.py BIN LIBDMXRT [unittest arguments]
+"""tools/python/dmxrt: types that numpy lacks, out=, DLPack, what is said of misuse. Usage: python_test.py BIN LIBDMXRT [unittest arguments]
 Exit 77 without numpy."""
 import os
 import pathlib
@@ -246,11 +246,11 @@ class Library(Base):
 
     def test_the_prefix_of_the_module(self):
         """An installed module takes the library of its own prefix."""
-        module = self.dir / "prefix/lib/python3/dist-packages/dmxrt.py"
-        module.parent.mkdir(parents=True)
-        shutil.copy(TOOLS / "dmxrt.py", module)
+        modules = self.dir / "prefix/lib/python3/dist-packages"
+        modules.mkdir(parents=True)
+        shutil.copytree(TOOLS / "dmxrt", modules / "dmxrt")
         shutil.copy(LIBRARY, self.dir / "prefix/lib/libdmxrt.so.0")
-        env = {**os.environ, "PYTHONPATH": str(module.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {**os.environ, "PYTHONPATH": str(modules), "PYTHONDONTWRITEBYTECODE": "1"}
         env.pop("DMXRT_LIBRARY", None)
         env.pop("LD_LIBRARY_PATH", None)
         done = subprocess.run([sys.executable, "-c", "import dmxrt; print(dmxrt.load_library()._name)"], capture_output=True, text=True, env=env)

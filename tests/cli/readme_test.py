@@ -91,7 +91,7 @@ def check_installed(folder, made):
     for path in (folder / "build/prefix").rglob("*"):
         if path.parent.name in ("bin", "lib") and path.is_file() and not path.is_symlink():
             assert path.name.startswith(made), f"{path.name} is installed, and tools/demo does not make it (the target installable)"
-    for name in ("bin/dmxc", "lib/libdmxrt.so", "lib/libdmxrt.a", "include/dmx/dmx.hpp", "lib/python3/dist-packages/dmxrt.py"):
+    for name in ("bin/dmxc", "lib/libdmxrt.so", "lib/libdmxrt.a", "include/dmx/dmx.hpp", "lib/python3/dist-packages/dmxrt/__init__.py"):
         assert (folder / "build/prefix" / name).exists(), f"{name} was not installed"
 
 

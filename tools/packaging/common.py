@@ -9,7 +9,7 @@ import textwrap
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILT = ["dmxc", "dmx-run", "dmx-inspect", "dmx-sign"]
+BUILT = ["dmxc", "dmx-run", "dmx-generate", "dmx-inspect", "dmx-sign"]
 PROGRAMS = [*BUILT, "dmx-compare"]  # which is a link to dmxc
 SUMMARY = "ahead-of-time compiler for machine-learning models"
 # What every Linux has that has this C library; all else goes into the wheel.

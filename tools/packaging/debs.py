@@ -16,11 +16,11 @@ PACKAGES = {
              "", "The programs dmxc, which compiles ONNX models and exported PyTorch programs to bundles, and dmx-compare, which holds a bundle "
              "against a reference interpreter."),
     "dmx-tools": (["bin/dmx-*", "share/man/man1/dmx-*", "share/*/*/*dmx-*"], "",
-                  "The programs dmx-run, dmx-inspect and dmx-sign, which run, show, check and sign bundles. They need no compiler."),
+                  "The programs dmx-run, dmx-generate, dmx-inspect and dmx-sign, which run, show, check and sign bundles. They need no compiler."),
     "libdmxrt0": (["lib/*/libdmxrt.so.*"], "", "The C library that opens and runs bundles on the processor."),
     "libdmxrt0-devices": (["lib/*/libdmxrt-*.so"], "libdmxrt0 (= {version})", "What libdmxrt0 opens for bundles for devices other than the processor: "
                           "NVIDIA GPUs, and the simulated accelerators corsair and aie."),
-    "python3-dmxrt": (["lib/python3/dist-packages/dmxrt.py"], "libdmxrt0 (>= {version}), python3, python3-numpy", "The module dmxrt, which runs bundles on arrays of numpy."),
+    "python3-dmxrt": (["lib/python3/dist-packages/dmxrt"], "libdmxrt0 (>= {version}), python3, python3-numpy", "The module dmxrt, which runs bundles on arrays of numpy, and dmxrt.generate, which writes text with those of language models (with dmx-tools)."),
     "libdmxrt-dev": (["include", "lib/*/*.a", "lib/*/libdmxrt.so", "lib/*/cmake", "lib/*/pkgconfig"],
                      "libdmxrt0 (= {version}), libsodium-dev", "Headers, static libraries, and what CMake and pkg-config need to find libdmxrt."),
 }

@@ -21,13 +21,13 @@ Description-Content-Type: text/markdown
 {description}
 """
 DESCRIPTION = """`dmxc model.onnx -o model.bundle` compiles a model; `dmx-run`, `dmx-inspect`, `dmx-compare` and `dmx-sign` run, show, compare and sign
-bundles; `import dmxrt` runs them from Python. Needs Linux on x86-64 with glibc {glibc} or newer and numpy; libstdc++ and libgcc are the
+bundles; `dmx-generate` takes and gives token ids of language models; `import dmxrt` runs them from Python. Needs Linux on x86-64 with glibc {glibc} or newer and numpy; libstdc++ and libgcc are the
 system's. `dmxc --help=man`, `=bash`, `=zsh` and `=fish` write what a package would install.
 """
 
 
 def collect(stage, folder):
-    """Fills folder with the files of a staged install, flat: bin/ and lib/ of the package, dmxrt.py beside it."""
+    """Fills folder with the files of a staged install, flat: bin/ and lib/ of the package, the module dmxrt beside it."""
     package = folder / "dmxc"
     (package / "bin").mkdir(parents=True)
     (package / "lib").mkdir()
@@ -37,7 +37,7 @@ def collect(stage, folder):
         if not library.is_symlink():
             # By the name that programs ask for.
             shutil.copy2(library, package / "lib" / re.sub(r"(\.so\.\d+)\..*", r"\1", library.name))
-    shutil.copy2(common.ROOT / "tools/python/dmxrt.py", folder)
+    shutil.copytree(common.ROOT / "tools/python/dmxrt", folder / "dmxrt", ignore=shutil.ignore_patterns("__pycache__"))
     return package
 
 

@@ -13,12 +13,15 @@
 
 #include <iosfwd>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 namespace dmxc::driver {
+
+struct DecoderConfig;
 
 /// -t NAME[:LEVEL+LEVEL..]
 struct TargetChoice {
@@ -44,10 +47,13 @@ enum class Query { None, Version, Targets, TargetInfo, Ops, Phases };
 
 struct Options {
   //--- common
-  std::string model;                 ///< "-" = stdin, until `readStdin` gave it a file
-  std::string stdinFile;             ///< that file where messages are to say <stdin>
-  std::string output;                ///< "" = the model's stem + ".bundle"; "-" = stdout
-  std::vector<TargetChoice> targets; ///< empty = all registered targets' first
+  std::string model;                       ///< "-" = stdin, until `readStdin` gave it a file
+  std::string stdinFile;                   ///< that file where messages are to say <stdin>
+  std::string folder;                      ///< the last part of its path, where that was a folder, which has `model`
+  std::vector<std::string> configurations; ///< files of that folder that were read
+  std::shared_ptr<const DecoderConfig> decoder; ///< what they say, null: nothing
+  std::string output;                           ///< "" = the model's stem + ".bundle"; "-" = stdout
+  std::vector<TargetChoice> targets;            ///< empty = all registered targets' first
   int optLevel = 2;
   unsigned jobs = 1;
   bool bundleDirectory = false; ///< --bundle-format=dir

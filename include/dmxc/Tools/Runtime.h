@@ -6,6 +6,7 @@
 #include "dmxc/Support/Tensor.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,11 +74,22 @@ public:
   const std::vector<IoTensor> &outputs() const { return outputList; }
 
   Status bindInput(size_t index, const Tensor &tensor);
+  /// Binds memory of the caller's, which lives as long as it is bound; or leaves an output to the session.
+  Status bind(dmx_io io, size_t index, const dmx_tensor_view &view);
+  Status unbind(dmx_io io, size_t index);
+  /// The shape of an output for the inputs bound now; nothing where only a run tells.
+  Result<std::optional<Shape>> outputShape(size_t index);
+  /// An output of the last run, wherever it lies.
+  Result<dmx_tensor_view> outputView(size_t index);
   /// Allocates and binds every output for the inputs bound now; those whose shape depends on the data are left to the
   /// session, and copied from there by `run`.
   Status allocateOutputs();
   const Tensor &output(size_t index) const { return outputTensors[index]; }
   Status run();
+  /// Sets the states back to zero.
+  Status resetState();
+  /// What the model's file says under a key; "" where it says nothing.
+  std::string metadata(const std::string &key) const;
 
   /// Room for `capacity` events; 0 turns profiling off.
   Status profile(uint32_t capacity);

@@ -6,6 +6,7 @@
 #include "../reports/Placement.h"
 #include "../schedule/Schedule.h"
 #include "../schedule/TuningDatabase.h"
+#include "ModelFolder.h"
 #include "Work.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
@@ -254,6 +255,9 @@ bool Compilation::importModel(const Frontend &frontend) {
   inputs = std::move(imported->files);
   if (inputs.empty())
     inputs.push_back(options.model);
+  inputs.insert(inputs.end(), options.configurations.begin(), options.configurations.end());
+  if (options.decoder)
+    describeDecoder(*theModule, *options.decoder, options.dims, options.model, diagnostics);
   sourceFormat = frontend.name;
   return succeeded(verify(*theModule)) && checkPlaces(imported->nodes);
 }

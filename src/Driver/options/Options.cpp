@@ -35,7 +35,7 @@ class CommandLine {
 public:
   CommandLine(Options &options, RawOptions &raw) : options(options), raw(raw) {
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    app.add_option("model", options.model, "The model file (or, with --from, a phase's text)")
+    app.add_option("model", options.model, "The model file, a folder with one, or with --from a phase's text")
         ->type_name("FILE")
         ->group("");
     addCommon();

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "Panels.h"
 #include "Processor.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -52,12 +53,10 @@ public:
   void setRange(Value first, Value last) { arguments.begin = first, arguments.end = last; }
   /// Says that dim i is the value of symbol i.
   void setSymbols(dmir::SymbolSet names) { symbols = std::move(names); }
-  static constexpr int64_t kPanelRows = 16;
-  /// Says that buffer i is a matrix in panels of 16 rows: the first `unit` columns of all sixteen, then the next ones,
-  /// padded with zeros. The right operands of products are packed so.
-  void setPanels(unsigned i, int64_t unit) { panels[i] = unit; }
-  /// The unit of the panels that buffer i lies in; 0: it has its type's layout.
-  int64_t panelUnit(unsigned i) const { return panels.lookup(i); }
+  /// Says that buffer i is a matrix in panels.
+  void setPanels(unsigned i, const Panels &how) { panels[i] = how; }
+  /// The panels that buffer i lies in.
+  Panels panelsOf(unsigned i) const { return panels.lookup(i); }
   /// The block that every other one of the kernel sees.
   mlir::Block *entryBlock() const { return entry; }
 
@@ -137,7 +136,7 @@ private:
   const Processor &target;
   mlir::Block *entry = nullptr;
   Arguments arguments;
-  llvm::SmallDenseMap<unsigned, int64_t> panels;                   ///< by buffer
+  llvm::SmallDenseMap<unsigned, Panels> panels;                    ///< by buffer
   dmir::SymbolSet symbols;                                         ///< of the dims
   llvm::DenseMap<std::pair<int64_t, const void *>, Value> extents; ///< by Dim::key
   mlir::Operation *lastExtent = nullptr;                           ///< in the entry block

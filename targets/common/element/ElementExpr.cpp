@@ -335,9 +335,9 @@ Value ElementExpr::evaluateNew(Value tensor, ArrayRef<Index> index) {
   auto type = cast<RankedTensorType>(tensor.getType());
   if (auto argument = dyn_cast<BlockArgument>(tensor)) {
     unsigned number = argument.getArgNumber();
-    int64_t unit = b.panelUnit(number);
-    return loadElement(type.getElementType(), b.buffer(number),
-                       unit ? offsetInPanels(type, index, unit) : offsetOf(type, index));
+    if (Panels panels = b.panelsOf(number); panels.unit)
+      return loadInPanels(type, b.buffer(number), index, panels);
+    return loadElement(type.getElementType(), b.buffer(number), offsetOf(type, index));
   }
   Operation *op = tensor.getDefiningOp();
   if (mlir::isa<dmir::ConstantOp>(op))

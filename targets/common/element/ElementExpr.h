@@ -119,8 +119,8 @@ public:
 
   /// Element offset of `index` in memory, by the type's layout.
   Index offsetOf(mlir::RankedTensorType type, llvm::ArrayRef<Index> index);
-  /// The same of a matrix in panels (KernelBuilder::setPanels).
-  Index offsetInPanels(mlir::RankedTensorType type, llvm::ArrayRef<Index> index, int64_t unit);
+  /// An element of a matrix in panels (KernelBuilder::setPanels).
+  Value loadInPanels(mlir::RankedTensorType type, Value base, llvm::ArrayRef<Index> index, const Panels &panels);
   Value loadAt(mlir::Type element, Value base, Index offset);
   void storeAt(Value value, Value base, Index offset);
   /// The same by the tensor's element type, with packed elements; those need one lane, one work item and

@@ -34,11 +34,18 @@ Index ElementExpr::offsetOf(RankedTensorType type, ArrayRef<Index> index) {
   return offset;
 }
 
-Index ElementExpr::offsetInPanels(RankedTensorType type, ArrayRef<Index> index, int64_t unit) {
-  auto [panel, row] = divRem(index[0], KernelBuilder::kPanelRows);
-  auto [group, column] = divRem(index[1], unit);
-  Index groups = add(mulC(panel, Dim::ceilDiv(dmir::dimsOf(type)[1], unit)), group);
-  return add(mulC(add(mulC(groups, KernelBuilder::kPanelRows), row), unit), column);
+Value ElementExpr::loadInPanels(RankedTensorType type, Value base, ArrayRef<Index> index, const Panels &panels) {
+  auto [panel, row] = divRem(index[0], Panels::kRows);
+  auto [group, column] = divRem(index[1], panels.unit);
+  Index groups = add(mulC(panel, Dim::ceilDiv(dmir::dimsOf(type)[1], panels.unit)), group);
+  Index offset = add(mulC(add(mulC(groups, Panels::kRows), row), panels.unit), column);
+  if (!panels.kept)
+    return loadElement(type.getElementType(), base, offset);
+  Value kept = loadElement(panels.kept, base, offset);
+  if (panels.kept.isBF16())
+    return widen(kept, panels.kept);
+  Value scale = loadAt(b.getF32Type(), base, addC(index[0], panels.scales));
+  return arith::MulFOp::create(b, arith::SIToFPOp::create(b, scale.getType(), kept), scale);
 }
 
 Value ElementExpr::gatherLanes(Type element, Value base, Index offset) {

@@ -195,8 +195,8 @@ Result<std::vector<int64_t>> KernelTable::emit(ModuleOp module, dlir::KernelOp k
   std::unique_ptr<KernelBuilder> b =
       processor.makeBuilder(module, kernel.getLoc(), kernel.getSymName(), operands + results, symbols.size(), noalias);
   b->setSymbols(std::move(symbols));
-  for (auto [operand, unit] : request.panels)
-    b->setPanels(operand, unit);
+  for (const auto &[operand, panels] : request.panels)
+    b->setPanels(operand, panels);
   plan->emit(*b);
   b->finish();
   return contractWords(kernel, *plan);

@@ -3,6 +3,7 @@
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Target/Decision.h"
+#include "targets/common/code/Panels.h"
 #include "targets/common/code/Processor.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -59,8 +60,8 @@ struct KernelPlan {
 struct PlanRequest {
   const Processor &nominal;      ///< that plans are made for
   mlir::DictionaryAttr strategy; ///< null while it is being chosen; later it is obeyed
-  /// Operands that lie in panels, and their units (KernelBuilder::setPanels). Plans do not rest on it.
-  llvm::SmallVector<std::pair<unsigned, int64_t>> panels = {};
+  /// Operands that lie in panels (KernelBuilder::setPanels). Plans do not rest on it.
+  llvm::SmallVector<std::pair<unsigned, Panels>> panels = {};
 };
 
 /// What is free of a plan: its own keys, its tiles on these processors, and the grain.

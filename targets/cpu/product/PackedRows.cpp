@@ -17,8 +17,20 @@ static int64_t number(DictionaryAttr form, StringRef name) {
   return value ? value.getInt() : 0;
 }
 
-/// Columns of a row that lie together: those of a word of a form of few bits, one of others.
-static int64_t unitOf(DictionaryAttr form) { return formName(form) == "blocks16" ? 4 : 1; }
+/// Columns of a row that lie together: those of a word of a form of few bits, one of others. Rows of a product's
+/// rounded weights are kept as those.
+static kernels::Panels panelsOfForm(DictionaryAttr form) {
+  switch (formatOfForm(formName(form)).value_or(WeightFormat::Kept)) {
+  case WeightFormat::BF16:
+    return {1, BFloat16Type::get(form.getContext()), 0};
+  case WeightFormat::S8:
+    return {1, IntegerType::get(form.getContext(), 8),
+            scalesOffset(number(form, "k"), number(form, "n")) / static_cast<int64_t>(sizeof(float))};
+  case WeightFormat::Kept:
+    return {formName(form) == "blocks16" ? 4 : 1, {}, 0};
+  }
+  llvm_unreachable("a format of weights");
+}
 
 /// Whether a form holds the rows of a matrix of this type as its columns, in panels.
 static bool holdsRows(DictionaryAttr form, RankedTensorType type) {
@@ -26,7 +38,7 @@ static bool holdsRows(DictionaryAttr form, RankedTensorType type) {
   if (form.contains("count") || number(form, "offset") != 0 || number(form, "n") != rows ||
       number(form, "stride_k") != 1 || number(form, "stride_n") != number(form, "k"))
     return false;
-  if (formName(form) == "panel16")
+  if (formatOfForm(formName(form)))
     return number(form, "k") == columns;
   return formName(form) == "blocks16" && type.getElementType().getIntOrFloatBitWidth() == 8 &&
          number(form, "k") * number(form, "bits") == columns * 8;
@@ -71,15 +83,25 @@ void dmxc::cpu::readPackedRows(dmir::RegionOp region, WeightFormat weights, Kern
   }
 }
 
-SmallVector<std::pair<unsigned, int64_t>> dmxc::cpu::panelsOf(DictionaryAttr strategy) {
-  SmallVector<std::pair<unsigned, int64_t>> panels;
+SmallVector<std::pair<unsigned, kernels::Panels>> dmxc::cpu::panelsOf(DictionaryAttr strategy) {
+  SmallVector<std::pair<unsigned, kernels::Panels>> panels;
   auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
   for (NamedAttribute entry : packed ? packed.getValue() : ArrayRef<NamedAttribute>()) {
     auto form = dyn_cast<DictionaryAttr>(entry.getValue());
     unsigned operand = 0;
     if (form && !entry.getName().getValue().getAsInteger(10, operand) &&
-        (formName(form) == "panel16" || formName(form) == "blocks16"))
-      panels.push_back({operand, unitOf(form)});
+        (formatOfForm(formName(form)) || formName(form) == "blocks16"))
+      panels.push_back({operand, panelsOfForm(form)});
   }
   return panels;
+}
+
+std::string dmxc::cpu::roundedRowsOf(Operation *op, DictionaryAttr strategy) {
+  auto gather = dyn_cast<dmir::GatherOp>(op);
+  auto argument = gather ? dyn_cast<BlockArgument>(gather.getOperand(0)) : BlockArgument();
+  auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
+  auto form =
+      argument && packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
+  std::optional<WeightFormat> format = form ? formatOfForm(formName(form)) : std::nullopt;
+  return format ? formatName(*format).str() : "";
 }

@@ -35,7 +35,7 @@ import pt2file  # noqa: E402
 from generate import generate  # noqa: E402
 from sampling import LONG  # noqa: E402
 
-CODES = {"dmxc": {0, 1, 2, 3, 4}, "dmx-run": {0, 1, 2, 3, 5}, "dmx-inspect": {0, 1, 2, 3, 5}, "dmx-sign": {0, 1, 2, 3, 5}, "dmx-compare": {0, 1, 2, 3, 5}}
+CODES = {"dmxc": {0, 1, 2, 3, 4}, "dmx-run": {0, 1, 2, 3, 5}, "dmx-generate": {0, 1, 2, 3, 5}, "dmx-inspect": {0, 1, 2, 3, 5}, "dmx-sign": {0, 1, 2, 3, 5}, "dmx-compare": {0, 1, 2, 3, 5}}
 SECONDS, BYTES, SPACE = 10, 2 << 30, 6 << 30
 KINDS = (("bundle", 0.6), ("model", 0.22), ("archive", 0.06), ("command", 0.12))
 
@@ -154,7 +154,7 @@ class Inputs:
         """Flags with values that fit, or not. Nothing outside the folder is named."""
         (folder / "m.onnx").write_bytes(self.models[2])
         shutil.copytree(self.bundles[0], folder / "m.bundle")
-        tool = rng.choice(("dmxc", "dmxc", "dmxc", "dmx-run", "dmx-run", "dmx-inspect", "dmx-sign", "dmx-compare"))
+        tool = rng.choice(("dmxc", "dmxc", "dmxc", "dmx-run", "dmx-run", "dmx-generate", "dmx-inspect", "dmx-sign", "dmx-compare"))
         values = ["", "0", "-1", "1", "3", "99999999999999999999", "1e999", "nan", "x", "x=1", "x=", "=", "s=4", "s=-1", "s=99999999999999", "cpu", "cpu:x86-64-v9", "cpu:host", "corsair",
                   "corsair:quads=3", "corsair:quads=0", "gpu", "m.onnx", "m.bundle", "missing", ".", "out", "out/", "a" * 5000, "%n%s", "\udcff\udcfe", "main", "text", "json", "dir", "zip",
                   "partition", "schedule", "v3", "\n", "x=m.onnx"]

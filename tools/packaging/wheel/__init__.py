@@ -41,6 +41,10 @@ def dmx_run():
     run("dmx-run")
 
 
+def dmx_generate():
+    run("dmx-generate")
+
+
 def dmx_inspect():
     run("dmx-inspect")
 

@@ -85,7 +85,7 @@ class _Options(ctypes.Structure):
 
 def _candidates() -> list[str]:
     """Where the library may be: the wheel or the prefix that this file is installed in, then wherever libraries are."""
-    folder = os.path.dirname(os.path.abspath(__file__))  # PREFIX/lib/python3/dist-packages, or site-packages
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # PREFIX/lib/python3/dist-packages, or site-packages
     places = ("dmxc/lib/libdmxrt.so.0", "../../libdmxrt.so.0", "../../../lib64/libdmxrt.so.0")
     beside = [os.path.normpath(os.path.join(folder, place)) for place in places]
     found = ctypes.util.find_library("dmxrt")
@@ -125,7 +125,7 @@ def _checked(loaded: ctypes.CDLL, name: str, who: str) -> ctypes.CDLL:
     lacking = [function for function in _FUNCTIONS if not hasattr(loaded, function)]
     if lacking:
         loaded.dmx_version_string.restype = ctypes.c_char_p
-        raise Error(f"'{name}', {who}, is libdmxrt {loaded.dmx_version_string().decode()}, which lacks {lacking[0]}, that this dmxrt.py calls; "
+        raise Error(f"'{name}', {who}, is libdmxrt {loaded.dmx_version_string().decode()}, which lacks {lacking[0]}, that this module calls; "
                     "use both of one version")
     return loaded
 
