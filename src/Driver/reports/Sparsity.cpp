@@ -58,6 +58,7 @@ private:
   void readStrategy(DictionaryAttr strategy) {
     if (auto algorithm = strategy.getAs<StringAttr>(strategy::kAlgorithm))
       one.algorithm = algorithm.str();
+    one.skipsTiles = strategy.contains(strategy::kSkips);
     auto tile = strategy.getAs<ArrayAttr>(strategy::kTile);
     if (tile && tile.size() == 3 && llvm::all_of(tile, [](Attribute n) { return isa<IntegerAttr>(n); })) {
       auto number = [&](unsigned i) { return std::max<int64_t>(1, cast<IntegerAttr>(tile[i]).getInt()); };
