@@ -176,6 +176,9 @@ class Corsair(Base):
         for quads, taken in ((1, 1), (3, 2), (6, 4), (12, 8)):
             self.assertEqual(measure(f"{quads}", "-t", f"corsair:quads={quads}"), taken)
             self.assertLessEqual(clocks[f"{quads}"], clocks["1"])
+        self.write_product()
+        self.run_tool("m.mlir", "-t", "corsair:quads=7", "--emit", "partition", "-o", "p.mlir")
+        self.assertIn("quads = 1 ", (self.dir / "p.mlir").read_text())  # small, and nothing of it would be dealt
         self.assertEqual(measure("exact", "-t", "corsair", "--schedule", "exact.mlir"), 3)
         self.run_tool("mm.mlir", "-t", "corsair:quads=2", "--emit", "partition", "-o", "p.mlir")
         self.assertEqual(measure("text", "-t", "corsair:quads=3", "--from", "partition", model="p.mlir"), 2)

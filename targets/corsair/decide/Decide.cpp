@@ -19,6 +19,11 @@ SmallVector<int> dmxc::corsair::teamSizes(const hw::Machine &machine, int most) 
   return sizes;
 }
 
+/// Whether all quads of a team compute everything.
+static bool dealsNothing(const Distribution &deal) {
+  return deal.depth.empty() && llvm::none_of(deal.of, [](const auto &each) { return bool(each.second); });
+}
+
 /// The fastest of the team sizes whose quads hold their shares. Where none does, the one whose quads need least. A
 /// larger team must be worth its energy; a smaller one than was asked for must be clearly faster, for the estimate
 /// leaves out what comes from and goes to the host.
@@ -43,7 +48,8 @@ static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine,
     if (!best || !other)
       continue;
     const int64_t bytes = needs(*other);
-    if (bytes < least || (bytes == least && other->clocks < worth * best->clocks)) {
+    const bool idle = size < best->quads && dealsNothing(*best) && other->clocks <= best->clocks;
+    if (bytes < least || (bytes == least && (idle || other->clocks < worth * best->clocks))) {
       best = std::move(other);
       least = bytes;
     }
