@@ -36,7 +36,7 @@ enum class Mode : uint8_t { Auto, Performance, Capacity };
 
 class CorsairTarget : public TargetBackend {
 public:
-  /// `quads`: of a team; 0 = as many as are fastest.
+  /// `quads`: of a team at most, see teamSizes.
   CorsairTarget(hw::Machine machine, int quads, Mode mode, std::string saveTempsDir)
       : machine(std::move(machine)), quads(quads), mode(mode), saveTempsDir(std::move(saveTempsDir)) {}
 
@@ -103,7 +103,7 @@ Result<corsair::Distribution> CorsairTarget::dealt(dmir::RegionOp region, int te
     return written.takeError();
   auto isConstant = [&](Value value) { return isConstantOf(region, value); };
   auto brought = [&](Value value) { return isInput(region, cast<BlockArgument>(value)); };
-  return corsair::decide(region.getBlock(), machine, team, inputs, {isConstant, brought}, decided);
+  return corsair::decide(region.getBlock(), machine, {team, quads}, inputs, {isConstant, brought}, decided);
 }
 
 int CorsairTarget::decidedTeam(DictionaryAttr decided) const {
@@ -119,7 +119,7 @@ int CorsairTarget::preferredTeam(dmir::RegionOp region) const {
     for (StringRef key :
          {lldmir::kDealAttr, lldmir::kGatherAttr, lldmir::kBiasAttr, lldmir::kPlanAttr, lldmir::kBandsAttr})
       op.removeAttr(key);
-  Result<corsair::Distribution> deal = dealt(copy, quads, {});
+  Result<corsair::Distribution> deal = dealt(copy, 0, {});
   copy->erase();
   return deal ? deal->quads : std::max(quads, 1);
 }
@@ -158,8 +158,8 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   int team = decidedTeam(decided);
   if (!team)
     team = decidedTeam(text);
-  Result<corsair::Distribution> deal = dealt(
-      region, team ? team : quads, text ? text.getAs<DictionaryAttr>(corsair::kDealsKey) : DictionaryAttr(), decided);
+  Result<corsair::Distribution> deal =
+      dealt(region, team, text ? text.getAs<DictionaryAttr>(corsair::kDealsKey) : DictionaryAttr(), decided);
   if (!deal)
     return deal.takeError();
   list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal->quads));

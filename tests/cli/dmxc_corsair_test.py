@@ -155,6 +155,36 @@ class Corsair(Base):
             refused = self.run_tool("c.mlir", "--from", "partition", "-t", "corsair:quads=8", "-o", "c.bundle", code=1).stderr
             self.assertRegex(refused, rf"node 'p': 'deals' of argument 0 is #lldmir.deal<{deal}>, but {why}")
 
+    def test_teams_that_do_not_divide(self):
+        """Are no slower than one quad; what a schedule decides is obeyed, and a smaller team's text may be read for a larger one."""
+        m, clocks, answers = "tensor<512x512xf32>", {}, set()
+        (self.dir / "mm.mlir").write_text(f'func.func @main(%x: {m} {{dmir.name = "x"}}) -> ({m} {{dmir.name = "y"}}) {{\n  %w = dmir.constant dense<0.01> : {m}\n'
+                                          f"  %p = dmir.matmul %x, %w : ({m}, {m}) -> {m}\n  return %p : {m}\n}}\n")
+        (self.dir / "exact.mlir").write_text(
+            "module attributes {transform.with_named_sequence} {\n  transform.named_sequence @__transform_main(%m: !transform.any_op {transform.readonly}) {\n"
+            "    %r = transform.dmx.match {} in %m expect 1 : !transform.any_op -> !transform.any_op\n"
+            "    transform.dmx.decide %r {quads = 3} : !transform.any_op\n    transform.yield\n  }\n}\n")
+
+        def measure(name, *arguments, model="mm.mlir"):
+            self.run_tool(model, *arguments, "-o", "q.bundle")
+            self.run_tool("q.bundle", "--random-inputs", "3", "--output-dir", name, "--device-opt", "report=r.json", tool="dmx-run")
+            answers.add(next((self.dir / name).glob("*.npy")).read_bytes())
+            main = json.loads((self.dir / "r.json").read_text())["last"][0]["main"]
+            clocks[name] = main["clocks"]
+            return main["quads"]
+
+        for quads, taken in ((1, 1), (3, 2), (6, 4), (12, 8)):
+            self.assertEqual(measure(f"{quads}", "-t", f"corsair:quads={quads}"), taken)
+            self.assertLessEqual(clocks[f"{quads}"], clocks["1"])
+        self.write_product()
+        self.run_tool("m.mlir", "-t", "corsair:quads=7", "--emit", "partition", "-o", "p.mlir")
+        self.assertIn("quads = 1 ", (self.dir / "p.mlir").read_text())  # small, and nothing of it would be dealt
+        self.assertEqual(measure("exact", "-t", "corsair", "--schedule", "exact.mlir"), 3)
+        self.run_tool("mm.mlir", "-t", "corsair:quads=2", "--emit", "partition", "-o", "p.mlir")
+        self.assertEqual(measure("text", "-t", "corsair:quads=3", "--from", "partition", model="p.mlir"), 2)
+        print(clocks)
+        self.assertEqual(len(answers), 1)
+
     def test_loops_of_a_product_are_exchanged(self):
         """In the text of schedule.buffers: the tasks follow, the bits stay."""
         x, w, y = "tensor<256x512xf32>", "tensor<512x256xf32>", "tensor<256x256xf32>"

@@ -2,6 +2,7 @@
 
 #include "Decide.h"
 
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -10,7 +11,8 @@ using namespace dmxc::corsair;
 
 /// num_imc and groups: the fewest array clocks a tile win; of equals the widest reduction, which adds least often.
 static void chooseCores(const hw::Machine &machine, MatmulPlan &plan, int64_t chunks, PlanChoice choice) {
-  const int64_t cores = machine.cores, widest = std::min(cores, int64_t(1) << machine.maxPprMode);
+  const int64_t cores = machine.cores, // a reduction is over 2^ppr_mode of them
+      widest = std::min<int64_t>(llvm::bit_floor(uint64_t(cores)), int64_t(1) << machine.maxPprMode);
   const int64_t tiles = (plan.tilesN() + plan.columnSlices() - 1) / plan.columnSlices();
   double best = 0;
   for (int64_t imc = std::min(chunks, widest); imc >= 1; --imc) {

@@ -9,9 +9,26 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
-/// The fastest of all team sizes whose quads hold their shares; a larger team must be worth its energy. Where none
-/// does, the one whose quads need least.
-static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine, const ArgumentKinds &kinds) {
+SmallVector<int> dmxc::corsair::teamSizes(const hw::Machine &machine, int most) {
+  SmallVector<int> sizes;
+  const int chiplet = machine.quadsPerChiplet();
+  for (int size = most; size > 0; --size)
+    if (size == most || size < chiplet || size % chiplet == 0) // chiplets that have equally many fetch fastest
+      sizes.push_back(size);
+  for (int size = 1; !most && size <= machine.quadCount(); size *= 2)
+    sizes.push_back(size);
+  return sizes;
+}
+
+/// Whether all quads of a team compute everything.
+static bool dealsNothing(const Distribution &deal) {
+  return deal.depth.empty() && llvm::none_of(deal.of, [](const auto &each) { return bool(each.second); });
+}
+
+/// The fastest of the team sizes whose quads hold their shares. Where none does, the one whose quads need least. A
+/// larger team must be worth its energy; a smaller one than was asked for must be clearly faster, for the estimate
+/// leaves out what comes from and goes to the host.
+static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine, int most, const ArgumentKinds &kinds) {
   const llvm::DenseMap<Value, Split> none;
   const auto room = static_cast<int64_t>(machine.memory(hw::Memory::GM).size);
   // Inputs whole at first: they are dealt only where that is too much.
@@ -23,14 +40,17 @@ static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine,
     dealInputs(body, dealt, machine, kinds, {});
     return std::max(room, peakBytes(body, dealt));
   };
-  Result<Distribution> best = distribute(body, machine, 1, none, kinds.isConstant);
+  const SmallVector<int> sizes = teamSizes(machine, most);
+  const double worth = most ? 0.9 : 0.99;
+  Result<Distribution> best = distribute(body, machine, sizes.front(), none, kinds.isConstant);
   int64_t least = best ? needs(*best) : 0;
-  for (int size = 2; best && size <= machine.quadCount(); size *= 2) {
+  for (int size : llvm::drop_begin(sizes)) {
     Result<Distribution> other = distribute(body, machine, size, none, kinds.isConstant);
-    if (!other)
+    if (!best || !other)
       continue;
     const int64_t bytes = needs(*other);
-    if (bytes < least || (bytes == least && other->clocks < 0.99 * best->clocks)) {
+    const bool idle = size < best->quads && dealsNothing(*best) && other->clocks <= best->clocks;
+    if (bytes < least || (bytes == least && (idle || other->clocks < worth * best->clocks))) {
       best = std::move(other);
       least = bytes;
     }
@@ -38,11 +58,11 @@ static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine,
   return best;
 }
 
-/// The team that the ops are dealt to already; 0 for none.
-static int teamOf(Block *body, const hw::Machine &machine) {
+/// The team that the ops are dealt to already, of `most` quads at most; 0 for none.
+static int teamOf(Block *body, int most) {
   for (Operation &op : *body)
     if (auto deal = op.getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr))
-      return static_cast<int>(std::min<int64_t>(deal.getQuads(), machine.quadCount()));
+      return static_cast<int>(std::min<int64_t>(deal.getQuads(), most));
   return 0;
 }
 
@@ -151,15 +171,15 @@ static Status agree(Operation *op, const Distribution &deal) {
   return Status::ok();
 }
 
-Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machine, int quads, DictionaryAttr inputs,
+Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machine, Team wanted, DictionaryAttr inputs,
                                            const ArgumentKinds &kinds, DictionaryAttr decided) {
   DecisionsMade::check("a deal");
-  const int team = quads ? quads : teamOf(body, machine);
+  const int team = wanted.size ? wanted.size : teamOf(body, wanted.most ? wanted.most : machine.quadCount());
   Result<llvm::DenseMap<Value, Split>> given = readInputs(body, inputs, std::max(team, 1), kinds);
   if (!given)
     return given.takeError();
   Result<Distribution> deal =
-      team ? distribute(body, machine, team, *given, kinds.isConstant) : fastestTeam(body, machine, kinds);
+      team ? distribute(body, machine, team, *given, kinds.isConstant) : fastestTeam(body, machine, wanted.most, kinds);
   if (!deal)
     return deal;
   for (const auto &[op, values] : deal->gathers)

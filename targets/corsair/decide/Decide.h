@@ -22,10 +22,16 @@ struct ArgumentKinds {
 /// and without what is copied only because of where it lies.
 int64_t peakBytes(mlir::Block *body, const Distribution &deal);
 
-/// Decides for all ops and inputs of a region, and for the size of the team (`quads`; 0: the fastest). `inputs`: deals
-/// of inputs that the text has, by argument number; may be null. `decided` (may be null) holds what plans must have;
-/// splits are written already (ProductDecisions.h). Errors name the node and the key.
-Result<Distribution> decide(mlir::Block *body, const hw::Machine &machine, int quads, mlir::DictionaryAttr inputs,
+/// How many quads compute a region.
+struct Team {
+  int size = 0; ///< 0: the fastest of teamSizes(.., most)
+  int most = 0;
+};
+
+/// Decides for all ops and inputs of a region, and for the size of the team. `inputs`: deals of inputs that the text
+/// has, by argument number; may be null. `decided` (may be null) holds what plans must have; splits are written already
+/// (ProductDecisions.h). Errors name the node and the key.
+Result<Distribution> decide(mlir::Block *body, const hw::Machine &machine, Team team, mlir::DictionaryAttr inputs,
                             const ArgumentKinds &kinds, mlir::DictionaryAttr decided = {});
 
 /// Deals the ops to a number of quads that have these parts of arguments. Writes nothing.

@@ -35,6 +35,10 @@ struct Split {
   bool operator==(const Split &) const = default;
 };
 
+/// The sizes of teams to choose from, the preferred one first: `most` quads, and fewer, for shares are equal and dims
+/// may divide by fewer only; 0: powers of two, up to all quads of the machine.
+llvm::SmallVector<int> teamSizes(const hw::Machine &machine, int most);
+
 struct Distribution {
   int quads = 1;
   /// Of each value when it is defined, of an argument when it has been fetched.

@@ -145,9 +145,9 @@ static std::optional<std::string> refusesTypes(Operation *op) {
 /// Of how many quads each can have a share of a value of this shape, at most.
 static int64_t mostShares(ArrayRef<int64_t> shape, int team, const hw::Machine &machine) {
   int64_t most = 1;
-  for (int quads = team ? team : 1; quads <= (team ? team : machine.quadCount()); quads *= 2)
+  for (int quads : teamSizes(machine, team))
     if (llvm::any_of(shape, [&](int64_t extent) { return extent && extent % quads == 0; }))
-      most = quads;
+      most = std::max<int64_t>(most, quads);
   return most;
 }
 

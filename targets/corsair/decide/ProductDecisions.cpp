@@ -87,7 +87,7 @@ public:
         op.removeAttr(key);
     if (Status written = writeSplits(own, decided, quads); !written)
       return;
-    Result<Distribution> made = decide(own, machine, quads, {}, {constant, input}, decided);
+    Result<Distribution> made = decide(own, machine, {quads, quads}, {}, {constant, input}, decided);
     if (made)
       deal = std::move(*made);
     products = namedProducts(own);

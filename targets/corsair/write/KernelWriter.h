@@ -87,7 +87,7 @@ protected:
   /// `inDdr`: it stays there.
   DeviceTensor addPlainConstant(const std::string &name, hw::ElemKind kind, llvm::ArrayRef<int64_t> shape, bool inDdr);
   Tiles addPackedConstant(const std::string &name, mlir::DictionaryAttr form);
-  void loadTiles(Program &program, const Tiles &packed, const Address &home);
+  void loadTiles(Program &program, const Tiles &packed, const Address &home, int64_t first, int64_t bytes);
   /// The tiles in ST, fetched now if they do not stay there.
   Address residentTiles(const Tiles &packed);
   /// `tensor`: in GM without gaps, all of it or a quad's share by the split.
@@ -104,6 +104,8 @@ protected:
   void multiply(const MatmulPlan &plan, const MatmulOperands &operands);
   /// All products of a batch by B's tiles, which are in ST.
   void multiplyAll(const MatmulPlan &plan, const MatmulShape &shape);
+  /// The same by a constant, which comes in pieces of its columns where it is to be fetched and ST does not hold it.
+  void multiplyByConstant(const MatmulPlan &plan, MatmulShape shape, const Tiles &tiles);
   /// All products of a batch of matrices, each of B's packed before.
   void multiplyValues(const MatmulPlan &plan, MatmulShape shape);
   /// B's tiles of all products of a batch, each matrix once, to ST: where they are, and how far it is from trip to trip

@@ -91,6 +91,31 @@ void KernelWriter::multiplyAll(const MatmulPlan &plan, const MatmulShape &shape)
                  [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
 }
 
+void KernelWriter::multiplyByConstant(const MatmulPlan &plan, MatmulShape shape, const Tiles &tiles) {
+  const auto room = static_cast<int64_t>(machine.memory(hw::Memory::ST).size);
+  if (!fromDdr || tiles.form.sliceBytes() <= room) {
+    shape.operands.st = residentTiles(tiles);
+    return multiplyAll(plan, shape);
+  }
+  // Rounds lie one behind the other. Two pieces take turns: one comes while the other is multiplied by.
+  const int64_t bytes = plan.bytesPerSlice() / plan.rounds(), most = std::max<int64_t>(1, room / 2 / bytes);
+  int homes[2];
+  for (int &home : homes)
+    home = buffers.add(hw::Memory::ST, node + ".weights", most * bytes);
+  const Address out = shape.operands.out, bias = shape.operands.bias;
+  for (int64_t round = 0, piece = 0; round < plan.rounds(); round += most, ++piece) {
+    const int64_t column = round * plan.tilesARound() * 64;
+    MatmulPlan part = plan;
+    part.n = std::min(plan.n - column, most * plan.tilesARound() * 64);
+    shape.operands.st = {homes[piece % 2], 0, {}};
+    shape.operands.out = out.plus(column * shape.operands.outBytes);
+    shape.operands.bias = bias.plus(column * 4);
+    main->task(node);
+    loadTiles(*main, tiles, shape.operands.st, round * bytes, part.rounds() * bytes);
+    multiplyAll(part, shape);
+  }
+}
+
 void KernelWriter::multiplyValues(const MatmulPlan &plan, MatmulShape shape) {
   llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
   const int64_t bytes = matricesOf(plan, shape.batch) * plan.bytesPerSlice();

@@ -162,18 +162,19 @@ KernelWriter::Tiles KernelWriter::addPackedConstant(const std::string &name, Dic
   if (!fromDdr) {
     packed.home = {buffers.add(hw::Memory::ST, name, packed.form.sliceBytes(), /*permanent=*/true), 0, {}};
     init->task(name);
-    loadTiles(*init, packed, packed.home);
+    loadTiles(*init, packed, packed.home, 0, packed.form.sliceBytes());
   }
   return packed;
 }
 
-/// One slice's part to each slice, or the same to all; a quad's part to each quad, or the same to all.
-void KernelWriter::loadTiles(Program &program, const Tiles &packed, const Address &home) {
+/// One slice's part to each slice, or the same to all; a quad's part to each quad, or the same to all. Of each slice's
+/// `bytes` from `first` on.
+void KernelWriter::loadTiles(Program &program, const Tiles &packed, const Address &home, int64_t first, int64_t bytes) {
   const bool dealt = packed.form.slices > 1;
   DmaSpec spec;
-  spec.unit = packed.form.sliceBytes();
-  spec.sourceUnitStep = dealt ? spec.unit : 0;
-  Address from{packed.ddr, 0, {}};
+  spec.unit = bytes;
+  spec.sourceUnitStep = dealt ? packed.form.sliceBytes() : 0;
+  Address from{packed.ddr, first, {}};
   if (packed.form.quads > 1)
     from = from.plus(hw::registerTerm(kQuadInChiplet, packed.form.quadBytes()));
   program.on(Queue::Load)
@@ -187,7 +188,7 @@ Address KernelWriter::residentTiles(const Tiles &packed) {
     return packed.home;
   Address home{buffers.add(hw::Memory::ST, node + ".weights", packed.form.sliceBytes()), 0, {}};
   main->task(node);
-  loadTiles(*main, packed, home);
+  loadTiles(*main, packed, home, 0, packed.form.sliceBytes());
   return home;
 }
 

@@ -82,11 +82,11 @@ class Layer:
 
 @sampled(3)
 class Large(BundleTest):
-    def check(self, graph, y, shapes, oracle, at_least=30):
+    def check(self, graph, y, shapes, oracle, at_least=30, quads=32):
         graph.nodes.append(onnx.node("Identity", y, "y"))
         inputs = [onnx.info(name, onnx.FLOAT, list(shape)) for name, shape in shapes.items()]
         (self.dir / "m.onnx").write_bytes(onnx.model(graph.nodes, inputs, [onnx.info("y", onnx.FLOAT, None)], weights=graph.weights))
-        self.compile_file(self.dir / "m.onnx", "-t", "corsair:quads=32", "--require-target", "corsair:100")
+        self.compile_file(self.dir / "m.onnx", "-t", f"corsair:quads={quads}", "--require-target", "corsair:100")
         random = np.random.default_rng(1)
         values = {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
         done = self.run_bundle(values)
@@ -117,6 +117,13 @@ class Large(BundleTest):
     def test_a_product(self):
         g, weights = Graph(), (np.random.default_rng(0).standard_normal((1024, 4096)) / 32).astype(np.float32)
         self.check(g, g.op("MatMul", "x", g.constant(weights)), {"x": (4096, 1024)}, lambda x: x @ weights)
+
+    def test_weights_beyond_a_quad(self):
+        """57 MB of tiles where ST has 48 MiB: they come in pieces of columns, the last of them ragged."""
+        g, random = Graph(), np.random.default_rng(0)
+        weights, bias = (random.standard_normal((4096, 13990)) / 64).astype(np.float32), random.standard_normal(13990).astype(np.float32)
+        y = g.op("Add", g.op("MatMul", "x", g.constant(weights)), g.constant(bias))
+        self.check(g, y, {"x": (70, 4096)}, lambda x: x @ weights + bias, quads=1)
 
     def test_a_layer(self):
         g, layer = Graph(), Layer(rows=512, width=2048, hidden=5504, heads=16)

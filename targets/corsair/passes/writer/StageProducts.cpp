@@ -97,14 +97,13 @@ Status StageWriter::byWeights(affine::AffineForOp loop, const ProductNest &nest,
   MatmulShape shape(*a, *out);
   shape.operands.outBytes = out->elementSize();
   plan->m = shape.m;
-  shape.operands.st = residentTiles(tiles);
   if (affine::AffineLoadOp bias = nest.bias) {
     Result<DeviceTensor> vector = tensorOf(loop, bias.getMemRef());
     if (!vector)
       return vector.takeError();
     shape.operands.bias = vector->address;
   }
-  multiplyAll(*plan, shape);
+  multiplyByConstant(*plan, std::move(shape), tiles);
   return Status::ok();
 }
 

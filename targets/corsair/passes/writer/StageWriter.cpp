@@ -65,7 +65,10 @@ Status StageWriter::lower() {
   auto sizes = kernel.getKnownBlockSize();
   if (!sizes || sizes->size() != 3 || (*sizes)[0] != quads)
     return fail(kernel, "has other threads than the " + Twine(quads) + " quads of its team");
-  const bool multiplies = kernel.walk([](lldmir::MatMulOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  const WalkResult found = kernel.walk([](Operation *op) {
+    return isa<lldmir::MatMulOp, lldmir::ConvOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  const bool multiplies = found.wasInterrupted();
   if (Status s = begin(multiplies); !s)
     return s;
   SmallVector<int> inputs;
