@@ -70,6 +70,7 @@ MatmulPlan dmxc::corsair::planWeighted(const hw::Machine &machine, const Product
   plan.m = dims.m, plan.n = dims.n, plan.k = dims.k, plan.kChunks = dims.kChunks;
   plan.sharing = Sharing::Rows;
   plan.slices = machine.slices;
+  plan.sharesBand = true;
   plan.pitch = MatmulPlan::pitchOf(plan.sliceRows());
   plan.segment = std::min(MatmulPlan::longestSegment(plan.sliceRows()), blocks);
   chooseCores(machine, plan, std::min(plan.kChunks, plan.segment), choice);

@@ -189,7 +189,7 @@ Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machi
                           std::to_string(argument.getArgNumber()) + " is " +
                           textOf(inputs.get(std::to_string(argument.getArgNumber()))) +
                           ", but it comes as tiles, of which each quad needs others; what is left out is decided");
-  const bool isGiven = teamOf(body, machine) || (inputs && !inputs.empty());
+  const bool isGiven = teamOf(body, machine.quadCount()) || (inputs && !inputs.empty());
   deal->write(body);
   dealInputs(body, *deal, machine, kinds, inputs);
   if (isGiven)

@@ -45,6 +45,7 @@ MatmulPlan MatmulPlan::read(lldmir::PlanAttr attribute, const ProductDims &dims)
   plan.slices = static_cast<int>(attribute.getSlices());
   plan.sharing = static_cast<Sharing>(llvm::find(kShares, attribute.getShare()) - std::begin(kShares));
   plan.segment = attribute.getSegment();
+  plan.sharesBand = dims.ofBand;
   plan.pitch = dims.conv ? kTileBytes : pitchOf(std::min(dims.m, plan.sliceRows()));
   return plan;
 }
@@ -68,9 +69,9 @@ std::optional<std::string> dmxc::corsair::unfit(lldmir::PlanAttr plan, const Pro
     return "slices is " + text(plan.getSlices()) + ", a quad has " + text(machine.slices);
   if (plan.getShare() == "batch" && !dims.batch && plan.getSlices() > 1)
     return "it has no products that slices could share: it is one";
-  const int64_t rows = MatmulPlan::sliceRows(dims.m, plan.getShare() == "rows" ? plan.getSlices() : 1);
-  const int64_t segment = plan.getSegment(),
-                longest = dims.conv ? dims.kChunks : MatmulPlan::longestSegment(std::min(dims.m, rows));
+  const int64_t sharers = dims.ofBand && plan.getShare() == "rows" ? plan.getSlices() : 1,
+                rows = sharers > 1 ? (dims.m + sharers - 1) / sharers : dims.m;
+  const int64_t segment = plan.getSegment(), longest = dims.conv ? dims.kChunks : MatmulPlan::longestSegment(rows);
   // What is longer than K is all of it.
   if (dims.conv ? segment != longest : segment > longest && dims.kChunks > longest)
     return "segment is " + text(segment) + ", and must be " + text(longest) + (dims.conv ? "" : " at most");
@@ -170,6 +171,7 @@ ProductDims dmxc::corsair::dimsOf(Operation *product, const Distribution &deal) 
   }
   if (isInBands(matmul, deal)) {
     dims.m = kBandRows;
+    dims.ofBand = deal.bands.contains(matmul.getLhs().getDefiningOp());
     return dims;
   }
   const DeviceTensor a = operandLayout(matmul.getLhs(), 1), b = operandLayout(matmul.getRhs(), 2);

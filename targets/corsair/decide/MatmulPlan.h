@@ -34,11 +34,9 @@ struct MatmulPlan {
   static int64_t pitchOf(int64_t rows) { return std::min<int64_t>(kTileBytes, 64 + 64 * rows); }
   /// The most chunks of so many rows for which half of IB has room.
   static int64_t longestSegment(int64_t rows) { return kSegment * kTileBytes / pitchOf(rows); }
-  /// Rows that a slice has at a time: 64, or its part of fewer than that for each.
-  int64_t sliceRows() const { return sliceRows(m, rowSlices()); }
-  static int64_t sliceRows(int64_t m, int64_t rowSlices) {
-    return rowSlices > (m + 63) / 64 ? (m + rowSlices - 1) / rowSlices : 64;
-  }
+  bool sharesBand = false; ///< the slices share 64 rows
+  /// Rows that a slice has at a time.
+  int64_t sliceRows() const { return sharesBand ? (m + rowSlices() - 1) / rowSlices() : 64; }
   int columnSlices() const { return sharing == Sharing::Columns ? slices : 1; }
   int rowSlices() const { return sharing == Sharing::Rows ? slices : 1; }
   int mask() const { return (1 << slices) - 1; }
@@ -75,6 +73,7 @@ struct ProductDims {
   int64_t kChunks = 0; ///< blocks of 64 along k
   int64_t batch = 0;   ///< products that slices may share; 0: B is constant, or there is one product
   bool conv = false;
+  bool ofBand = false; ///< of a strip of weights: slices that share rows have a part of 64
 };
 
 /// A dim of a batch of products: how many, and how far it is from one to the next.

@@ -129,6 +129,7 @@ Status StageWriter::bandProduct(const BandBody &body, unsigned number, int64_t c
     return fail(loop, "is no product of a band's rows");
   ProductDims dims;
   dims.m = kBandRows;
+  dims.ofBand = !makes;
   dims.k = right->at.shape[0], dims.n = right->at.shape[1], dims.kChunks = (dims.k + 63) / 64;
   if ((makes ? dims.n : dims.k) != columns || (makes ? left->at.shape[1] != dims.k : out->at.shape[1] != dims.n))
     return fail(loop, "multiplies matrices that do not fit each other");
