@@ -88,7 +88,7 @@ public:
         dmir::product(ArrayRef(left).drop_back(2)) != dmir::product(batch))
       return false;
     lhs = product.getLhs();
-    Value right = repeat.broadcast.getInput();
+    Value right = asItLies(repeat.broadcast.getInput());
     for (Operation *op : llvm::reverse(repeat.ops))
       right = again(op, right);
     lhs = grouped(lhs);
@@ -102,6 +102,30 @@ public:
   }
 
 private:
+  /// slice(x) with an axis of 1 more, as a slice of x with that: kernels take slices as they lie, and reshapes of
+  /// buffers alone.
+  Value asItLies(Value value) {
+    auto reshape = value.getDefiningOp<dmir::ReshapeOp>();
+    auto slice = reshape ? reshape.getInput().getDefiningOp<dmir::SliceOp>() : dmir::SliceOp();
+    if (!slice)
+      return value;
+    size_t group = batch.size() - 1;
+    SmallVector<Dim> dims = dmir::dimsOf(slice.getInput()), dynamic;
+    auto with = [&](auto list, auto one) {
+      list.insert(list.begin() + static_cast<ptrdiff_t>(group), one);
+      return list;
+    };
+    SmallVector<Dim> sizes = with(slice.getSizeDims(), Dim(1)), starts = with(slice.getStartDims(), Dim(0));
+    if (sizes != dmir::dimsOf(value))
+      return value;
+    Value whole =
+        dmir::ReshapeOp::create(b, loc, dmir::tensorOf(with(dims, Dim(1)), elementOf(value)), slice.getInput());
+    SmallVector<int64_t> from = dmir::splitDims(starts, dynamic), count = dmir::splitDims(sizes, dynamic),
+                         steps = with(llvm::to_vector(slice.getSteps()), int64_t(1));
+    return dmir::SliceOp::create(b, slice.getLoc(), value.getType(), whole, from, count, steps,
+                                 dmir::dimsAttr(b.getContext(), dynamic));
+  }
+
   Value grouped(Value value) {
     SmallVector<Dim> dims(batch);
     llvm::append_range(dims, ArrayRef(dmir::dimsOf(value)).take_back(2));
