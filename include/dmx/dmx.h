@@ -416,7 +416,7 @@ DMX_API dmx_status dmx_session_reset_state(dmx_session *session, dmx_error *erro
  * the first). `length` and `capacity` may be NULL. */
 DMX_API dmx_status dmx_session_state_length(dmx_session *session, const char *name, int64_t *length, int64_t *capacity,
                                             dmx_error *error);
-/* Forgets the rows from `length` on, which is no more than there are. */
+/* Forgets the rows from `length` on, which is no more than there are; `name` NULL: of all states with a length. */
 DMX_API dmx_status dmx_session_state_truncate(dmx_session *session, const char *name, int64_t length, dmx_error *error);
 /* Copies the states of another session of the same bundle and entry point, of those with a length the rows that are
  * there. States that a device other than the host keeps are DMX_STATUS_UNSUPPORTED, here and below. */

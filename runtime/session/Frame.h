@@ -109,7 +109,9 @@ public:
   Result<uint32_t> findLength(const char *name) const;
   int64_t lengthOf(uint32_t dim) const { return lengths[dim]; }
   int64_t roomOf(uint32_t dim) const { return graph.dims[dim].max; }
-  /// `length` is no more than the present one.
+  /// The greatest length; 0 where there are none.
+  int64_t longest() const;
+  /// Leaves no more than `length` rows of the states with a length, all of them where that is kNone.
   void truncate(uint32_t dim, int64_t length);
   /// Whether these may be the lengths, by dim.
   bool mayHave(std::span<const int64_t> given) const;

@@ -56,8 +56,12 @@ bool Frame::mayHave(std::span<const int64_t> given) const {
   return true;
 }
 
+int64_t Frame::longest() const { return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end()); }
+
 void Frame::truncate(uint32_t dim, int64_t length) {
-  lengths[dim] = length;
+  for (size_t i = 0; i < lengths.size(); ++i)
+    if (dim == kNone || i == dim)
+      lengths[i] = std::min(lengths[i], length);
   lengthsChanged = true;
 }
 
@@ -158,10 +162,10 @@ Status Session::truncateStates(const char *name, int64_t length) {
   auto dim = frame->findLength(name);
   if (!dim)
     return dim.takeError();
-  if (length < 0 || length > frame->lengthOf(*dim))
-    return fail(DMX_STATUS_INVALID_ARGUMENT, "argument length is ", length, ", and there are ", frame->lengthOf(*dim),
-                " rows");
-  frame->truncate(*dim, length);
+  int64_t most = name ? frame->lengthOf(*dim) : frame->longest();
+  if (length < 0 || length > most)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "argument length is ", length, ", and there are ", most, " rows");
+  frame->truncate(name ? *dim : kNone, length);
   return {};
 }
 

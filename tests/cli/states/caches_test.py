@@ -284,6 +284,14 @@ class Caches(BundleTest):
                 self.assertLessEqual(each, row + mask)
                 self.assertLess(step(1000) - 1000 * each, 4 * (self.weights(decoder) + 20000))
 
+    def test_room_costs_nothing(self):
+        figures = []
+        for room in (16, 4096):
+            self.states(Decoder(), room=room)
+            figures.append([[value(task[key], {"n": 1, "past": 10, "total": 11}) for key in ("bytes", "work", "flops", "scratch")]
+                            for task in self.graph()["tasks"]])
+        self.assertEqual(*figures)
+
     @staticmethod
     def weights(decoder):
         return decoder.words.size + decoder.head.size + sum(w.size for layer in decoder.layers for w in layer.values())
