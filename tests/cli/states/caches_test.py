@@ -292,6 +292,32 @@ class Caches(BundleTest):
                             for task in self.graph()["tasks"]])
         self.assertEqual(*figures)
 
+    def test_group_query_attention(self):
+        """Its caches have a fixed size, and its lengths are an input: rows are scattered into the states in place."""
+        info, kv = onnx.info, [1, 2, 32, SIZE]
+        node = onnx.node("GroupQueryAttention", "q k v past_key past_value last total", "y present_key present_value", domain="com.microsoft",
+                         num_heads=4, kv_num_heads=2)
+        inputs = [info("q", onnx.FLOAT, [1, "n", 64]), info("k", onnx.FLOAT, [1, "n", 32]), info("v", onnx.FLOAT, [1, "n", 32]),
+                  info("past_key", onnx.FLOAT, kv), info("past_value", onnx.FLOAT, kv), info("last", onnx.INT32, [1]), info("total", onnx.INT32, [1])]
+        outputs = [info("y", onnx.FLOAT, [1, "n", 64]), info("present_key", onnx.FLOAT, kv), info("present_value", onnx.FLOAT, kv)]
+        (self.dir / "g.onnx").write_bytes(onnx.model([node], inputs, outputs, extra=onnx.field(8, onnx.message((1, "com.microsoft"), (2, 1)))))
+        self.compile_file(self.dir / "g.onnx", "-t", "cpu:host", "--state", "past_*=present_*")
+        graph = self.graph()
+        states = {i for i, buffer in enumerate(graph["buffers"]) if buffer["kind"] == "state"}
+        self.assertEqual([task["name"] for task in graph["tasks"] if task["kind"] == "copy"], [])
+        written = [task["buffers"][-1] for task in graph["tasks"] if task["kernel"].endswith("scatter")]
+        self.assertEqual(set(written), states)
+        numbers, session, got, at = np.random.default_rng(5), self.open(), [], 0
+        q, k, v = (numbers.standard_normal((1, 9, width)).astype("f4") for width in (64, 32, 32))
+        for n in (4, 1, 1, 2, 1):
+            rows, at = slice(at, at + n), at + n
+            got.append(session(q=q[:, rows].copy(), k=k[:, rows].copy(), v=v[:, rows].copy(), last=np.array([at - 1], "i4"),
+                               total=np.array([at], "i4"))["y"][0])
+        split = lambda x, heads: x[0].reshape(9, heads, SIZE).transpose(1, 0, 2)
+        keys, values = (np.repeat(split(x, 2), 2, 0) for x in (k, v))
+        scores = np.where(np.tril(np.ones((9, 9), bool)), split(q, 4) @ keys.transpose(0, 2, 1) / SIZE ** 0.5, -1e30)
+        self.near(np.concatenate(got), (softmax(scores) @ values).transpose(1, 0, 2).reshape(9, 64))
+
     @staticmethod
     def weights(decoder):
         return decoder.words.size + decoder.head.size + sum(w.size for layer in decoder.layers for w in layer.values())
