@@ -353,6 +353,8 @@ BufferDesc readBuffer(const Reader &r) {
     buffer.kind = BufferKind::State;
     if (r.has("length")) {
       buffer.length = r.string("length");
+      if (!r.failed() && buffer.length.empty())
+        r.fail("'length' is empty");
       buffer.axis = r.integer("axis");
     }
   } else {
