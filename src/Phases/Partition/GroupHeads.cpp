@@ -170,6 +170,44 @@ void eraseUnused(Value value) {
   }
 }
 
+/// Whether a value is an input of the function with rows behind it, or a slice of a state that has such.
+bool isCache(Value value) {
+  if (auto slice = value.getDefiningOp<dmir::SliceOp>())
+    value = slice.getInput();
+  auto concat = value.getDefiningOp<dmir::ConcatOp>();
+  if (!concat)
+    return false;
+  Value first = concat.getInputs().front();
+  if (auto before = first.getDefiningOp<dmir::SliceOp>())
+    first = before.getInput();
+  return isa<BlockArgument>(first);
+}
+
+/// x . (c s) = (x s) . c of a cache c and a number s: scaled, the cache would be written again.
+void scaleLeft(dmir::MatMulOp product) {
+  SmallVector<dmir::TransposeOp> turns;
+  SmallVector<Value> factors;
+  Value right = product.getRhs(), cache = right;
+  for (Operation *op; (op = cache.getDefiningOp()); cache = op->getOperand(0)) {
+    if (Value factor = factorOf(op); factor && elementOf(factor) == elementOf(product.getLhs()))
+      factors.push_back(factor);
+    else if (auto transpose = dyn_cast<dmir::TransposeOp>(op))
+      turns.push_back(transpose);
+    else
+      break;
+  }
+  if (factors.empty() || !isCache(cache))
+    return;
+  OpBuilder b(product);
+  Value left = product.getLhs();
+  for (Value factor : factors)
+    left = dmir::MulOp::create(b, product.getLoc(), left, factor);
+  for (dmir::TransposeOp turn : llvm::reverse(turns))
+    cache = dmir::TransposeOp::create(b, turn.getLoc(), cache, turn.getPermutation());
+  product->setOperands({left, cache});
+  eraseUnused(right);
+}
+
 struct GroupHeads : dmxc::impl::GroupHeadsBase<GroupHeads> {
   explicit GroupHeads(const PhaseContext &context) : context(context) {}
 
@@ -183,6 +221,8 @@ struct GroupHeads : dmxc::impl::GroupHeadsBase<GroupHeads> {
       std::optional<Repeat> repeat = repeatOf(right);
       if (repeat && Regrouping(product, std::move(*repeat)).run())
         eraseUnused(right);
+      else if (!repeat)
+        scaleLeft(product);
     }
   }
 

@@ -434,16 +434,20 @@ void AttentionEmitter::writeSums(Value row, Index column, Value sums) {
   writer.write(indexOf(result, row, column));
 }
 
-/// Bytes of an argument of which an operand takes rows that a run tells: of a cache the others are not read.
-static Dim unreadBytes(Value operand) {
-  for (Operation *op; (op = operand.getDefiningOp()); operand = op->getOperand(0))
-    if (auto slice = dyn_cast<dmir::SliceOp>(op); slice && mlir::isa<BlockArgument>(slice.getInput()) &&
-                                                  slice.getInput().getType().hasStaticShape() &&
-                                                  !slice.getType().hasStaticShape()) {
+/// Bytes of arguments of which the keys and values take rows that a run tells: of a cache the others are not read.
+static Dim unreadBytes(Attention attention) {
+  Dim bytes = 0;
+  llvm::SmallPtrSet<Value, 2> seen; // keys and values may be one
+  for (Value operand : {attention.scores.getRhs(), attention.result.getRhs()})
+    for (Operation *op; (op = operand.getDefiningOp()); operand = op->getOperand(0)) {
+      auto slice = dyn_cast<dmir::SliceOp>(op);
+      if (!slice || !mlir::isa<BlockArgument>(slice.getInput()) || !slice.getInput().getType().hasStaticShape() ||
+          slice.getType().hasStaticShape() || !seen.insert(slice.getInput()).second)
+        continue;
       Dim others = dmir::elementsOf(slice.getInput().getType()) - dmir::elementsOf(slice.getType());
-      return others * (elementOf(slice.getInput()).getIntOrFloatBitWidth() / 8);
+      bytes += others * (elementOf(slice.getInput()).getIntOrFloatBitWidth() / 8);
     }
-  return 0;
+  return bytes;
 }
 
 Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attention &attention, const Choice &choice) {
@@ -469,7 +473,7 @@ Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attent
     plan.tile = {tile.rows, tile.columns, tile.pass};
   }
   plan.work = details->groups() * details->blocks();
-  plan.savedBytes = unreadBytes(details->attention.scores.getRhs()) + unreadBytes(details->attention.result.getRhs());
+  plan.savedBytes = unreadBytes(details->attention);
   double flops = 2.0 * static_cast<double>(details->rows) *
                  static_cast<double>(nominal(body.block, details->result.k)) *
                  static_cast<double>(nominal(body.block, details->scores.k) + nominal(body.block, details->result.n));

@@ -25,7 +25,8 @@ def GroupHeads : Pass<"dmir-group-heads", "::mlir::func::FuncOp"> {
   let description = [{
     `x . repeat(y)`, where each matrix of y's batch is repeated for neighbours, becomes a product over one batch axis more,
     `[.., heads, group, m, k] . [.., heads, 1, k, n]`, for targets that have such products. Transposes and casts on the way are
-    done to y as it is; a number that the repeat was multiplied with scales x.
+    done to y as it is; a number that the repeat was multiplied with scales x, as does one that a
+    cache is multiplied with, an input with rows behind it.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
