@@ -139,6 +139,51 @@ dmx_status dmx_session_reset_state(dmx_session *session, dmx_error *error) {
   });
 }
 
+dmx_status dmx_session_state_length(dmx_session *session, const char *name, int64_t *length, int64_t *capacity,
+                                    dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) -> Status {
+    int64_t rows = 0, room = 0;
+    if (Status status = impl.stateLength(name, rows, room); !status)
+      return status;
+    if (length)
+      *length = rows;
+    if (capacity)
+      *capacity = room;
+    return {};
+  });
+}
+
+dmx_status dmx_session_state_truncate(dmx_session *session, const char *name, int64_t length, dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) { return impl.truncateStates(name, length); });
+}
+
+dmx_status dmx_session_state_copy(dmx_session *to, dmx_session *from, dmx_error *error) {
+  if (to == from && to)
+    return report(error, DMX_STATUS_INVALID_ARGUMENT, "arguments to and from are one session");
+  return inSession(to, error, [&](Session &impl) -> Status {
+    Status status;
+    dmx_error inner = DMX_ERROR_INIT;
+    dmx_status code = inSession(from, &inner, [&](Session &source) { return impl.copyStates(source); });
+    return code == DMX_OK ? status : Status(Error{code, inner.message});
+  });
+}
+
+dmx_status dmx_session_state_save(dmx_session *session, void *data, size_t *size, dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) -> Status {
+    if (!size)
+      return isNull("size");
+    return impl.saveStates(static_cast<std::byte *>(data), *size);
+  });
+}
+
+dmx_status dmx_session_state_load(dmx_session *session, const void *data, size_t size, dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) -> Status {
+    if (!data)
+      return isNull("data");
+    return impl.loadStates({static_cast<const std::byte *>(data), size});
+  });
+}
+
 dmx_status dmx_session_get_info(dmx_session *session, dmx_session_info *info, dmx_error *error) {
   return inSession(session, error, [&](Session &impl) {
     dmx_session_info full{};

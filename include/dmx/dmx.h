@@ -16,21 +16,19 @@
  *   dmx_session_run(session, &error);
  *
  * Conventions, for every function unless it says otherwise:
- *  - A call that can fail returns a dmx_status and, when `error` is not NULL,
- *    fills it with one sentence: what failed, on which tensor, task or entry,
- *    what was expected, what came, what to do. `*error` is set on success too
+ *  - A call that can fail returns a dmx_status and, when `error` is not NULL, fills it with one sentence: what
+ *    failed, on which tensor, task or entry, what was expected, what came, what to do. `*error` is set on success too
  *    (DMX_OK, empty message). Outputs are written on success only.
- *  - Options and info structs start with `struct_size`, which the caller sets to
- *    sizeof(the struct); the runtime reads and writes no further than that.
- *  - Strings are UTF-8 and NUL-terminated. A `const char *` that is returned lives as
- *    long as the object it was asked from (bundle or session).
+ *  - Options and info structs start with `struct_size`, which the caller sets to sizeof(the struct); the runtime
+ *    reads and writes no further than that.
+ *  - Strings are UTF-8 and NUL-terminated. A `const char *` that is returned lives as long as the object it was asked
+ *    from (bundle or session).
  *  - Sizes are bytes, times are nanoseconds of CLOCK_MONOTONIC.
- *  - A dmx_bundle is immutable and may be used by any number of threads at once.
- *    A dmx_session serves one caller at a time (a second one gets
- *    DMX_STATUS_BUSY); sessions are independent of each other. There are no globals.
+ *  - A dmx_bundle is immutable and may be used by any number of threads at once. A dmx_session serves one caller at a
+ *    time (a second one gets DMX_STATUS_BUSY); sessions are independent of each other. There are no globals.
  *  - No C++ exception leaves a function. No function prints or exits.
- *  - Kernels are machine code: a bundle is as trustworthy as a program. Checksums
- *    find damage, not malice; signatures (dmx_bundle_options) find both. See SECURITY.md.
+ *  - Kernels are machine code: a bundle is as trustworthy as a program. Checksums find damage, not malice; signatures
+ *    (dmx_bundle_options) find both. See SECURITY.md.
  */
 #ifndef DMX_DMX_H
 #define DMX_DMX_H
@@ -41,13 +39,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
 #if defined(__GNUC__)
 #define DMX_API __attribute__((visibility("default")))
 #else
 #define DMX_API
 #endif
-
 /* ---- Version ------------------------------------------------------------ */
 
 #define DMX_VERSION_MAJOR 0
@@ -129,9 +125,8 @@ DMX_API const char *dmx_dtype_name(dmx_dtype dtype);
 /* Bits of one element: 2, 4, 8, 16, 32 or 64; 0 for an unknown value. */
 DMX_API uint32_t dmx_dtype_bits(dmx_dtype dtype);
 
-/* Bytes of a dense tensor (types of 4 and 2 bits rounded up to whole bytes), or -1 when a
- * dim is negative, the dtype unknown or the product exceeds 63 bits. `dims` may be NULL for
- * rank 0. */
+/* Bytes of a dense tensor (types of 4 and 2 bits rounded up to whole bytes), or -1 when a dim is negative, the dtype
+ * unknown or the product exceeds 63 bits. `dims` may be NULL for rank 0. */
 DMX_API int64_t dmx_tensor_bytes(dmx_dtype dtype, uint32_t rank, const int64_t *dims);
 
 /* A dense, row-major, little-endian tensor in the caller's memory. */
@@ -214,11 +209,10 @@ typedef struct dmx_bundle_options {
 } dmx_bundle_options;
 #define DMX_BUNDLE_OPTIONS_INIT {sizeof(dmx_bundle_options), 0, 0, NULL, NULL, 0}
 
-/* Opens a bundle file (mapped read-only, never extracted) or directory. Checks the bounds
- * of everything and the sha256 of manifest, graph and the code that is best for this machine; code of other levels is
- * checked when a session takes it (options.isa), weights by dmx_bundle_verify. Unless it is opened with DMX_BUNDLE_COPY
- * the file must not be modified while the bundle is open.
- * `*bundle` is to be closed with dmx_bundle_close. */
+/* Opens a bundle file (mapped read-only, never extracted) or directory. Checks the bounds of everything and the sha256
+ * of manifest, graph and the code that is best for this machine; code of other levels is checked when a session takes
+ * it (options.isa), weights by dmx_bundle_verify. Unless it is opened with DMX_BUNDLE_COPY the file must not be
+ * modified while the bundle is open. `*bundle` is to be closed with dmx_bundle_close. */
 DMX_API dmx_status dmx_bundle_open(const char *path, dmx_bundle **bundle, dmx_error *error);
 /* The same with options; NULL: all defaults. */
 DMX_API dmx_status dmx_bundle_open_with(const char *path, const dmx_bundle_options *options, dmx_bundle **bundle,
@@ -231,9 +225,8 @@ DMX_API dmx_status dmx_bundle_open_memory(const void *data, size_t size, dmx_bun
 DMX_API dmx_status dmx_bundle_open_memory_with(const void *data, size_t size, const dmx_bundle_options *options,
                                                dmx_bundle **bundle, dmx_error *error);
 
-/* The same over `size` bytes at `offset` of an open regular file (size 0: up to its end).
- * `offset` must be a multiple of 64. The descriptor stays the caller's and may be closed
- * after the call. */
+/* The same over `size` bytes at `offset` of an open regular file (size 0: up to its end). `offset` must be a multiple
+ * of 64. The descriptor stays the caller's and may be closed after the call. */
 DMX_API dmx_status dmx_bundle_open_fd(int fd, uint64_t offset, uint64_t size, dmx_bundle **bundle, dmx_error *error);
 /* The same with options. */
 DMX_API dmx_status dmx_bundle_open_fd_with(int fd, uint64_t offset, uint64_t size, const dmx_bundle_options *options,
@@ -379,25 +372,23 @@ DMX_API dmx_status dmx_session_create(const dmx_bundle *bundle, const char *entr
 /* Waits for an async run in flight, then frees everything. NULL is allowed. */
 DMX_API void dmx_session_destroy(dmx_session *session);
 
-/* Binds the caller's memory to an input or output, without a copy; it stays bound until bound anew. The
- * data must stay valid during runs; `view` itself and its dims are read now. dtype, rank, fixed dims,
- * bounds of symbolic dims and alignment are checked here; agreement between
- * tensors (one symbolic dim in several) and outputs overlapping other tensors at the run.
- * Outputs need not be bound: the session then keeps them in memory of its own (dmx_session_output).
- * An output whose shape depends on the data (dmx_session_shape says DMX_STATUS_SHAPE_UNKNOWN) may be bound to
- * memory that is large enough: the view's dims then only say how many bytes there are. A run that needs more
- * fails with DMX_STATUS_INVALID_ARGUMENT; else the tensor lies dense at the start. */
+/* Binds the caller's memory to an input or output, without a copy; it stays bound until bound anew. The data must stay
+ * valid during runs; `view` itself and its dims are read now. dtype, rank, fixed dims, bounds of symbolic dims and
+ * alignment are checked here; agreement between tensors (one symbolic dim in several) and outputs overlapping other
+ * tensors at the run. Outputs need not be bound: the session then keeps them in memory of its own (dmx_session_output).
+ * An output whose shape depends on the data (dmx_session_shape says DMX_STATUS_SHAPE_UNKNOWN) may be bound to memory
+ * that is large enough: the view's dims then only say how many bytes there are. A run that needs more fails with
+ * DMX_STATUS_INVALID_ARGUMENT; else the tensor lies dense at the start. */
 DMX_API dmx_status dmx_session_bind(dmx_session *session, dmx_io io, uint32_t index, const dmx_tensor_view *view,
                                     dmx_error *error);
 
 /* Takes a binding back: an input has to be bound before the next run, an output is left to the session. */
 DMX_API dmx_status dmx_session_unbind(dmx_session *session, dmx_io io, uint32_t index, dmx_error *error);
 
-/* Shape of an input or output for the inputs bound now. Fixed shapes are known at any time;
- * others need the inputs that define their dims (DMX_STATUS_NOT_READY names the missing one), and where the shape of an
- * output depends on the data, a run: DMX_STATUS_SHAPE_UNKNOWN before it and after inputs of other shapes were bound,
- * then the last run's shape. Writes `*rank` and up to `capacity` extents; fails when `capacity` is smaller than the
- * rank. */
+/* Shape of an input or output for the inputs bound now. Fixed shapes are known at any time; others need the inputs that
+ * define their dims (DMX_STATUS_NOT_READY names the missing one), and where the shape of an output depends on the data,
+ * a run: DMX_STATUS_SHAPE_UNKNOWN before it and after inputs of other shapes were bound, then the last run's shape.
+ * Writes `*rank` and up to `capacity` extents; fails when `capacity` is smaller than the rank. */
 DMX_API dmx_status dmx_session_shape(dmx_session *session, dmx_io io, uint32_t index, int64_t *dims, uint32_t capacity,
                                      uint32_t *rank, dmx_error *error);
 
@@ -406,20 +397,35 @@ DMX_API dmx_status dmx_session_shape(dmx_session *session, dmx_io io, uint32_t i
  * something was bound that changes outputs. */
 DMX_API dmx_status dmx_session_output(dmx_session *session, uint32_t index, dmx_tensor_view *view, dmx_error *error);
 
-/* Runs the entry point and returns when the outputs are written. All inputs must be bound.
- * Nothing is allocated and no lock is taken unless the shapes changed since the last run, those inside of the model
- * that depend on data included.
+/* Runs the entry point and returns when the outputs are written. All inputs must be bound. Nothing is allocated and no
+ * lock is taken unless the shapes changed since the last run, those inside of the model that depend on data included.
  * After a failed run the outputs' contents are undefined and the session can be used on. */
 DMX_API dmx_status dmx_session_run(dmx_session *session, dmx_error *error);
 
-/* Starts a run on another thread and returns; the bound memory belongs to the run until dmx_session_wait.
- * Errors found before the start are returned here, later ones by dmx_session_wait. */
+/* Starts a run on another thread and returns; the bound memory belongs to the run until dmx_session_wait. Errors found
+ * before the start are returned here, later ones by dmx_session_wait. */
 DMX_API dmx_status dmx_session_run_async(dmx_session *session, dmx_error *error);
 /* Waits for the run in flight and returns its status. Every async run is waited for once. */
 DMX_API dmx_status dmx_session_wait(dmx_session *session, dmx_error *error);
 
-/* Sets all state buffers back to zero, as after creation. */
+/* Sets all states back to zero, as after creation; of those with a length no row is there then. */
 DMX_API dmx_status dmx_session_reset_state(dmx_session *session, dmx_error *error);
+/* States with a length (dmxc --state, of inputs that grow): caches with room for `capacity` rows; `length` are there, 0
+ * after creation; a run appends its own, one that fails none. A run of more than there is room for changes nothing
+ * (DMX_STATUS_INVALID_ARGUMENT). States whose rows are one dim of the model share a length, of the dim's `name` (NULL:
+ * the first). `length` and `capacity` may be NULL. */
+DMX_API dmx_status dmx_session_state_length(dmx_session *session, const char *name, int64_t *length, int64_t *capacity,
+                                            dmx_error *error);
+/* Forgets the rows from `length` on, which is no more than there are; `name` NULL: of all states with a length. */
+DMX_API dmx_status dmx_session_state_truncate(dmx_session *session, const char *name, int64_t length, dmx_error *error);
+/* Copies the states of another session of the same bundle and entry point, of those with a length the rows that are
+ * there. States that a device other than the host keeps are DMX_STATUS_UNSUPPORTED, here and below. */
+DMX_API dmx_status dmx_session_state_copy(dmx_session *to, dmx_session *from, dmx_error *error);
+/* Writes them to memory, for sessions of the same bundle. `*size` is the room at `data` and becomes what is needed;
+ * NULL `data` asks for that alone. Bytes of others, or damaged ones, are not taken back (DMX_STATUS_INVALID_ARGUMENT).
+ */
+DMX_API dmx_status dmx_session_state_save(dmx_session *session, void *data, size_t *size, dmx_error *error);
+DMX_API dmx_status dmx_session_state_load(dmx_session *session, const void *data, size_t size, dmx_error *error);
 
 typedef struct dmx_session_info {
   size_t struct_size;
@@ -478,8 +484,8 @@ typedef struct dmx_profile_event {
   const char *name; /* the task's name; lives as long as the session */
 } dmx_profile_event;
 
-/* Turns profiling on with room for `capacity` events in all (0: off, and all events and figures
- * are forgotten). The room is allocated here; events that find none are counted as dropped. */
+/* Turns profiling on with room for `capacity` events in all (0: off, and all events and figures are forgotten). The
+ * room is allocated here; events that find none are counted as dropped. */
 DMX_API dmx_status dmx_session_profile(dmx_session *session, uint32_t capacity, dmx_error *error);
 
 /* Moves up to `capacity` recorded events to the caller, earliest start first. `*count` becomes the

@@ -283,6 +283,29 @@ public:
   void runAsync() { detail::call(dmx_session_run_async, handle); }
   void wait() { detail::call(dmx_session_wait, handle); }
   void resetState() { detail::call(dmx_session_reset_state, handle); }
+  /// Rows of the states with a length of this name (null: the first) that are there, and for how many there is room.
+  std::pair<int64_t, int64_t> stateLength(const char *name = nullptr) {
+    int64_t length = 0, room = 0;
+    detail::call(dmx_session_state_length, handle, name, &length, &room);
+    return {length, room};
+  }
+  /// Forgets the rows from `length` on.
+  void truncateState(int64_t length, const char *name = nullptr) {
+    detail::call(dmx_session_state_truncate, handle, name, length);
+  }
+  /// Takes the states of another session of the same bundle.
+  void copyState(Session &from) { detail::call(dmx_session_state_copy, handle, from.handle); }
+  /// The states, for loadState of a session of the same bundle.
+  std::vector<std::byte> saveState() {
+    size_t size = 0;
+    detail::call(dmx_session_state_save, handle, static_cast<void *>(nullptr), &size);
+    std::vector<std::byte> saved(size);
+    detail::call(dmx_session_state_save, handle, static_cast<void *>(saved.data()), &size);
+    return saved;
+  }
+  void loadState(std::span<const std::byte> saved) {
+    detail::call(dmx_session_state_load, handle, static_cast<const void *>(saved.data()), saved.size());
+  }
 
   /// An output of the last run, bound or not; valid until the session runs again or is bound. T: its type, or
   /// std::byte.

@@ -17,10 +17,10 @@ Signature::Tensor describeTensor(const ManifestTensor &tensor, const Graph &grap
   Signature::Tensor out{tensor.name, tensor.dtype, tensor.description, {}, {}};
   std::vector<ExprPool::Range> ranges;
   for (const Dim &dim : graph.dims)
-    ranges.push_back(dim.input != kNone  ? ExprPool::Range{dim.min, dim.max}
-                     : dim.task != kNone ? ExprPool::Range{graph.exprs.range(dim.lower, ranges).min,
-                                                           graph.exprs.range(dim.upper, ranges).max}
-                                         : graph.exprs.range(dim.expr, ranges));
+    ranges.push_back(dim.input != kNone || dim.isLength ? ExprPool::Range{dim.min, dim.max}
+                     : dim.task != kNone                ? ExprPool::Range{graph.exprs.range(dim.lower, ranges).min,
+                                                                          graph.exprs.range(dim.upper, ranges).max}
+                                                        : graph.exprs.range(dim.expr, ranges));
   size_t rank = tensor.shape.size();
   out.dimTexts.resize(rank);
   for (size_t i = 0; i < rank; ++i) {

@@ -33,6 +33,7 @@ private:
   void parseConstraints(JsonCursor list);
   void parseArenas(JsonCursor list);
   Buffer parseBuffer(JsonCursor at);
+  void checkRows(JsonCursor at, const Buffer &buffer);
   void placeBuffer(JsonCursor at, std::string_view kind, Buffer &buffer);
   void registerBound(JsonCursor at, const Buffer &buffer, uint32_t position);
   void checkBuffers(JsonCursor list);
@@ -97,6 +98,9 @@ void GraphParser::parseDims(JsonCursor list) {
       dim.expr = expr(at["expr"]);
     } else if (at.optional("task").present()) {
       parseReturnedDim(at, dim);
+    } else if (at.optional("next").present()) {
+      dim.isLength = true;
+      dim.max = at["max"].integer(0, INT64_MAX);
     } else {
       dim.input = static_cast<uint32_t>(at["input"].integer(0, INT32_MAX));
       dim.axis = static_cast<uint32_t>(at["axis"].integer(0, DMX_MAX_RANK - 1));
@@ -105,6 +109,8 @@ void GraphParser::parseDims(JsonCursor list) {
     }
     if (!dimIds.emplace(dim.name, static_cast<uint32_t>(i)).second)
       at.fail(cat("two dims are named '", dim.name, "'"));
+    if (dim.isLength) // may mention itself
+      dim.next = expr(at["next"]);
     graph.dimNames.push_back(dim.name);
     graph.dims.push_back(std::move(dim));
   }
@@ -144,6 +150,13 @@ void GraphParser::placeBuffer(JsonCursor at, std::string_view kind, Buffer &buff
     buffer.kind = BufferKind::State;
     if (!graph.exprs.isConstant(buffer.size, value))
       at.fail("the size of a state buffer must be an integer");
+    if (at.optional("length").present()) {
+      auto dim = dimIds.find(at["length"].string());
+      buffer.length = dim == dimIds.end() ? kNone : dim->second;
+      buffer.axis = static_cast<uint32_t>(at["axis"].integer(0, DMX_MAX_RANK - 1));
+      if (buffer.length == kNone || !graph.dims[buffer.length].isLength)
+        at.fail(cat("'", at["length"].text(), "' is no length"));
+    }
     return;
   }
   buffer.offset = expr(at["offset"]);
@@ -163,6 +176,20 @@ void GraphParser::placeBuffer(JsonCursor at, std::string_view kind, Buffer &buff
   }
 }
 
+/// A state with a length has room for all rows that there may be.
+void GraphParser::checkRows(JsonCursor at, const Buffer &buffer) {
+  if (buffer.length == kNone)
+    return;
+  int64_t room = 0;
+  for (ExprId extent : buffer.shape)
+    if (int64_t value; !graph.exprs.isConstant(extent, value))
+      at.fail("the shape of a state with a length must be integers");
+  if (buffer.axis >= buffer.shape.size() || !graph.exprs.isConstant(buffer.shape[buffer.axis], room) ||
+      room < graph.dims[buffer.length].max)
+    at.fail(cat("axis ", buffer.axis, " has no room for the ", graph.dims[buffer.length].max, " rows of '",
+                graph.dims[buffer.length].name, "'"));
+}
+
 Buffer GraphParser::parseBuffer(JsonCursor at) {
   Buffer buffer;
   placeBuffer(at, at["kind"].text(), buffer);
@@ -175,6 +202,7 @@ Buffer GraphParser::parseBuffer(JsonCursor at) {
     shape.fail(cat("rank ", shape.size(), " is above the highest, ", DMX_MAX_RANK));
   for (size_t i = 0; i < shape.size(); ++i)
     buffer.shape.push_back(expr(shape.at(i)));
+  checkRows(at, buffer);
   return buffer;
 }
 

@@ -13,16 +13,19 @@ namespace dmxrt {
 
 inline constexpr uint32_t kNone = ~0u;
 
-/// A symbolic dim: read from an input's axis, computed from earlier dims, or returned by a task.
+/// A symbolic dim: read from an input's axis, computed from earlier dims, returned by a task, or a length that the
+/// session keeps.
 struct Dim {
   std::string name;
-  int64_t min = 0, max = INT64_MAX;        // inclusive; of dims read from an input
+  int64_t min = 0, max = INT64_MAX;        // inclusive; of dims read from an input, and of lengths
   uint32_t input = kNone, axis = 0;        // the axis also of `output`
   uint32_t task = kNone;                   // the task that returns it
   uint32_t result = kNone, output = kNone; // which of its values, or which output's axis
-  ExprId expr = 0;                         // when neither input nor task
-  ExprId lower = 0, upper = 0;             // inclusive; of dims that a task returns
-  uint32_t stage = 0;                      // at whose start it is known
+  ExprId expr = 0;                         // when neither input nor task nor length
+  bool isLength = false;
+  ExprId next = 0;             // of a length: its value after a run
+  ExprId lower = 0, upper = 0; // inclusive; of dims that a task returns
+  uint32_t stage = 0;          // at whose start it is known
 };
 
 enum class Relation : uint8_t { Eq, Le, Divides };
@@ -48,6 +51,8 @@ struct Buffer {
   uint32_t index = kNone;      // Input, Output: position in the graph's list; Result: which output of its task
   uint32_t parent = kNone;     // Arena: its arena; Alias: the buffer it lies in; Result: its task
   uint32_t device = kNone;     // State: the device of the tasks that use it; kNone: no task does
+  uint32_t length = kNone;     // State: the dim that says how many rows are there; kNone: all are
+  uint32_t axis = 0;           // State: of the rows
   std::string entry;           // Const: the weights entry
   ExprId offset = 0, size = 0; // not of Input, Output and Result
   dmx_dtype dtype = 0;

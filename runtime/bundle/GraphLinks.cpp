@@ -72,6 +72,9 @@ Status Linker::check(const Graph &owner, const Task &task, Graph &nested) {
     if (buffer != kNone && formOf(nested, buffer) != given[i])
       return badBundle("its input ", i, " is ", text(formOf(nested, buffer)), ", but it gets ", text(given[i]));
   }
+  for (const Dim &dim : nested.dims)
+    if (dim.isLength)
+      return badBundle("it has the length '", dim.name, "', which entry points alone keep");
   for (const std::string &target : nested.targets)
     if (!runsOnHost(target))
       return fail(DMX_STATUS_UNSUPPORTED, "it has a queue of target '", target, "'; graphs of control flow run on '",

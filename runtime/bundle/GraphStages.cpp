@@ -45,7 +45,7 @@ void StageCutter::addDim(const Dim &dim) {
   uint32_t last = 0;
   if (dim.task != kNone)
     last = std::max({dim.task + 1, of(dim.lower), of(dim.upper)});
-  else if (dim.input == kNone)
+  else if (dim.input == kNone && !dim.isLength)
     last = of(dim.expr);
   dims.push_back(last);
 }

@@ -215,7 +215,7 @@ Status checkConstraint(const Graph &graph, const Constraint &constraint, std::sp
 
 bool isStatic(const Graph &graph) {
   for (const Dim &dim : graph.dims)
-    if (dim.input != kNone)
+    if (dim.input != kNone || dim.isLength)
       return false;
   return true;
 }

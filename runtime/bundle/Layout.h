@@ -40,7 +40,7 @@ bool isStatic(const Graph &graph);
 Status checkConstraints(const Graph &graph, uint32_t stage, uint32_t dim, std::span<const int64_t> values);
 
 /// Fills in the values of a stage's dims and checks the constraints on them. `given(dim)` is the value of one that is
-/// read from an input or returned by a task.
+/// read from an input, returned by a task or kept.
 template <typename Given>
 Status evaluateDims(const Graph &graph, uint32_t stage, std::span<int64_t> values, Given given) {
   Status status = checkConstraints(graph, stage, kNone, values);
@@ -48,7 +48,7 @@ Status evaluateDims(const Graph &graph, uint32_t stage, std::span<int64_t> value
     const Dim &dim = graph.dims[i];
     if (dim.stage != stage)
       continue;
-    bool computed = dim.input == kNone && dim.task == kNone;
+    bool computed = dim.input == kNone && dim.task == kNone && !dim.isLength;
     Result<int64_t> value = computed ? graph.exprs.evaluate(dim.expr, values) : given(dim);
     if (!value)
       return computed ? within(cat("dim '", dim.name, "'"), value.takeError()) : value.takeError();

@@ -53,6 +53,8 @@ Status Frame::load() {
   states.resize(graph.buffers.size());
   bufferData.resize(graph.buffers.size());
   dims.resize(graph.dims.size());
+  lengths.resize(graph.dims.size());
+  nextLengths.resize(graph.dims.size());
   shapeRoom.reserve(DMX_MAX_RANK);
   taskBase = machinery.taskCount;
   machinery.taskCount += static_cast<uint32_t>(graph.tasks.size());
@@ -242,8 +244,10 @@ Status Frame::allocateState() {
 
 void Frame::resetState() {
   for (size_t i = 0; i < states.size(); ++i)
-    if (states[i].data)
+    if (states[i].data && graph.buffers[i].length == kNone) // of others no row is there
       deviceOfState(i).clear(states[i].data, states[i].size);
+  std::fill(lengths.begin(), lengths.end(), 0);
+  lengthsChanged = true;
 }
 
 void Frame::listFrames(std::vector<Frame *> &list) {

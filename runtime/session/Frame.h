@@ -84,7 +84,7 @@ public:
   Status evaluateInputs();
   std::span<const int64_t> dimValues() const { return dims; }
   /// Whether nothing changed since the last `settle`.
-  bool isReady() const { return !inputsChanged && stages[0].settled == version; }
+  bool isReady() const { return !inputsChanged && !lengthsChanged && stages[0].settled == version; }
   /// Lays the first stage out for the inputs bound now.
   Status prepareFirst();
   /// Also gives its outputs their places.
@@ -103,6 +103,28 @@ public:
   void exchangeOutput(uint32_t index, TensorPlace &place);
 
   void resetState();
+  /// After a run that succeeded: lengths become what they are after it.
+  void advanceLengths();
+  /// The dim that is the length of this name, of the first one where it is null.
+  Result<uint32_t> findLength(const char *name) const;
+  int64_t lengthOf(uint32_t dim) const { return lengths[dim]; }
+  int64_t roomOf(uint32_t dim) const { return graph.dims[dim].max; }
+  /// The greatest length; 0 where there are none.
+  int64_t longest() const;
+  /// Leaves no more than `length` rows of the states with a length, all of them where that is kNone.
+  void truncate(uint32_t dim, int64_t length);
+  /// Whether these may be the lengths, by dim.
+  bool mayHave(std::span<const int64_t> given) const;
+  /// An error where a state is kept by a device that gives it to nobody.
+  Status checkStatesOnHost() const;
+  /// Takes the states and lengths of a frame of the same graph.
+  void copyStates(const Frame &other);
+  /// Bytes of all states, of those with a length the rows that are there (with `given` lengths).
+  uint64_t stateBytes(std::span<const int64_t> given) const;
+  std::byte *saveStates(std::byte *out) const;
+  const std::byte *loadStates(const std::byte *in, std::span<const int64_t> given);
+  /// By dim; 0 for those that are no lengths.
+  std::span<const int64_t> lengthValues() const { return lengths; }
   void setProfiling(bool on);
   void info(dmx_session_info &out) const;
   /// Of one of the frame's own tasks.
@@ -165,6 +187,12 @@ private:
 
   Result<int64_t> givenDim(const Dim &dim) const;
   Result<int64_t> inputDim(const Dim &dim) const;
+  Result<int64_t> lengthDim(const Dim &dim);
+  /// Parts of a state's memory that hold its rows: `count` of `bytes`, each `stride` behind the last.
+  struct Rows {
+    uint64_t count = 1, bytes = 0, stride = 0;
+  };
+  Rows rowsOf(size_t buffer, std::span<const int64_t> given) const;
   Result<int64_t> returnedDim(const Dim &dim) const;
   Status evaluateInputDims();
   Status checkInputs();
@@ -226,9 +254,11 @@ private:
 
   std::vector<Binding> bindings[2]; // by dmx_io
   std::vector<TensorPlace> outputs;
-  bool inputsChanged = true; // shapes of inputs since evaluateInputs
-  uint64_t version = 1;      // of bindings and memory of the border
-  std::vector<int64_t> dims; // values of the graph's
+  bool inputsChanged = true;                 // shapes of inputs since evaluateInputs
+  uint64_t version = 1;                      // of bindings and memory of the border
+  std::vector<int64_t> dims;                 // values of the graph's
+  std::vector<int64_t> lengths, nextLengths; // by dim: of those that are lengths, now and after the run laid out
+  bool lengthsChanged = false;               // since evaluateInputs
   Layout layout;
   std::vector<Memory> arenas, states; // states: per buffer
   uint64_t constantBytes = 0;

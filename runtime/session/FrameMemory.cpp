@@ -73,17 +73,17 @@ Status Frame::checkInputs() {
 }
 
 Status Frame::evaluateInputDims() {
-  return evaluateDims(graph, 0, dims, [this](const Dim &dim) { return inputDim(dim); });
+  return evaluateDims(graph, 0, dims, [this](const Dim &dim) { return dim.isLength ? lengthDim(dim) : inputDim(dim); });
 }
 
 Status Frame::evaluateInputs() {
-  if (!inputsChanged)
+  if (!inputsChanged && !lengthsChanged)
     return {};
   if (Status status = evaluateInputDims(); !status)
     return status;
   if (Status status = checkInputs(); !status)
     return status;
-  inputsChanged = false;
+  inputsChanged = lengthsChanged = false;
   return {};
 }
 

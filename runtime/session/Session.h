@@ -36,6 +36,13 @@ public:
   Status startAsync();
   Status finishAsync();
   void resetState();
+  /// `length` rows of the states that have this length, of `capacity`; null names the first.
+  Status stateLength(const char *name, int64_t &length, int64_t &capacity) const;
+  Status truncateStates(const char *name, int64_t length);
+  Status copyStates(const Session &from);
+  /// Bytes that are needed into `size`; written where `data` has as many.
+  Status saveStates(std::byte *data, size_t &size) const;
+  Status loadStates(std::span<const std::byte> saved);
   void info(dmx_session_info &out) const;
   Status taskInfo(uint32_t task, dmx_task_info &out) const;
   Status profile(uint32_t capacity);
@@ -59,6 +66,7 @@ private:
     machinery.bundle = std::move(bundle);
   }
   Status load(std::vector<std::unique_ptr<Device>> devices, std::string_view isa);
+  Status checkStatesOnHost() const;
   Status rehearse(std::span<const dmx_tensor_view> inputs, size_t variant);
   Status useDevices(std::vector<std::unique_ptr<Device>> devices, std::string_view isa);
   Status loadCode(std::string_view isa);

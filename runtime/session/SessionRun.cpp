@@ -57,6 +57,8 @@ Status Session::execute() {
     if (const char *remarks = unit.device->remarks(); *remarks)
       remarksText += cat(remarksText.empty() ? "" : "; ", remarks);
   outputsValid = static_cast<bool>(status);
+  if (status)
+    frame->advanceLengths();
   if (machinery.profile.on())
     machinery.profile.endRun();
   return status;

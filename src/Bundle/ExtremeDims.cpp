@@ -22,9 +22,22 @@ int64_t endWithin(int64_t min, int64_t max, bool upper, int64_t limit) {
   return upper ? std::max(min, std::min(end, limit)) : std::min(max, std::max(end, limit));
 }
 
+/// Of a length, whose run must still have room for its rows.
+Result<int64_t> lengthOf(const DimDesc &dim, DimValues values, bool upper, int64_t limit) {
+  values[dim.name] = 0;
+  auto added = dim.next->evaluate(values);
+  if (!added)
+    return added;
+  if (*added < 0 || *added > dim.max)
+    return Error{ErrorKind::Constraint, "there is no room for " + std::to_string(*added) + " rows"};
+  return endWithin(0, dim.max - *added, upper, limit);
+}
+
 Result<int64_t> valueOf(const DimDesc &dim, const DimValues &values, bool upper, int64_t limit) {
   if (dim.expr)
     return dim.expr->evaluate(values);
+  if (dim.next)
+    return lengthOf(dim, values, upper, limit);
   if (dim.task < 0)
     return endWithin(dim.min, dim.max, upper, limit);
   auto min = dim.lower.evaluate(values), max = dim.upper.evaluate(values);

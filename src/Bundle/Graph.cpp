@@ -140,6 +140,11 @@ Value dimValue(const DimDesc &dim) {
     v["max"] = json::toValue(dim.upper);
     return v;
   }
+  if (dim.next) {
+    v["next"] = json::toValue(*dim.next);
+    v["max"] = dim.max;
+    return v;
+  }
   v["min"] = dim.min;
   v["max"] = dim.max;
   v["input"] = dim.input;
@@ -169,6 +174,10 @@ Value bufferValue(const BufferDesc &buffer) {
     v["of"] = buffer.of;
     break;
   case BufferKind::State:
+    if (!buffer.length.empty()) {
+      v["length"] = buffer.length;
+      v["axis"] = buffer.axis;
+    }
     break;
   }
   if (buffer.kind >= BufferKind::Const && buffer.kind != BufferKind::State)
@@ -293,8 +302,13 @@ DimDesc readDim(const Reader &r) {
     dim.upper = r.expr("max", INT64_MAX);
     return dim;
   }
+  if (r.has("next")) {
+    dim.next = r.expr("next");
+    dim.max = r.integer("max");
+    return dim;
+  }
   if (!r.failed() && !r.has("input"))
-    r.fail("a dim needs 'input' and 'axis', 'expr', or 'task'");
+    r.fail("a dim needs 'input' and 'axis', 'expr', 'task', or 'next'");
   dim.min = r.integer("min", 0);
   dim.max = r.integer("max", INT64_MAX);
   dim.input = r.integer("input");
@@ -337,6 +351,12 @@ BufferDesc readBuffer(const Reader &r) {
     buffer.of = r.integer("of");
   } else if (kind == "state") {
     buffer.kind = BufferKind::State;
+    if (r.has("length")) {
+      buffer.length = r.string("length");
+      if (!r.failed() && buffer.length.empty())
+        r.fail("'length' is empty");
+      buffer.axis = r.integer("axis");
+    }
   } else {
     r.fail("unknown kind of buffer '" + kind + "'; known are input, output, result, const, arena, alias, state");
   }

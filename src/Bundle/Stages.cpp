@@ -132,7 +132,9 @@ std::vector<std::string> featuresOf(const GraphFile &file) {
     for (const DimDesc &dim : graph.dims) {
       if (dim.task >= 0)
         names.insert("returned-dims");
-      for (const Expr &expr : {dim.expr.value_or(0), dim.lower, dim.upper})
+      if (dim.next)
+        names.insert("state-lengths");
+      for (const Expr &expr : {dim.expr.value_or(0), dim.next.value_or(0), dim.lower, dim.upper})
         note(expr);
     }
     for (const ConstraintDesc &constraint : graph.constraints)

@@ -50,6 +50,8 @@ private:
   void checkInputDim(const DimDesc &dim, const std::string &where);
   void checkConstraints();
   void checkReturnedDim(const DimDesc &dim, const std::string &where);
+  void checkLength(const DimDesc &dim, const std::string &where);
+  void checkStateRows(const BufferDesc &buffer, const std::string &where);
   void checkArena(size_t i);
   void checkBuffer(size_t i);
   void checkConst(const BufferDesc &buffer, const std::string &where);
@@ -149,6 +151,25 @@ void GraphChecker::checkReturnedDim(const DimDesc &dim, const std::string &where
     report(where, "it is not among what task " + std::to_string(dim.task) + " returns");
 }
 
+void GraphChecker::checkLength(const DimDesc &dim, const std::string &where) {
+  known(*dim.next, where, "next");
+  if (dim.max < 0)
+    report(where, "the bound " + std::to_string(dim.max) + " is negative");
+  if (!entryPoint)
+    report(where, "a graph that a task owns keeps no lengths");
+}
+
+void GraphChecker::checkStateRows(const BufferDesc &buffer, const std::string &where) {
+  auto dim = std::find_if(graph.dims.begin(), graph.dims.end(),
+                          [&](const DimDesc &row) { return row.next && row.name == buffer.length; });
+  bool fits = dim != graph.dims.end() && buffer.axis >= 0 && static_cast<size_t>(buffer.axis) < buffer.shape.size() &&
+              buffer.shape[static_cast<size_t>(buffer.axis)].isInt() &&
+              buffer.shape[static_cast<size_t>(buffer.axis)].value() >= dim->max;
+  if (!fits)
+    report(where, "'length' is '" + buffer.length + "', which is no length whose rows axis " +
+                      std::to_string(buffer.axis) + " has room for");
+}
+
 void GraphChecker::checkDims() {
   for (const DimDesc &dim : graph.dims) {
     std::string where = "dim '" + dim.name + "'";
@@ -156,12 +177,14 @@ void GraphChecker::checkDims() {
       known(*dim.expr, where, "expr");
     else if (dim.task >= 0)
       checkReturnedDim(dim, where);
-    else
+    else if (!dim.next)
       checkInputDim(dim, where);
     if (dim.name.empty())
       report(where, "the name is empty");
     if (!dimNames.insert(dim.name).second)
       report(where, "the name is used twice");
+    if (dim.next)
+      checkLength(dim, where);
   }
   ends = sampleDims(graph);
   auto usual = usualDims(graph);
@@ -255,6 +278,8 @@ void GraphChecker::checkBuffer(size_t i) {
   }
   if (buffer.kind == BufferKind::State && !buffer.size.isInt())
     report(where, "the size of a state buffer must be an integer");
+  if (buffer.kind == BufferKind::State && !buffer.length.empty())
+    checkStateRows(buffer, where);
   if (buffer.kind == BufferKind::Const)
     checkConst(buffer, where);
   if (buffer.kind == BufferKind::Alias)

@@ -282,6 +282,8 @@ private:
       say(rounding);
     else if (!numericsMatter)
       noteNumerics();
+    if (std::string states = statesSummary(compilation->model()); !states.empty())
+      say(states);
     say("wrote " + (toStdout ? "stdout" : path) + ": " + byteText(compilation->bundleBytes()));
     return true;
   }

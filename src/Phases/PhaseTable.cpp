@@ -20,6 +20,7 @@ std::unique_ptr<Pass> createBindStatesPass(const PhaseContext &);
 std::unique_ptr<Pass> createCollectConstraintsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCheckSupportPass(const PhaseContext &);
 std::unique_ptr<Pass> createFoldScalingPass(const PhaseContext &);
+std::unique_ptr<Pass> createGroupHeadsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRoundProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createAssignLayoutsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCutConcatsPass(const PhaseContext &);
@@ -47,6 +48,7 @@ static constexpr PassRow frontend[] = {
 };
 static constexpr PassRow partition[] = {{createCheckSupportPass},
                                         {createFoldScalingPass, optimising},
+                                        {createGroupHeadsPass, optimising},
                                         {createRoundProductsPass},
                                         {createFoldConstantsPass, optimising},
                                         {createAssignLayoutsPass, optimising},

@@ -262,6 +262,8 @@ Status ModelSession::fetchOutput(size_t index) {
 }
 
 Status ModelSession::run() {
+  // A run again is the same run: where states have lengths, one from the start.
+  (void)call(dmx_session_state_truncate, session, static_cast<const char *>(nullptr), int64_t(0));
   if (Status done = call(dmx_session_run, session); !done)
     return done;
   for (size_t index : lateOutputs)

@@ -159,6 +159,7 @@ public:
     return cpu::acceptsLayout(op, operand, layout);
   }
   bool readsStoredOperands() const override { return true; }
+  bool groupsHeads() const override { return true; }
   SmallVector<Operation *> computedWith(Operation *root) const override { return cpuKernels().computedWith(root); }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
     return answers.fusesProducer(root, use, producer);

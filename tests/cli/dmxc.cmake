@@ -30,10 +30,13 @@ dmxc_frontend_test(cli.python mlir
   Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
 set_tests_properties(cli.python PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 dmxc_frontend_test(cli.states mlir
-  Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/states_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
+  Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/states/states_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
 set_tests_properties(cli.states PROPERTIES TIMEOUT 300)
 
 find_program(DMXC_SYSTEM_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH) # the one with numpy
+dmxc_frontend_test(cli.caches onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/states/caches_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
+set_tests_properties(cli.caches PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
 dmxc_frontend_test(cli.placement "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/placement_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 dmxc_frontend_test(cli.data-files "onnx;mlir"

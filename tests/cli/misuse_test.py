@@ -110,8 +110,8 @@ class Misuse(Base):
         for level in ("0", "2"):
             command = ["m.onnx", "-o", "o", "-O", level, "--state", "past.0.key=present.0.key"]
             err = self.run_tool(*command, code=1).stderr
-            self.assertIn("--state past.0.key=present.0.key: the input is ", err)
-            advice = re.search(r"; fix (--dim \w+=)N ", err)[1]
+            self.assertIn("--state past.0.key=present.0.key: the state has 'past' rows, none at first; ", err)
+            advice = re.search(r": (--dim \w+=0\.\.)N ", err)[1]
             self.assertFalse((self.dir / "o").exists())
             self.run_tool(*command, *f"{advice}7".split())
             (self.dir / "o").unlink()

@@ -34,6 +34,9 @@ struct DimDesc {
   /// Inclusive bounds of a returned dim, over earlier rows.
   Expr lower = 0;
   Expr upper = INT64_MAX;
+  /// Set for a length, which the session keeps, 0 at first and `max` at most: its value after a run, over earlier rows
+  /// and itself.
+  std::optional<Expr> next;
 };
 
 /// One block of session memory. `lower_bound` is the largest sum of live bytes
@@ -66,6 +69,9 @@ struct BufferDesc {
   Expr offset;
   /// All but Input, Output and Result. An integer for Const and State.
   Expr size;
+  /// State: the dim that says how many rows along `axis` are there; empty where all are.
+  std::string length;
+  int64_t axis = 0;
 };
 
 /// What the dims' values must fulfil. `Divides`: lhs is not 0 and rhs a

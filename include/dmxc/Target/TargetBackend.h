@@ -109,6 +109,9 @@ public:
   /// The element type to which the operands of an f32 product (dmir.matmul) are rounded before they are multiplied, and
   /// summed in f32, as the mode of --numerics asks; null = they are kept. It computes what comes of it.
   virtual mlir::Type roundsOperands(mlir::Operation *product) const { return {}; }
+  /// True if products whose batch has an axis along which the right operand is one matrix read that once for all of the
+  /// axis, as attention of grouped heads wants it.
+  virtual bool groupsHeads() const { return false; }
   /// The layout the target wants a value to have when `op` (a convolution, pooling, ...) produces it; null = row-major.
   virtual mlir::Attribute preferredResultLayout(mlir::Operation *op) const { return {}; }
   /// The layouts `op` can read operand `operand` in, given its result layout; false = it needs row-major there.

@@ -91,13 +91,19 @@ static HelpTopic dimsTopic() {
           "code is made for that size; --dim NAME=1..512 bounds it. --shape INPUT=1x3x224x224 fixes all dims of an "
           "input. --shape INPUT=none says that an input which is optional, or a sequence, has no value.\n\n"
           "--state INPUT=OUTPUT makes the output of a run the input of the next, zeros in the first. Both leave the "
-          "signature and stay in the session. An output that is the input and one row behind it makes a cache of as "
+          "signature and stay in the session. '*' stands for any text, the same in both names: --state "
+          "'past.*=present.*'. An output that is the input and one row behind it makes a cache of as "
           "many rows as the dim allows.\n\n"
+          "Where the dim of the rows is open, as is how many a run adds, the state has a length: --dim past=0..4096 says "
+          "for how many rows there is room. A run appends its rows in place, and attention reads those that are there; "
+          "the session knows how many (dmx_session_state_length in dmx.h, and how to truncate, copy and save them). "
+          "Masks and positions stay inputs. The cpu target alone keeps such states; of others they are refused.\n\n"
           "dmx-inspect --what dims shows the dims of a bundle.",
           {},
           {{"dmxc model.onnx -o m.bundle --dim batch=8", ""},
            {"dmxc model.onnx -o m.bundle --dim seq=1..512", ""},
-           {"dmxc model.onnx -o m.bundle --state past=present", ""}}};
+           {"dmxc model.onnx -o m.bundle --state past=present", ""},
+           {"dmxc decoder.onnx -o m.bundle --state 'past.*=present.*' --dim past=0..4096", ""}}};
 }
 
 tools::HelpPage helpPage() {

@@ -121,7 +121,8 @@ private:
          "Fix the shape of an input (x=none: an optional or sequence without a value), repeatable", "input");
     list("--dim", raw.dims, "NAME=8 | NAME=1..512", "Fix or bound a symbolic dim, repeatable", "input");
     list("--state", raw.states, "INPUT=OUTPUT",
-         "The output of a run is the input of the next, and both leave the signature, repeatable; see --help dims",
+         "The output of a run is the input of the next, and both leave the signature, '*' for any text, repeatable; "
+         "see --help dims",
          "input");
     text("--entry", options.entry, "NAME", "Entry point, where the model has several", "input");
     list("--allow-external-data", options.externalDataDirs, "DIR",

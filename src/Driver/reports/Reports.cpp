@@ -113,6 +113,29 @@ std::string RoundingTotals::summary() const {
       .str();
 }
 
+std::string statesSummary(const CompiledModel &model) {
+  std::string text;
+  for (const bundle::GraphDesc &graph : model.graph.graphs)
+    for (const bundle::DimDesc &length : graph.dims) {
+      if (!length.next)
+        continue;
+      int64_t count = 0, bytes = 0;
+      for (const bundle::BufferDesc &buffer : graph.buffers)
+        if (buffer.length == length.name)
+          ++count, bytes += buffer.size.constant().value_or(0);
+      std::string inputs;
+      for (const bundle::EntryPoint &entry : model.entryPoints)
+        for (const bundle::TensorDesc &input : entry.inputs)
+          inputs += (inputs.empty() ? "'" : ", '") + input.name + "'";
+      text += (text.empty() ? "" : "\n") +
+              llvm::formatv("states: {0} with room for {1} rows of '{2}', {3} a session; {4} stay inputs, also where "
+                            "they say no more than how many rows there are",
+                            count, length.max, length.name, byteText(static_cast<uint64_t>(bytes)), inputs)
+                  .str();
+    }
+  return text;
+}
+
 std::string byteText(uint64_t bytes) {
   if (bytes < 1024)
     return std::to_string(bytes) + " B";

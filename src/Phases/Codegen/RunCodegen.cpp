@@ -3,6 +3,7 @@
 
 #include "dmxc/Dialect/DLIR/Device.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
+#include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Phases/Memory/Layout.h"
 
 #include "mlir/IR/SymbolTable.h"
@@ -66,6 +67,7 @@ public:
   void run() {
     graph.name = program.getSymName().str();
     addDims();
+    addLengths();
     addComputedDims();
     for (Attribute attr : program.getArenas()) {
       auto arena = cast<DictionaryAttr>(attr);
@@ -109,7 +111,7 @@ private:
       Type type = cast<DictionaryAttr>(port).getAs<TypeAttr>("type").getValue();
       for (auto [axis, dim] : llvm::enumerate(dmir::dimsOf(type))) {
         std::optional<std::string> symbol = dim.symbolName();
-        if (!symbol || llvm::any_of(graph.dims, [&](const bundle::DimDesc &d) { return d.name == *symbol; }))
+        if (!symbol || isKnown(*symbol) || isLength(*symbol))
           continue;
         DimBounds bounds = dmir::symbolBounds(program, *symbol);
         bundle::DimDesc desc;
@@ -121,6 +123,27 @@ private:
         graph.dims.push_back(std::move(desc));
         dims.push_back({*symbol, bounds.min, bounds.max});
       }
+    }
+  }
+
+  bool isLength(StringRef symbol) {
+    auto list = program->getAttrOfType<ArrayAttr>(dmir::kLengthsAttr);
+    return list && llvm::any_of(list, [&](Attribute pair) {
+             return cast<StringAttr>(cast<ArrayAttr>(pair)[0]).getValue() == symbol;
+           });
+  }
+
+  /// The dims that the session keeps.
+  void addLengths() {
+    auto list = program->getAttrOfType<ArrayAttr>(dmir::kLengthsAttr);
+    for (Attribute attr : list ? list.getValue() : ArrayRef<Attribute>()) {
+      auto pair = cast<ArrayAttr>(attr);
+      bundle::DimDesc row;
+      row.name = cast<StringAttr>(pair[0]).getValue().str();
+      row.max = dmir::symbolBounds(program, row.name).max;
+      row.next = exprOf(dmir::dimOfAttr(pair[1]));
+      dims.push_back({row.name, row.min, row.max});
+      graph.dims.push_back(std::move(row));
     }
   }
 
@@ -181,6 +204,10 @@ private:
       break;
     case dlir::BufferKind::state:
       desc.kind = bundle::BufferKind::State;
+      if (auto length = op->getAttrOfType<ArrayAttr>(dmir::kLengthAttr)) {
+        desc.length = cast<StringAttr>(length[0]).getValue().str();
+        desc.axis = cast<IntegerAttr>(length[1]).getInt();
+      }
       break;
     case dlir::BufferKind::constant:
       desc.kind = bundle::BufferKind::Const;

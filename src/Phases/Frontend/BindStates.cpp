@@ -2,9 +2,11 @@
 //
 // `input=output` makes both one state of the session. A state that grows, present = concat(past, new row), becomes a
 // cache with room for all rows: a run writes its row behind the ones that are there, and the rows that are not there
-// yet are masked before every softmax that reaches over them.
+// yet are masked before every softmax that reaches over them. One of open rows has a length (StateLengths).
 //
 //===----------------------------------------------------------------------===//
+#include "StateLengths.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Phases/Phases.h"
@@ -35,12 +37,18 @@ struct Cache {
 
 class Binder {
 public:
-  Binder(func::FuncOp function, const PhaseContext &context) : function(function), context(context) {}
+  Binder(func::FuncOp function, const PhaseContext &context)
+      : function(function), lengths(function, context), given(context.states) {}
 
   LogicalResult run() {
-    for (const auto &[input, output] : context.states)
-      if (failed(bind(input, output)))
-        return failure();
+    FailureOr<std::vector<std::pair<std::string, std::string>>> pairs = statePairs(function, given);
+    if (failed(pairs))
+      return failure();
+    states = std::move(*pairs);
+    bool binds = llvm::all_of(states, [&](const auto &pair) { return succeeded(bind(pair.first, pair.second)); });
+    lengths.finish();
+    if (!binds)
+      return failure();
     if (failed(checkExchanges()))
       return failure();
     return caches.empty() ? success() : makeCaches();
@@ -69,6 +77,9 @@ private:
     function.setArgAttr(argument, dmir::kStateAttr, name);
     function.setResultAttr(result, dmir::kStateAttr, name);
     Value past = function.getArgument(argument), present = returned()->getOperand(result);
+    if (StateLengths::growthOf(past, present))
+      return lengths.bind(cast<BlockArgument>(past), static_cast<unsigned>(result),
+                          "--state " + input + "=" + output);
     if (failed(checkSizes(input, output, past)))
       return failure();
     if (past.getType() == present.getType())
@@ -102,9 +113,9 @@ private:
 
   /// The next value of each state is written in its own place, so that states cannot hand values round in a circle.
   LogicalResult checkExchanges() {
-    for (const auto &[input, output] : context.states) {
+    for (const auto &[input, output] : states) {
       StringRef state = input;
-      for (size_t steps = 0; steps < context.states.size(); ++steps) {
+      for (size_t steps = 0; steps < states.size(); ++steps) {
         auto source = dyn_cast<BlockArgument>(viewedBy(nextOf(state)));
         auto from =
             source ? function.getArgAttrOfType<StringAttr>(source.getArgNumber(), dmir::kStateAttr) : StringAttr();
@@ -243,7 +254,9 @@ private:
   }
 
   func::FuncOp function;
-  const PhaseContext &context;
+  StateLengths lengths;
+  const std::vector<std::pair<std::string, std::string>> &given;
+  std::vector<std::pair<std::string, std::string>> states;
   std::vector<Cache> caches;
 };
 

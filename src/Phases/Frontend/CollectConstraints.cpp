@@ -1,5 +1,6 @@
 //===- CollectConstraints.cpp - what symbolic dims must hold --------------===//
 #include "dmxc/Dialect/DMIR/Constraints.h"
+#include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -27,6 +28,9 @@ LogicalResult sizesAreKnown(func::FuncOp main) {
         known.insert(*symbol);
   if (auto computed = main->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(dmir::kComputedDimsAttr))
     for (Attribute pair : computed)
+      known.insert(cast<StringAttr>(cast<ArrayAttr>(pair)[0]).getValue().str());
+  if (auto lengths = main->getAttrOfType<ArrayAttr>(dmir::kLengthsAttr))
+    for (Attribute pair : lengths)
       known.insert(cast<StringAttr>(cast<ArrayAttr>(pair)[0]).getValue().str());
   for (BlockArgument argument : main.getArguments())
     for (Dim dim : dmir::dimsOf(argument.getType())) {

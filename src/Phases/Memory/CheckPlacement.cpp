@@ -87,6 +87,8 @@ private:
       return "is the output " + std::to_string(output) + ", but the function has " +
              std::to_string(ret->getNumOperands());
     Value returned = ret->getOperand(static_cast<unsigned>(output));
+    if (result.getResultNumber() == 0 && stateInPlace(region) == static_cast<unsigned>(output))
+      return std::nullopt;
     if (viewedValue(returned) != result || function.getResultAttr(static_cast<unsigned>(output), dmir::kStateAttr) ||
         !isKnownBefore(returned.getType(), region))
       return "is the output " + std::to_string(output) +

@@ -18,7 +18,7 @@ namespace {
 
 /// One region result and its storage.
 struct Slot {
-  int64_t output = -1; ///< written straight into this output, or
+  int64_t output = -1; ///< written straight into this output or state, or
   int64_t range = -1;  ///< a live range of the arena, shared by in-place chains
   int64_t arena = -1;
   StorageSize size;
@@ -39,6 +39,7 @@ public:
   void run() {
     number();
     assignOutputs();
+    assignStates();
     int64_t step = 0;
     for (Operation &op : function.getOps()) {
       if (auto region = dyn_cast<dmir::RegionOp>(op))
@@ -75,6 +76,13 @@ private:
         continue;
       slots[base].output = operand.getOperandNumber();
     }
+  }
+
+  /// The next value of a state that may be written over the old one is.
+  void assignStates() {
+    for (auto region : function.getOps<dmir::RegionOp>())
+      if (std::optional<unsigned> output = stateInPlace(region))
+        slots[region.getResult(0)].output = *output;
   }
 
   void assignRange(dmir::RegionOp region, OpResult result, int64_t step) {
@@ -163,6 +171,26 @@ struct PlaceBuffers : dmxc::impl::PlaceBuffersBase<PlaceBuffers> {
 };
 
 } // namespace
+
+std::optional<unsigned> dmxc::stateInPlace(dmir::RegionOp region) {
+  auto candidates = region.getStrategy() ? region.getStrategy()->getAs<ArrayAttr>(strategy::kInPlace) : ArrayAttr();
+  auto function = region->getParentOfType<func::FuncOp>();
+  auto ret = function.getBody().front().getTerminator();
+  if (!candidates)
+    return std::nullopt;
+  for (Attribute candidate : candidates) {
+    auto old = dyn_cast<BlockArgument>(region.getInputs()[cast<IntegerAttr>(candidate).getInt()]);
+    // The old value must be read nowhere else: not before either, as tasks are ordered by bytes.
+    if (!old || !old.hasOneUse() || old.getType() != region.getResult(0).getType())
+      continue;
+    Attribute state = function.getArgAttr(old.getArgNumber(), dmir::kStateAttr);
+    for (OpOperand &operand : ret->getOpOperands())
+      if (state && operand.get() == region.getResult(0) &&
+          function.getResultAttr(operand.getOperandNumber(), dmir::kStateAttr) == state)
+        return operand.getOperandNumber();
+  }
+  return std::nullopt;
+}
 
 bool dmxc::isKnownBefore(Type type, dmir::RegionOp region) {
   dmir::SymbolSet known = dmir::symbolsOf(region.getBlock());

@@ -1,6 +1,7 @@
 //===- BuildProgram.cpp - from placed regions to DLIR ---------------------===//
 #include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
+#include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Phases/Decisions.h"
 #include "dmxc/Phases/Memory/Layout.h"
@@ -70,13 +71,18 @@ public:
     program = dlir::ProgramOp::create(builder, function.getLoc(), function.getSymName(), signature(true),
                                       signature(false), arenas ? arenas : builder.getArrayAttr({}),
                                       function->getAttrOfType<ArrayAttr>(dmir::kConstraintsAttr), function.isPrivate());
+    if (Attribute lengths = function->getAttr(dmir::kLengthsAttr))
+      program->setAttr(dmir::kLengthsAttr, lengths);
     builder.createBlock(&program.getBody());
     tasks = OpBuilder::atBlockEnd(&program.getBody().front());
-    for (BlockArgument argument : function.getArguments())
+    for (BlockArgument argument : function.getArguments()) {
       buffers[argument] =
           buffer(stateOf(true, argument.getArgNumber()) ? dlir::BufferKind::state : dlir::BufferKind::input, argument,
                  position(true, argument.getArgNumber()), 0, storageSize(argument.getType()),
                  portName(true, argument.getArgNumber()));
+      if (Attribute length = function.getArgAttr(argument.getArgNumber(), dmir::kLengthAttr))
+        buffers[argument].getDefiningOp()->setAttr(dmir::kLengthAttr, length);
+    }
     for (Operation &op : function.getOps()) {
       if (auto constant = dyn_cast<dmir::ConstantOp>(op))
         continue; // made where they are used: the form depends on the user
@@ -279,7 +285,8 @@ private:
       };
       StorageSize size{number("size"), dmir::dimOfAttr(slot.get("unit"), 1)};
       bool isOutput = number("output") >= 0;
-      Value kept = keptState(region, result);
+      StringAttr state = isOutput ? stateOf(false, static_cast<unsigned>(number("output"))) : StringAttr();
+      Value kept = state ? stateBuffer(state) : keptState(region, result);
       Value made = kept       ? kept
                    : isOutput ? buffer(dlir::BufferKind::output, result, number("output"), 0, size,
                                        portName(false, number("output")))

@@ -13,6 +13,8 @@ namespace {
 std::string sourceOf(const GraphDesc &graph, const DimDesc &dim) {
   if (dim.expr)
     return "= " + dim.expr->str();
+  if (dim.next)
+    return "a length of states, then " + dim.next->str();
   if (dim.task < 0)
     return "input " + std::to_string(dim.input) + ", axis " + std::to_string(dim.axis);
   std::string task = "task " + std::to_string(dim.task);

@@ -4,6 +4,7 @@
 
 #include "Contract.h"
 
+#include "targets/common/attention/Append.h"
 #include "targets/common/element/ElementExpr.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
@@ -175,6 +176,8 @@ Result<KernelPlan> KernelTable::plan(Block *block, const PlanRequest &request) c
     return Error{ErrorKind::Internal, "node '" + dmir::nodeName(body->root) + "': there is no kernel for " +
                                           body->root->getName().getStringRef().str() +
                                           ", which refuses() should have said"};
+  if (std::optional<Append> append = appendOf(*body, request))
+    return planAppend(*body, *append, request);
   Result<KernelPlan> plan = row ? row->plan(*body, request) : planPointwise(*body, request);
   if (plan && !body->results.empty())
     plan->inPlace = InPlaceSearch(*this, *body).operands();

@@ -41,7 +41,7 @@ struct KernelPlan {
   std::vector<int64_t> inPlace; ///< operands whose buffer the first result may share
   std::vector<int64_t> tile;    ///< see strategy::kTile; empty: none
   mlir::NamedAttrList packed;   ///< "<operand>" -> form
-  int64_t savedBytes = 0;       ///< of constants, by rounding them
+  Dim savedBytes = 0;           ///< of constants, by rounding them; of operands, where a part is read or written
   mlir::NamedAttrList own;      ///< further keys of the strategy, which the target's emitters read
   std::vector<Decision> free;   ///< of them, for all processors
   /// How loops are cut for the registers of a processor, as the strategy keeps it, and what of that is free. Null:

@@ -40,9 +40,24 @@ AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &atte
     if (result.k.valueOr(kKeyPass) >= kKeyPass)
       mask = last;
   all = mask && looksAtAllKeys(body.block);
-  rows = given ? given : preferredRows();
+  group = headsOfGroup();
+  rows = given ? std::max<int64_t>(1, given / group) * group : preferredRows();
   std::optional<int64_t> known = result.m.known();
-  uniform = known && *known % rows == 0;
+  uniform = known && *known % places() == 0;
+}
+
+/// Heads that neighbours in both products' batch share keys and values with, where a mask is one for all of them.
+int64_t AttentionDetails::headsOfGroup() const {
+  if (scores.batchDims.empty() || result.batchDims.empty() || !scores.lhs)
+    return 1;
+  std::optional<int64_t> heads = scores.batchDims.back().known();
+  bool shares = heads && *heads > 1 && result.batchDims.back() == scores.batchDims.back() && scores.rhs && result.rhs &&
+                scores.rhsBatch.back().is(0) && result.rhsBatch.back().is(0);
+  return shares && (!mask || isOneForHeads(mask)) ? *heads : 1;
+}
+
+Dim AttentionDetails::groups() const {
+  return group == 1 ? result.batch : dmir::product(ArrayRef(result.batchDims).drop_back());
 }
 
 SmallVector<Operation *> AttentionDetails::epilogue() const {
@@ -129,16 +144,17 @@ Dim AttentionDetails::scratch(int64_t gemm) const {
 /// Blocks whose scores fit the second-level cache; some for a few threads to share. Each block copies K and V.
 int64_t AttentionDetails::preferredRows() const {
   DecisionsMade::check("a block of rows");
-  constexpr int64_t fewest = 16, items = 8, mostOfTiles = 128;
+  constexpr int64_t fewestRows = 16, items = 8, mostOfTiles = 128;
+  const int64_t fewest = ceilDivInt(fewestRows, group);
   int64_t m = std::max<int64_t>(1, nominal(body.block, result.m)), t = nominal(body.block, result.k);
   if (mask)
     t = std::max(widestKeys(body.block, mask), t / 4);
-  int64_t most = std::max(fewest, IsaLevel::nominal().caches.scores / (4 * std::max<int64_t>(t, 1)));
+  int64_t most = std::max(fewest, IsaLevel::nominal().caches.scores / (4 * std::max<int64_t>(t, 1)) / group);
   if (online)
-    most = mostOfTiles;
-  int64_t blocks = ceilDivInt(m, most), batch = std::max<int64_t>(1, nominal(body.block, result.batch));
+    most = ceilDivInt(mostOfTiles, group);
+  int64_t blocks = ceilDivInt(m, most), batch = std::max<int64_t>(1, nominal(body.block, groups()));
   blocks = std::max(blocks, std::min(ceilDivInt(items, batch), std::max<int64_t>(1, m / fewest)));
-  return ceilDivInt(m, blocks);
+  return ceilDivInt(m, blocks) * group;
 }
 
 /// Any number would do; scratch is bounded.
@@ -146,12 +162,13 @@ Decision AttentionDetails::rowsDecision() const {
   constexpr int64_t mostScratch = 4 << 20, mostRows = 512;
   MLIRContext *context = body.block->getParentOp()->getContext();
   int64_t preferred = preferredRows(), row = 4 * std::max<int64_t>(1, nominal(body.block, stride()));
-  int64_t most = std::clamp<int64_t>(mostScratch / row, 1, mostRows);
+  int64_t most = std::max<int64_t>(1, std::clamp<int64_t>(mostScratch / row, 1, mostRows) / group);
   std::set<int64_t> values{preferred};
   if (std::optional<int64_t> m = result.m.known())
-    values.merge(evenParts(*m, most));
-  for (int64_t rows = 8; rows <= most && !result.m.isStatic(); rows *= 2)
-    values.insert(rows);
+    for (int64_t places : evenParts(*m, most))
+      values.insert(places * group);
+  for (int64_t places = 8; places <= most && !result.m.isStatic(); places *= 2)
+    values.insert(places * group);
   return {kBlockRows.str(),
           "",
           numbersOf(values, context),
@@ -189,9 +206,9 @@ AttentionEmitter::AttentionEmitter(CpuBuilder &b, const AttentionDetails &detail
 void AttentionEmitter::emit() {
   Value begin = b.begin(), end = b.end(), blocks = b.idx(d.blocks()), m = b.idx(d.result.m);
   b.forLoop(begin, end, b.idx(1), [&](Value item) {
-    batch = b.floorDiv(item, blocks);
-    first = b.mulC(b.rem(item, blocks), d.rows);
-    rows = d.uniform ? b.idx(d.rows) : b.minS(b.idx(d.rows), b.sub(m, first));
+    batch = b.mulC(b.floorDiv(item, blocks), d.group);
+    first = b.mulC(b.rem(item, blocks), d.places());
+    rows = d.uniform ? b.idx(d.rows) : b.mulC(b.minS(b.idx(d.places()), b.sub(m, first)), d.group);
     if (queries)
       copyQueries();
     if (d.online)
@@ -201,17 +218,23 @@ void AttentionEmitter::emit() {
   });
 }
 
-/// The index of an element of a tensor of the scores' or the result's shape, in the present batch item.
+std::pair<Value, Value> AttentionEmitter::placeOf(Value row) {
+  Value heads = b.idx(d.group);
+  return {b.add(batch, b.rem(row, heads)), b.add(first, b.floorDiv(row, heads))};
+}
+
+/// The index of an element of a tensor of the scores' or the result's shape, in the present block.
 Indices AttentionEmitter::indexOf(Value tensor, Value row, Index column) {
   SmallVector<Dim> dims = dmir::dimsOf(tensor);
   dims.truncate(dims.size() - 2);
   Indices index(dims.size(), e.at(0));
-  Index rest = e.at(batch);
+  auto [item, place] = placeOf(row);
+  Index rest = e.at(item);
   for (size_t axis = dims.size(); axis-- > 1;)
     std::tie(rest, index[axis]) = e.divRem(rest, dims[axis].isStatic() ? dims[axis] : Dim::max(dims[axis], 1));
   if (!dims.empty())
     index[0] = rest;
-  index.push_back(e.at(b.add(first, row)));
+  index.push_back(e.at(place));
   index.push_back(column);
   return index;
 }
@@ -255,11 +278,13 @@ GemmMatrix AttentionEmitter::queriesOfBlock() const {
 void AttentionEmitter::copyQueries() {
   GemmMatrix q = matrixWithin(b, d.scores.left(b), batch, first);
   Type element = d.scores.lhsElement;
-  Value base = b.elementPtr(element, q.base, q.offset({})), depth = b.idx(d.scores.k);
+  Value base = b.elementPtr(element, q.base, q.offset({})), depth = b.idx(d.scores.k), heads = b.idx(d.group);
+  Dim headStride = d.group == 1 ? Dim(0) : d.scores.lhsBatch.back();
   int64_t lanes = CpuBuilder::constantOf(q.colStride) == 1 ? b.isa().lanes(32) : 1;
   Value whole = b.mulC(b.floorDiv(depth, b.idx(lanes)), lanes);
   b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) {
-    Value from = b.mul(row, q.rowStride), to = b.mul(row, b.idx(d.queryStride()));
+    Value head = b.mul(b.rem(row, heads), b.idx(headStride)), place = b.mul(b.floorDiv(row, heads), q.rowStride);
+    Value from = b.add(head, place), to = b.mul(row, b.idx(d.queryStride()));
     auto copy = [&](Value column, int64_t lanes) {
       Value x = b.load(element, base, b.add(from, b.mul(column, q.colStride)), lanes);
       x = convertElements(b, {element, f32, false}, x);
@@ -296,7 +321,8 @@ void AttentionEmitter::chooseKeys(llvm::function_ref<void(const AttentionKeys &)
     return look({b.idx(0), all, b.idx(0), all});
   Indices batchIndex = indexOf(dmir::MaskOp(d.mask).getResult(), b.idx(0), e.at(0));
   batchIndex.pop_back_n(2);
-  AttentionKeys keys = keysOf(b, e, d.mask, batchIndex, first, rows, d.tile(), d.all);
+  Value places = b.floorDiv(rows, b.idx(d.group));
+  AttentionKeys keys = keysOf(b, e, d.mask, batchIndex, first, places, d.tile(), d.all);
   if (!d.looksAgain())
     return look(keys);
   Value slots[] = {b.idx(0), b.idx(1), b.idx(2)};
@@ -408,6 +434,22 @@ void AttentionEmitter::writeSums(Value row, Index column, Value sums) {
   writer.write(indexOf(result, row, column));
 }
 
+/// Bytes of arguments of which the keys and values take rows that a run tells: of a cache the others are not read.
+static Dim unreadBytes(Attention attention) {
+  Dim bytes = 0;
+  llvm::SmallPtrSet<Value, 2> seen; // keys and values may be one
+  for (Value operand : {attention.scores.getRhs(), attention.result.getRhs()})
+    for (Operation *op; (op = operand.getDefiningOp()); operand = op->getOperand(0)) {
+      auto slice = dyn_cast<dmir::SliceOp>(op);
+      if (!slice || !mlir::isa<BlockArgument>(slice.getInput()) || !slice.getInput().getType().hasStaticShape() ||
+          slice.getType().hasStaticShape() || !seen.insert(slice.getInput()).second)
+        continue;
+      Dim others = dmir::elementsOf(slice.getInput().getType()) - dmir::elementsOf(slice.getType());
+      bytes += others * (elementOf(slice.getInput()).getIntOrFloatBitWidth() / 8);
+    }
+  return bytes;
+}
+
 Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attention &attention, const Choice &choice) {
   // What a strategy is completed with is decided as where it is chosen.
   std::optional<int64_t> rows = numberIn(choice.chooses() ? choice.decided.all : choice.strategy, kBlockRows);
@@ -430,7 +472,8 @@ Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attent
     dmir::TileSize tile = details->tile();
     plan.tile = {tile.rows, tile.columns, tile.pass};
   }
-  plan.work = details->result.batch * details->blocks();
+  plan.work = details->groups() * details->blocks();
+  plan.savedBytes = unreadBytes(details->attention);
   double flops = 2.0 * static_cast<double>(details->rows) *
                  static_cast<double>(nominal(body.block, details->result.k)) *
                  static_cast<double>(nominal(body.block, details->scores.k) + nominal(body.block, details->result.n));

@@ -1,7 +1,7 @@
 //===- Attention.h - regions of attention -----------------------*- C++ -*-===//
 #pragma once
 
-#include "targets/common/roots/AttentionPattern.h"
+#include "targets/common/attention/AttentionPattern.h"
 #include "targets/common/roots/Loops.h"
 #include "targets/cpu/Kernels.h"
 

@@ -29,7 +29,8 @@ struct AttentionDetails {
   kernels::RegionBody body;
   mutable Attention attention; ///< handles, whose accessors are not const
   MatmulProduct scores, result;
-  int64_t rows = 0;     ///< of a block
+  int64_t group = 1;    ///< heads, adjacent batch items, that have the same keys and values: a block has rows of all
+  int64_t rows = 0;     ///< of a block: `group` for each place
   bool uniform = false; ///< all blocks have as many
   bool online = false;  ///< tiles
   dmir::MaskOp mask;    ///< whose rule says which keys a block looks at; null: all
@@ -61,11 +62,14 @@ struct AttentionDetails {
   /// The same of a row of results.
   int64_t resultStride() const { return ceilDivInt(*result.n.known(), 16) * 16 + 16; }
   /// Whether a block's queries are copied to scratch, where their numbers are not in memory as they are multiplied.
-  bool copiesQueries() const { return scores.roundsLhs || !scores.lhsElement.isF32(); }
+  bool copiesQueries() const { return group > 1 || scores.roundsLhs || !scores.lhsElement.isF32(); }
   /// Of a row of these, as of scores.
   Dim queryStride() const { return Dim::ceilDiv(scores.k, 16) * 16 + 16; }
-  Dim blocks() const { return Dim::ceilDiv(result.m, rows); }
-  dmir::TileSize tile() const { return {rows, online ? kOnlineKeys : kKeyTile, online ? kOnlineKeys : kKeyPass}; }
+  /// Rows of a head in a block.
+  int64_t places() const { return rows / group; }
+  Dim blocks() const { return Dim::ceilDiv(result.m, places()); }
+  Dim groups() const;
+  dmir::TileSize tile() const { return {places(), online ? kOnlineKeys : kKeyTile, online ? kOnlineKeys : kKeyPass}; }
   /// Floats of a block's rows, one a row: rounded up to whole vectors.
   int64_t column() const { return ceilDivInt(rows, 16) * 16; }
   /// Bytes, with those of products.
@@ -73,6 +77,7 @@ struct AttentionDetails {
 
 private:
   llvm::SmallVector<mlir::Operation *> epilogue() const;
+  int64_t headsOfGroup() const;
   bool choosesTiles() const;
   int64_t preferredRows() const;
 };
@@ -102,6 +107,8 @@ private:
   Value foldRow(Value row, double first, llvm::function_ref<Value(Value at, Value inside, Value sum)> step,
                 llvm::function_ref<Value(Value, Value)> combine);
   GemmCallbacks storing(const std::function<void(Value row, kernels::Index column, Value sums)> &use);
+  /// The batch item and the place of a row of the block.
+  std::pair<Value, Value> placeOf(Value row);
   kernels::Indices indexOf(Value tensor, Value row, kernels::Index column);
   Value add(Value x, Value y) { return mlir::arith::AddFOp::create(b, x, y); }
   Value mul(Value x, Value y) { return mlir::arith::MulFOp::create(b, x, y); }
@@ -136,7 +143,7 @@ private:
   Value stride;                  ///< of a row of the table
   Value queries;                 ///< scratch, where they are copied: the block's rows of Q
   Value state;                   ///< scratch, where keys are chosen: the keys, and whether to look again
-  Value batch, first, rows;      ///< the block
+  Value batch, first, rows;      ///< the block: the first item and place, and its rows
   Value from, to;                ///< its keys in the table
   Value origin;                  ///< the key that the table begins with
 };

@@ -68,6 +68,20 @@ AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask
   return found;
 }
 
+bool dmxc::cpu::isOneForHeads(dmir::MaskOp mask) {
+  size_t rank = dmir::dimsOf(mask.getInput()).size();
+  if (rank < 3)
+    return true;
+  for (IntegerSet set : dmir::ruleOf(mask).cases)
+    for (const dmir::Condition &condition : dmir::conditionsOf(set))
+      if (condition.expr.isFunctionOfDim(rank - 3))
+        return false;
+  return llvm::all_of(mask.getValues(), [](Value value) {
+    SmallVector<Dim> dims = dmir::dimsOf(value);
+    return dims.size() < 3 || dims[dims.size() - 3].is(1);
+  });
+}
+
 int64_t dmxc::cpu::widestKeys(Block *block, dmir::MaskOp mask) {
   constexpr int64_t rows = 16;
   dmir::Rule rule = dmir::ruleOf(mask);

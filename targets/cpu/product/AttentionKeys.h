@@ -19,6 +19,8 @@ constexpr int64_t kKeyTile = 64, kKeyPass = 256; ///< where whole rows are at ha
 /// Rows [row, row + rows) of a matrix; `batch` are the mask's indices before them. With `all`, nothing is left out.
 AttentionKeys keysOf(CpuBuilder &b, kernels::ElementExpr &e, dmir::MaskOp mask, llvm::ArrayRef<kernels::Index> batch,
                      mlir::Value row, mlir::Value rows, dmir::TileSize tile, bool all);
+/// Whether the heads of a group, neighbours on the last batch axis, keep the same keys.
+bool isOneForHeads(dmir::MaskOp mask);
 /// The most keys that a block of some rows looks at, for nominal sizes.
 int64_t widestKeys(mlir::Block *block, dmir::MaskOp mask);
 

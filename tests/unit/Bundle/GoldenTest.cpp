@@ -46,6 +46,15 @@ const Released released[] = {{"format-1.0.bundle",
                               {"broadcast", "common-code", "constraints", "control-flow", "returned-dims"},
                               "batch",
                               "both",
+                              3},
+                             {"format-1.4.bundle",
+                              4,
+                              {TaskKind::Dispatch, TaskKind::If, TaskKind::Loop, TaskKind::Copy, TaskKind::Copy},
+                              {"Add_0"},
+                              {"broadcast", "common-code", "constraints", "control-flow", "returned-dims",
+                               "state-lengths"},
+                              "batch",
+                              "both",
                               3}};
 
 class Golden : public testing::TestWithParam<Released> {};

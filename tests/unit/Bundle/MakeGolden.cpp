@@ -3,7 +3,7 @@
 //   make-golden KERNELS.so COMMON.so OUT.bundle
 //
 // Rows 2 x + s w that start with a positive number, by a kernel that counts them; a branch negates them or not, a loop
-// doubles them. Sample inputs and outputs are inside. See schemas/golden/make_golden.sh.
+// doubles them; a state has room for the rows of all runs. Sample inputs and outputs are inside. See schemas/golden/make_golden.sh.
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Bundle/Weights.h"
@@ -20,7 +20,7 @@ using namespace dmxc::bundle;
 
 namespace {
 
-constexpr int64_t kWidth = 5;
+constexpr int64_t kWidth = 5, kRoom = 1000;
 constexpr const char *codeEntry = "code/cpu/x86-64-v2/kernels.so";
 constexpr const char *commonEntry = "code/cpu/common/kernels.so";
 constexpr const char *weightsEntry = "weights/model.safetensors";
@@ -125,7 +125,11 @@ std::vector<DimDesc> mainDims() {
   chosen.output = chosen.axis = 0;
   DimDesc trips = returnedDim("trips", 2, 100);
   trips.result = 0;
-  return {inputDim("batch", 1, 0), inputDim("rows", 1, 1), both, kept, chosen, trips};
+  DimDesc seen;
+  seen.name = "seen";
+  seen.next = Expr::binary(Expr::Op::Add, Expr::dim("batch"), Expr::dim("seen"));
+  seen.max = kRoom;
+  return {inputDim("batch", 1, 0), inputDim("rows", 1, 1), seen, both, kept, chosen, trips};
 }
 
 std::vector<BufferDesc> mainBuffers(WeightsWriter &weights) {
@@ -134,6 +138,8 @@ std::vector<BufferDesc> mainBuffers(WeightsWriter &weights) {
   w.tensor = "w";
   w.offset = static_cast<int64_t>(weights.offsetOf("w"));
   part.of = 5;
+  BufferDesc state = buffer(BufferKind::State, {kRoom, kWidth});
+  state.length = "seen";
   Expr chosen = Expr::dim("chosen"), trips = Expr::dim("trips");
   return {buffer(BufferKind::Input, {Expr::dim("batch"), kWidth}),
           buffer(BufferKind::Input, {Expr::dim("rows")}, 1),
@@ -146,7 +152,8 @@ std::vector<BufferDesc> mainBuffers(WeightsWriter &weights) {
           result(2, 0, {chosen, kWidth}),
           result(2, 1, {trips}, DType::I64),
           buffer(BufferKind::Output, {chosen, kWidth}),
-          buffer(BufferKind::Output, {trips}, 1, DType::I64)};
+          buffer(BufferKind::Output, {trips}, 1, DType::I64),
+          state};
 }
 
 std::vector<TaskDesc> mainTasks() {
@@ -203,7 +210,7 @@ Manifest makeManifest(const GraphFile &graphs) {
                             {"count", DType::I64, {}}},
                            {{"y", DType::F32, {Expr::dim("chosen"), kWidth}, "2 x + s w, doubled"},
                             {"z", DType::I64, {Expr::dim("trips")}}},
-                           {{"batch", 1, 64}, {"rows", 1, 64}}});
+                           {{"batch", 1, 64}, {"rows", 1, 64}, {"seen", 0, kRoom}}});
   m.placement.push_back({"cpu", 4, ""});
   requireFeaturesOf(graphs, m);
   return m;

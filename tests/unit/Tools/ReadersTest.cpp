@@ -178,7 +178,17 @@ TEST(Readers, ManifestOfEveryBuffer) {
   model.manifest["entry_points"][0]["inputs"][0]["description"] = "an image";
   Corpus(std::move(model), &TestBundle::manifest).run();
 }
-TEST(Readers, GraphOfEveryBuffer) { Corpus(dmxtest::everyBuffer(), &TestBundle::graph).run(); }
+TEST(Readers, GraphOfEveryBuffer) {
+  TestBundle model = dmxtest::everyBuffer();
+  model.manifest["format"]["minor"] = 4;
+  model.manifest["required"].push_back("state-lengths");
+  Json &graph = model.graph["graphs"][0];
+  graph["dims"].push_back({{"name", "rows"}, {"next", {"add", "n", "rows"}}, {"max", 100}});
+  for (Json &buffer : graph["buffers"])
+    if (buffer["kind"] == "state")
+      buffer["length"] = "rows", buffer["axis"] = 0, buffer["shape"] = {100}, buffer["size"] = 448;
+  Corpus(std::move(model), &TestBundle::graph).run();
+}
 TEST(Readers, ManifestOfEveryControl) { Corpus(dmxtest::everyControl(), &TestBundle::manifest).run(); }
 TEST(Readers, GraphOfEveryControl) { Corpus(dmxtest::everyControl(), &TestBundle::graph).run(); }
 

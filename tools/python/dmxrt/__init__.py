@@ -391,8 +391,35 @@ class Session:
         return None if text is None else text.decode()
 
     def reset_state(self) -> None:
-        """Sets the states back to zero."""
+        """Sets the states back to zero; of those with a length no row is there then."""
         self.call("dmx_session_reset_state", self.session)
+
+    def state_length(self, name: Optional[str] = None) -> tuple[int, int]:
+        """How many rows of the states with this length (the model's dim; the first where it is None) are there, and for how many there is
+        room."""
+        length, room = ctypes.c_int64(), ctypes.c_int64()
+        self.call("dmx_session_state_length", self.session, name.encode() if name else None, ctypes.byref(length), ctypes.byref(room))
+        return length.value, room.value
+
+    def truncate_state(self, length: int, name: Optional[str] = None) -> None:
+        """Forgets the rows from `length` on."""
+        self.call("dmx_session_state_truncate", self.session, name.encode() if name else None, ctypes.c_int64(length))
+
+    def copy_state(self, source: Session) -> None:
+        """Takes the states of another session of the same bundle: both go on from there, each in its own way."""
+        self.call("dmx_session_state_copy", self.session, source.session)
+
+    def save_state(self) -> bytes:
+        """The states, for load_state of a session of the same bundle."""
+        size = ctypes.c_size_t()
+        self.call("dmx_session_state_save", self.session, None, ctypes.byref(size))
+        data = ctypes.create_string_buffer(size.value)
+        self.call("dmx_session_state_save", self.session, data, ctypes.byref(size))
+        return data.raw[:size.value]
+
+    def load_state(self, saved: bytes) -> None:
+        """Takes back what save_state gave."""
+        self.call("dmx_session_state_load", self.session, saved, ctypes.c_size_t(len(saved)))
 
     def bind(self, io: int, index: int, dtype: int, shape: Sequence[int], address: int) -> None:
         """Binds memory of the caller's, which must outlive its use, to an input or output."""

@@ -62,6 +62,11 @@ def BindStates : Pass<"dmir-bind-states", "::mlir::func::FuncOp"> {
   let description = [{
     Both get the attribute `dmir.state`. A pair whose output is its input and one row behind it becomes a cache of that many rows, with
     a counter; rows that are not there yet are masked before each softmax over them. What else reads them is an error.
+
+    A pair whose rows and what a run adds are open becomes a state with a length: the argument is a tensor with room for as
+    many rows as its dim may be, the result that tensor with the run's rows at the place where the others end, and what read the
+    model's concatenation reads a slice of it. `dmir.lengths` has the dims that the session keeps, and `dmir.length` on an
+    argument its dim and axis. Names with '*' stand for all pairs that match.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }

@@ -19,6 +19,18 @@ def FoldScaling : Pass<"dmir-fold-scaling", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def GroupHeads : Pass<"dmir-group-heads", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createGroupHeadsPass(context)";
+  let summary = "Multiply the heads of a group by the keys and values that they share, instead of by repeats of them";
+  let description = [{
+    `x . repeat(y)`, where each matrix of y's batch is repeated for neighbours, becomes a product over one batch axis more,
+    `[.., heads, group, m, k] . [.., heads, 1, k, n]`, for targets that have such products. Transposes and casts on the way are
+    done to y as it is; a number that the repeat was multiplied with scales x, as does one that a
+    cache is multiplied with, an input with rows behind it.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def RoundProducts : Pass<"dmir-round-products", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createRoundProductsPass(context)";
   let summary = "Round the operands of f32 products to the shorter floats that a mode of --numerics multiplies";

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/python"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools/python"))
 import dmxrt
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
@@ -173,7 +173,8 @@ class States(unittest.TestCase):
         past, all_rows = (f'tensor<?x{DIM}xf32, #dmir.dims<"{dim}">>' for dim in ("past", "past + 1"))
         grows = (f'func.func @main(%x: tensor<1x{DIM}xf32> {{dmir.name = "x"}}, %p: {past} {{dmir.name = "p"}}) -> ({all_rows} {{dmir.name = "q"}}) {{\n'
                  f"  %q = dmir.concat %p, %x {{axis = 0 : i64}} : ({past}, tensor<1x{DIM}xf32>) -> {all_rows}\n  return %q : {all_rows}\n}}\n")
-        self.assertIn("a session holds states of fixed sizes; fix --dim past=N ", self.compile(grows, "--state", "p=q", code=1))
+        self.assertIn("the state has 'past' rows, none at first; say for how many there is to be room: --dim past=0..N ",
+                      self.compile(grows, "--state", "p=q", code=1))
 
     def test_a_cache_called_as_its_counter(self):
         for target, tolerance in self.targets():
@@ -195,7 +196,7 @@ class States(unittest.TestCase):
         self.assertIn("of which rows may not be there yet", self.compile(model, "--state", "pk=nk", code=1))
 
     def test_contracts_may_be_required(self):
-        golden = pathlib.Path(__file__).resolve().parents[2] / "schemas/golden/format-1.1.bundle"
+        golden = pathlib.Path(__file__).resolve().parents[3] / "schemas/golden/format-1.1.bundle"
         dmxrt.Session(golden, library=LIBRARY).close()
         with self.assertRaisesRegex(dmxrt.Error, "compile the model again"):
             dmxrt.Session(golden, library=LIBRARY, require_contracts=True)

@@ -1,0 +1,165 @@
+//===- StateLengths.cpp - states that grow by rows of a run ---------------===//
+//
+// The state is a tensor with room for all rows. A run's rows are put behind those that are there, and what read the
+// model's concatenation reads a slice of it: a kernel that appends in place writes these rows alone, and one that takes
+// slices as they lie reads no others.
+//
+//===----------------------------------------------------------------------===//
+#include "StateLengths.h"
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Lengths.h"
+
+using namespace mlir;
+
+namespace dmxc {
+
+//===----------------------------------------------------------------------===//
+// Pairs
+//===----------------------------------------------------------------------===//
+
+/// What the stars of a pattern stand for in a text, the least first.
+static std::optional<std::vector<std::string>> starsOf(StringRef pattern, StringRef text) {
+  size_t star = pattern.find('*');
+  if (!text.consume_front(pattern.take_front(star)))
+    return std::nullopt;
+  if (star == StringRef::npos)
+    return text.empty() ? std::optional(std::vector<std::string>()) : std::nullopt;
+  for (size_t length = 0; length <= text.size(); ++length)
+    if (auto rest = starsOf(pattern.drop_front(star + 1), text.drop_front(length))) {
+      rest->insert(rest->begin(), text.take_front(length).str());
+      return rest;
+    }
+  return std::nullopt;
+}
+
+static std::string withStars(StringRef pattern, ArrayRef<std::string> stars) {
+  std::string text;
+  for (char c : pattern) {
+    if (c != '*') {
+      text += c;
+      continue;
+    }
+    text += stars.front();
+    stars = stars.drop_front();
+  }
+  return text;
+}
+
+FailureOr<std::vector<std::pair<std::string, std::string>>>
+statePairs(func::FuncOp function, const std::vector<std::pair<std::string, std::string>> &given) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const auto &[input, output] : given) {
+    auto stars = llvm::count(input, '*');
+    if (stars == 0) {
+      pairs.emplace_back(input, output);
+      continue;
+    }
+    std::string flag = "--state " + input + "=" + output;
+    if (llvm::count(output, '*') != stars)
+      return function.emitError() << flag
+                                  << ": both names need as many '*', as what one stands for in the input "
+                                     "stands in the output [state]";
+    size_t before = pairs.size();
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (auto name = function.getArgAttrOfType<StringAttr>(i, dmir::kNameAttr))
+        if (auto found = starsOf(input, name.getValue()))
+          pairs.emplace_back(name.getValue().str(), withStars(output, *found));
+    if (pairs.size() == before)
+      return function.emitError() << flag << ": the model has no input '" << input << "' [state]";
+  }
+  return pairs;
+}
+
+//===----------------------------------------------------------------------===//
+// Growth
+//===----------------------------------------------------------------------===//
+
+dmir::ConcatOp StateLengths::growthOf(Value past, Value present) {
+  auto concat = present.getDefiningOp<dmir::ConcatOp>();
+  bool grows = concat && concat.getInputs().size() == 2 && concat.getInputs().front() == past &&
+               !dmir::dimOf(past, static_cast<int64_t>(concat.getAxis())).isStatic();
+  return grows ? concat : dmir::ConcatOp();
+}
+
+LogicalResult StateLengths::check(BlockArgument past, dmir::ConcatOp concat, const std::string &flag) {
+  SmallVector<Dim> dims = dmir::dimsOf(past);
+  std::optional<std::string> name = dims[concat.getAxis()].symbolName();
+  if (!name)
+    return function.emitError() << flag << ": the input has " << dims[concat.getAxis()].str()
+                                << " rows, which is no dim by itself; give the axis a name of its own [state]";
+  for (auto [axis, dim] : llvm::enumerate(dims))
+    if (axis != concat.getAxis() && !dim.isStatic())
+      return function.emitError() << flag << ": the input is " << past.getType()
+                                  << ", and a session holds states of fixed sizes but for their rows; fix --dim "
+                                  << dim.str() << "=N [state]";
+  if (!past.hasOneUse())
+    return function.emitError() << flag
+                                << ": the input is read elsewhere than where the output is made of it, so "
+                                   "that its rows cannot be appended to in place; leave out its --state "
+                                   "[state]";
+  DimBounds bounds = dmir::symbolBounds(function, *name);
+  if (bounds.max == INT64_MAX || bounds.min > 0)
+    return function.emitError() << flag << ": the state has '" << *name
+                                << "' rows, none at first; say for how many there is to be room: --dim " << *name
+                                << "=0..N [state]";
+  for (const TargetBackend *target : context.targets)
+    if (!target->runsOnHost())
+      return function.emitError() << flag << ": the target '" << target->name()
+                                  << "' keeps no states with a length; compile for the host alone, or fix --dim "
+                                  << *name << "=N [state]";
+  return success();
+}
+
+/// All of a tensor but along an axis, where it takes [start, start + size).
+static Value sliceOf(OpBuilder &b, Location loc, Value whole, size_t axis, Dim start, Dim size) {
+  SmallVector<Dim> dims = dmir::dimsOf(whole), from(dims.size(), 0), dynamic;
+  dims[axis] = size, from[axis] = start;
+  SmallVector<int64_t> starts = dmir::splitDims(from, dynamic), sizes = dmir::splitDims(dims, dynamic),
+                       steps(dims.size(), 1);
+  return dmir::SliceOp::create(b, loc, dmir::tensorOf(dims, elementOf(whole)), whole, starts, sizes, steps,
+                               dmir::dimsAttr(b.getContext(), dynamic));
+}
+
+LogicalResult StateLengths::bind(BlockArgument past, unsigned result, const std::string &flag) {
+  Operation *returned = function.getBody().front().getTerminator();
+  dmir::ConcatOp concat = growthOf(past, returned->getOperand(result));
+  if (failed(check(past, concat, flag)))
+    return failure();
+  size_t axis = concat.getAxis();
+  SmallVector<Dim> dims = dmir::dimsOf(past);
+  Value rows = concat.getInputs()[1];
+  Dim length = dims[axis], next = length + dmir::dimOf(rows, static_cast<int64_t>(axis));
+  std::string name = *length.symbolName();
+  auto [known, isNew] = lengths.try_emplace(name, next);
+  if (!isNew && !(known->second == next))
+    return function.emitError() << flag << ": its rows become " << next.str() << ", and those of another state, which "
+                                << "has '" << name << "' too, " << known->second.str()
+                                << "; states that grow apart need names of their own [state]";
+  dims[axis] = dmir::symbolBounds(function, name).max;
+  OpBuilder b(concat);
+  Location loc = concat.getLoc();
+  past.setType(dmir::tensorOf(dims, elementOf(past)));
+  Value before = sliceOf(b, loc, past, axis, 0, length), after = sliceOf(b, loc, past, axis, next, dims[axis] - next);
+  auto whole = dmir::ConcatOp::create(b, loc, past.getType(), ValueRange{before, rows, after}, axis);
+  returned->setOperand(result, whole);
+  concat.getResult().replaceAllUsesWith(sliceOf(b, loc, whole, axis, 0, next));
+  concat.erase();
+  function.setArgAttr(past.getArgNumber(), dmir::kLengthAttr,
+                      b.getArrayAttr({b.getStringAttr(name), b.getI64IntegerAttr(static_cast<int64_t>(axis))}));
+  return success();
+}
+
+void StateLengths::finish() {
+  if (lengths.empty())
+    return;
+  Builder b(function.getContext());
+  SmallVector<Attribute> list;
+  for (const auto &[name, next] : lengths)
+    list.push_back(b.getArrayAttr({b.getStringAttr(name), dmir::dimAttr(b.getContext(), next)}));
+  function->setAttr(dmir::kLengthsAttr, b.getArrayAttr(list));
+  function.setType(b.getFunctionType(function.getBody().getArgumentTypes(),
+                                     function.getBody().front().getTerminator()->getOperandTypes()));
+}
+
+} // namespace dmxc
