@@ -78,7 +78,8 @@ private:
     const int64_t tiles = job->columns / 64, each = job->plan.tilesARound();
     const bool fits = job->upper && job->rowQuad % 64 == 0 && tiles % each == 0 && job->weightedPlan.rounds() == 1 &&
                       (job->weightedPlan.segment == each || job->weightedPlan.kChunks == each) &&
-                      job->plan.segments() == 1;
+                      job->plan.segments() == 1 && job->plan.rowSlices() == 1 &&
+                      job->weightedPlan.sliceRows() <= job->weightedPlan.rowsAtOnce();
     if (!fits || std::min(lastTile(0, 0), lastTile(quads - 1, 0)) < 0)
       return 0;
     return std::max(lastTile(0, job->bands - 1), lastTile(quads - 1, job->bands - 1)) < tiles ? each : 0;
@@ -148,18 +149,27 @@ private:
       ends.push_back(lastTile(quad, band + bands - 1) / each + 1);
       most = std::max(most, ends.back() - begins.back());
     }
-    if (!job->lower)
-      return {{-1, 0, {}}, ofQuads(ends), most};
+    if (!job->lower) {
+      const std::optional<Address> count = ofQuads(ends);
+      return count ? Columns{{-1, 0, {}}, count, most} : Columns();
+    }
     for (auto [begin, end] : llvm::zip(begins, ends)) // as many in each quad
       begin = std::max<int64_t>(0, end - most);
-    return {ofQuads(begins), Address{-1, most, {}}, most};
+    const std::optional<Address> first = ofQuads(begins);
+    return first ? Columns{*first, Address{-1, most, {}}, most} : Columns();
   }
-  /// A number of each quad.
-  Address ofQuads(const SmallVector<int64_t> &numbers) {
+  /// A number of each quad, in a register where they differ; nothing where none is left.
+  std::optional<Address> ofQuads(const SmallVector<int64_t> &numbers) {
     if (llvm::all_equal(numbers))
-      return {-1, numbers.front(), {}};
-    registers.push_back(numbers);
-    return {-1, 0, {hw::registerTerm(static_cast<int>(registers.size()) - 1)}};
+      return Address{-1, numbers.front(), {}};
+    auto known = llvm::find(registers, numbers);
+    const auto number = static_cast<int>(known - registers.begin());
+    if (known == registers.end()) {
+      if (number == hw::kRegisters)
+        return std::nullopt;
+      registers.push_back(numbers);
+    }
+    return Address{-1, 0, {hw::registerTerm(number)}};
   }
   static Address plusTimes(Address place, const Address &number, int64_t scale) {
     place = place.plus(number.offset * scale);

@@ -71,6 +71,10 @@ std::optional<std::string> dmxc::corsair::unfitForBands(Scores scores, const Dis
   }
   if (split && split.dim + 1 == static_cast<int>(shapeOf(scores.product.getResult()).size()))
     return "each quad must have whole rows of scores";
+  constexpr int64_t mostLoops = 4; // of the eight that a program has
+  if (llvm::count_if(shapeOf(scores.product.getResult()).drop_back(2), [](int64_t extent) { return extent != 1; }) >
+      mostLoops)
+    return "its batch has more than four dims";
   const auto [rows, columns] = sizesOf(scores, deal);
   if (rows % kBandRows || columns % kBandRows)
     return "it has " + std::to_string(rows) + " rows of " + std::to_string(columns) +

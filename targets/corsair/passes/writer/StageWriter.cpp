@@ -71,16 +71,8 @@ Status StageWriter::lower() {
   const bool multiplies = found.wasInterrupted();
   if (Status s = begin(multiplies); !s)
     return s;
-  SmallVector<int> inputs;
-  for (BlockArgument argument : function.getArguments()) {
-    if (Status s = addArgument(argument); !s)
-      return s;
-    const bool isLate =
-        function.getArgAttr(argument.getArgNumber(), kTypeAttr) && isLateInput(tensors.lookup(argument).address.buffer);
-    if (!isLate && !function.getArgAttr(argument.getArgNumber(), lldmir::kDealAttr))
-      inputs.push_back(tensors.lookup(argument).address.buffer);
-  }
-  meetAfterInputs(inputs);
+  if (Status s = addArguments(); !s)
+    return s;
   for (Operation &op : kernel.getBody().front().without_terminator())
     if (Status s = lower(&op); !s)
       return s;
@@ -115,6 +107,20 @@ Status StageWriter::lower() {
       storeResult(*found, host, index, split);
     ++index;
   }
+  return Status::ok();
+}
+
+Status StageWriter::addArguments() {
+  SmallVector<int> inputs;
+  for (BlockArgument argument : function.getArguments()) {
+    if (Status s = addArgument(argument); !s)
+      return s;
+    const bool isLate =
+        function.getArgAttr(argument.getArgNumber(), kTypeAttr) && isLateInput(tensors.lookup(argument).address.buffer);
+    if (!isLate && !function.getArgAttr(argument.getArgNumber(), lldmir::kDealAttr))
+      inputs.push_back(tensors.lookup(argument).address.buffer);
+  }
+  meetAfterInputs(inputs);
   return Status::ok();
 }
 

@@ -24,6 +24,7 @@ public:
 private:
   StageWriter(mlir::func::FuncOp function, int quads, const dmx::corsair::Machine &machine, bool fromDdr);
   Status fail(mlir::Operation *op, const llvm::Twine &why);
+  Status addArguments();
   Status addArgument(mlir::BlockArgument argument);
   Status addConstant(mlir::BlockArgument argument, mlir::RankedTensorType type, mlir::DictionaryAttr form);
   Status lower(mlir::Operation *op);
