@@ -116,7 +116,8 @@ def checked(plan, chunks):
 
 
 def plans_of(disassembly):
-    """{node: Plan} of a kernel's MATMUL and CONV instructions."""
+    """{node: Plan} of a kernel's MATMUL and CONV instructions; of scores in bands, whose two products are in the softmax's tasks,
+    {(node, chunks): Plan}."""
     runs, plans, parts = collections.defaultdict(list), {}, collections.Counter()
     label, slots = None, {}
     for line in disassembly.splitlines():
@@ -141,20 +142,31 @@ def plans_of(disassembly):
                 raise Unknown(line)
             cores = (number("imc", "1"), number("ppr", "0"), int(config["k_chunks"]))
             first, adds, place = number("k0", "0"), number("acc", "0") != 0, number("ob", "0")
-            if plans.setdefault(label, cores) != cores:
-                raise Unknown(f"node {label} has more than one plan")
+            of = runs[label, cores]
             if first == 0:
-                runs[label].append([place, adds])
-            if runs[label][-1][0] != place or (first and not adds):
+                of.append([place, adds])
+            if of[-1][0] != place or (first and not adds):
                 raise Unknown(f"node {label} does not add to the sums before")
-            runs[label][-1].append((first, steps))
-    for label, cores in plans.items():
-        orders = {tuple(run[1:]) for run in runs[label]}
+            of[-1].append((first, steps))
+    for (label, cores), found in runs.items():
+        orders = {tuple(run[1:]) for run in found}
         if len(orders) != 1:
             raise Unknown(f"node {label} adds up in more than one order")
         biased, *order = orders.pop()
-        plans[label] = Plan(*cores, tuple(order), max(parts[label], 1), biased)
+        plan = Plan(*cores, tuple(order), max(parts[label], 1), biased)
+        if plans.setdefault(label, plan) is not plan and plans[label] != plan:
+            plans[label, plan.chunks] = plan
+            plans[label, plans[label].chunks] = plans[label]
     return plans
+
+
+def band_plan(plans, names, lines, chunks):
+    """Of a product around a softmax that is computed band by band, the first in these lines: that of so many chunks in its tasks."""
+    for line in lines:
+        match = OP.match(line)
+        if match and match[2] == "softmax" and "lldmir.bands" in line:
+            return plans.get((names.get(match.groups()[-1]), chunks))
+    return None
 
 
 def functions_of(disassembly):
@@ -445,6 +457,9 @@ def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=p
                 raise OnHost
             if name in ("matmul", "conv"):
                 plan = plans.pop(names.get(location), None)
+                if plan is None and name == "matmul":
+                    behind = [other for other in lines[:at] if re.match(rf"\s*{re.escape(sources[0])}\b.*= dmir\.softmax", other)]
+                    plan = band_plan(plans, names, behind or lines[at:], -(-values[sources[0]].shape[-1] // BLOCK))
                 if plan is None or plan.biased != (added.get(result) in biases):
                     raise Unknown(f"the plan {plan} of node {names.get(location)}")
                 plan, bias = change(plan), values[added[result]] if plan.biased else None

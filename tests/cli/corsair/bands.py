@@ -10,6 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import corsair_interpreter as interpreter
 from corsair_rotations import Graph
 from dynamic_shapes import BIN, BundleTest, np, onnx, softmax
 from sampling import sampled
@@ -127,6 +128,18 @@ class Bands(BundleTest):
             for quads in (1, 2):
                 with self.subTest(shape=shape, quads=quads):
                     self.check(self.write(2, 512, 64, upper=0, bias=random.standard_normal(shape)), quads, at_least=30)
+
+    def test_bits(self):
+        """Those of the interpreter, of the two products' plans."""
+        for heads, rows, size, quads in ((1, 512, 64, 1), (3, 512, 128, 2), (1, 1024, 64, 1), (2, 1024, 64, 4)):
+            with self.subTest(heads=heads, rows=rows, size=size, quads=quads):
+                self.write(heads, rows, size)
+                y, _ = self.run_on(quads)
+                partition = subprocess.run([BIN / "dmxc", self.dir / "m.onnx", "-q", "-t", f"corsair:quads={quads}", "--emit", "partition", "-o", "-"],
+                                           capture_output=True, text=True, check=True).stdout
+                self.assertIn("lldmir.bands", partition)
+                wanted = interpreter.interpret(partition, self.tasks(), self.values)
+                self.assertEqual(np.float32(wanted["y"]).tobytes(), y.tobytes())
 
     def test_stages_resume(self):
         wanted = self.write(1, 1024, 64, upper=0)
