@@ -237,7 +237,8 @@ Status Frame::allocateState() {
     if (!memory)
       return within(cat("state buffer ", i), memory.takeError());
     states[i] = {*memory, static_cast<uint64_t>(size)};
-    deviceOfState(i).clear(*memory, states[i].size);
+    if (buffer.length == kNone) // of others no row is there, and pages that no run gets to are not touched
+      deviceOfState(i).clear(*memory, states[i].size);
   }
   return {};
 }

@@ -262,8 +262,13 @@ Status ModelSession::fetchOutput(size_t index) {
 }
 
 Status ModelSession::run() {
-  // A run again is the same run: where states have lengths, one from the start.
-  (void)call(dmx_session_state_truncate, session, static_cast<const char *>(nullptr), int64_t(0));
+  if (stateRows())
+    if (Status done = truncateState(0); !done)
+      return done;
+  return runOn();
+}
+
+Status ModelSession::runOn() {
   if (Status done = call(dmx_session_run, session); !done)
     return done;
   for (size_t index : lateOutputs)
@@ -273,6 +278,16 @@ Status ModelSession::run() {
 }
 
 Status ModelSession::resetState() { return call(dmx_session_reset_state, session); }
+
+std::optional<StateRows> ModelSession::stateRows() {
+  StateRows rows;
+  const dmx_status status = dmx_session_state_length(session, nullptr, &rows.length, &rows.capacity, nullptr);
+  return status == DMX_OK ? std::optional(rows) : std::nullopt;
+}
+
+Status ModelSession::truncateState(int64_t length) {
+  return call(dmx_session_state_truncate, session, static_cast<const char *>(nullptr), length);
+}
 
 std::string ModelSession::metadata(const std::string &key) const {
   const char *text = dmx_bundle_metadata(bundle, key.c_str());

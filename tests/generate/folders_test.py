@@ -66,6 +66,35 @@ class Folders(Case):
         self.refused(2, ["the token id 90 is outside"], bundle, "--prompt", "90")
         self.refused(2, ["takes 24 in all"], bundle, "--prompt", "1 " * 25)
 
+    def test_caches_are_states(self):
+        """By themselves, unless something keeps them from it, which a note says, or the user."""
+        self.put("model.onnx", self.decoder(names="optimum"))
+        self.put("config.json", LLAMA)
+        whole = answers(compiled(), *PROMPT, "--max-tokens", 20)
+        compile = (self.folder, "-t", "cpu:x86-64-v2", "-O0", "-o", "llm.bundle")
+        bundle = pathlib.Path(self.place.name) / "llm.bundle"
+        for flags, states in (((), "room for 32 rows of 'past'"), (("--dim", "past=0..9"), "room for 9 rows of 'past'"), (("--state", "none"), ""),
+                              (("--dim", "past=4"), ""), (("-t", "corsair"), "")):
+            said = self.dmxc(*compile, *flags)
+            self.assertEqual(re.findall(r"states: 4 with (room for \d+ rows of 'past')", said), [states] if states else [], said)
+            if flags[:1] != ("-t",) and "past=4" not in flags:
+                given = answers(bundle, *PROMPT, "--ignore-stop", "--max-tokens", 7 if "past=0..9" in flags else 20)
+                self.assertEqual(given, [whole[0][:len(given[0])]])
+        self.put("config.json", {"architectures": LLAMA["architectures"]})
+        self.assertRegex(self.dmxc(*compile), "note: caches stay .*'past_key_values.0.key': the state has 'past' rows, .*--dim past=0..N")
+        self.put("config.json", LLAMA)
+        self.assertIn("none stands alone", self.dmxc(*compile, "--state", "none", "--state", "a=b", code=2))
+        model = onnx.load(self.folder / "model.onnx")
+        for value in (*model.graph.input, *model.graph.output):
+            value.type.tensor_type.shape.dim[0].dim_param = "batch_size"
+        onnx.save(model, self.folder / "model.onnx")
+        said = self.dmxc(*compile)
+        self.assertIn("caches stay inputs and outputs of a run: 'past_key_values.0.key': ", said)
+        self.assertIn("fix --dim batch_size=N", said)
+        self.assertEqual(answers(bundle, *PROMPT, "--ignore-stop", "--max-tokens", 20), whole)
+        self.assertIn("states: 4 with room for 32 rows", self.dmxc(*compile, "--dim", "batch_size=1"))
+        self.assertEqual(answers(bundle, *PROMPT, "--ignore-stop", "--max-tokens", 20), whole)
+
     def test_names_that_only_the_configuration_knows(self):
         """Of genai's kind, for a decoder whose names no exporter gives."""
         self.put("model.onnx", self.decoder(names="strange", drop=("remembered_key_1", "remembered_value_1")))

@@ -11,6 +11,7 @@ import tiny_decoder
 
 BIN = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else None
 DECODERS = {}
+STATES = ("--state", "past_key_values.*=present.*", "--dim", "past=0..64")  # with a length
 PLACE = tempfile.TemporaryDirectory(prefix="dmxc-generate-")
 
 

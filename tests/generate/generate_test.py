@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import numpy as np
-from generate_case import BIN, PLACE, Case, answers, compiled, main, run, text
+from generate_case import BIN, PLACE, STATES, Case, answers, compiled, main, run, text
 from tiny_decoder import NAMES, Reference, Sizes
 
 CLOSE = 1e-4  # logits that rounding may swap
@@ -66,6 +66,25 @@ class Answers(Case):
                 self.check(prompt, answer, Reference(), 12)
             out = json.loads(run(bundle, "--prompt", "5 6 7", "--json", "-")[0])["answers"][0]
             self.assertEqual((len(out["ids"]), out["ending"]), (22, "context"))
+
+    def test_states_with_a_length(self):
+        """The tokens of caches from run to run, prompt by prompt in one session, up to the room."""
+        bundle, prompts = compiled(*STATES), prompts_of(20, 1)
+        lines = "\n".join(map(text, prompts))
+        given = answers(bundle, "--max-tokens", 24, "--prompts", "-", stdin=lines)
+        self.assertEqual(given, answers(compiled(), "--max-tokens", 24, "--prompts", "-", stdin=lines))
+        self.check(prompts[-1], given[-1], Reference(), 24)
+        file = pathlib.Path(PLACE.name) / "states.json"
+        self.assertEqual(given, answers(bundle, "--max-tokens", 24, "--prompts", "-", "--lookup", 4, "--json", file, stdin=lines))
+        said = json.loads(file.read_text())
+        self.assertLess(said["decode"]["runs"], 0.95 * said["decode"]["tokens"])
+        self.assertEqual((said["prefill"]["runs"], said["prefill"]["tokens"]), (20, sum(map(len, prompts))))
+        for count, tokens in ((3, 62), (64, 1)):  # the last of them is not computed
+            out = json.loads(run(bundle, "--prompt", text(range(count)), "--json", "-")[0])["answers"][0]
+            self.assertEqual((len(out["ids"]), out["ending"]), (tokens, "context"))
+        self.refused(2, ["the prompt has 65 tokens", "takes 64 in all", "dmxc --dim"], bundle, "--prompt", text(range(65)))
+        mixed = compiled("--state", "past_key_values.0.*=present.0.*", "--dim", "past=0..64")
+        self.refused(1, ["some caches are states", "'past_key_values.1.key'", "dmxc --state"], mixed, "--prompt", "1")
 
     def test_a_token_in_a_run(self):
         """Compiled for single tokens a prompt takes as many runs."""
@@ -272,9 +291,13 @@ class Figures(Case):
         said = json.loads(file.read_text())
         decode = said["decode"]
         self.assertAlmostEqual(decode["tokens_per_s"], decode["tokens"] * 1000 / decode["ms"], places=3)
+        states = json.loads(run(compiled(*STATES), "--prompt", text(range(20)), "--max-tokens", 11, "--json", "-")[0])
         token = 2 * Sizes().layers * Sizes().groups * Sizes().head * 4  # bytes of a token in the caches
         moved = sum((past + past + 1) * token for past in range(20, 30))
         self.assertAlmostEqual(decode["gb_per_s"], (10 * said["constant_bytes"] + moved) / 1e6 / decode["ms"], places=6)
+        moved = sum((past + 1) * token for past in range(20, 30))  # a run reads those before and writes its own
+        decode = states["decode"]
+        self.assertAlmostEqual(decode["gb_per_s"], (10 * states["constant_bytes"] + moved) / 1e6 / decode["ms"], places=6)
 
 
 if __name__ == "__main__":

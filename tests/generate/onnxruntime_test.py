@@ -15,7 +15,8 @@ import numpy as np
 import onnx
 import onnxruntime
 import tiny_decoder
-from generate_case import BIN, PLACE, Case, answers, compiled, main, text
+from generate_case import BIN, PLACE, STATES, Case, answers, compiled, main, text
+from sampling import sample
 
 PROMPTS, TOKENS, CLOSE = 200, 24, 1e-4
 SIZES = tiny_decoder.Sizes(layers=3, width=64, heads=8, groups=2, head=8, inner=112, vocabulary=331)
@@ -80,16 +81,21 @@ class OnnxRuntime(Case):
         random = np.random.default_rng(9)
         return [random.integers(0, vocabulary, random.integers(1, longest)).tolist() for _ in range(count)]
 
-    def check_tiny(self, *flags):
-        bundle = compiled(sizes=SIZES, seed=5)
+    def check_tiny(self, prompts, *flags, dmxc=()):
+        bundle = compiled(*dmxc, sizes=SIZES, seed=5)
         loop = Loop(bundle.with_suffix(".onnx"), tiny_decoder.NAMES["optimum"], (1, SIZES.groups, 0, SIZES.head))
-        self.check(bundle, loop, self.prompts(PROMPTS), *flags)
+        self.check(bundle, loop, prompts, *flags)
 
     def test_200_prompts(self):
-        self.check_tiny()
+        self.check_tiny(self.prompts(PROMPTS))
 
     def test_guesses(self):
-        self.check_tiny("--lookup", 5)
+        self.check_tiny(self.prompts(PROMPTS), "--lookup", 5)
+
+    def test_states(self):
+        prompts = sample(self.prompts(PROMPTS), 4)
+        self.check_tiny(prompts, dmxc=STATES)
+        self.check_tiny(prompts, "--lookup", 5, dmxc=STATES)
 
     def test_files_of_genai(self):
         """As onnxruntime-genai's builder writes them, with sizes of heads that only the caches' outputs say."""

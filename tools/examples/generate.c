@@ -1,24 +1,16 @@
 /* generate.c: a language model from C: the best tokens behind those on stdin, ids between spaces, up to eos.
  *   echo 1 5 6 | ./generate llm.bundle
  * The bundle was compiled from a folder with a configuration, so that it says what its tensors are (`generate.` in its
- * metadata). Its caches are 1 x heads x tokens x size floats; each has two buffers that take turns as input and output.
+ * metadata). Its caches are states with a length: the session appends the tokens of a run to those before.
  */
 #include <dmx/dmx.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-  uint32_t input, output;
-  int64_t dims[4]; /* of the tokens so far */
-  float *now, *next;
-} cache;
-
 static dmx_error error = DMX_ERROR_INIT;
 static dmx_bundle *bundle;
 static dmx_session *session;
-static cache caches[512];
-static int cache_count;
 
 static void check(dmx_status status) {
   if (status == DMX_OK)
@@ -27,13 +19,13 @@ static void check(dmx_status status) {
   exit(1);
 }
 
-static void *room(size_t bytes) {
-  void *memory = malloc(bytes);
-  if (!memory || !bytes) {
-    fprintf(stderr, "generate: out of memory, or a cache of an open size\n");
+static int64_t *integers(int64_t count) {
+  int64_t *values = calloc((size_t)count, sizeof *values);
+  if (!values) {
+    fprintf(stderr, "generate: out of memory\n");
     exit(1);
   }
-  return memory;
+  return values;
 }
 
 static uint32_t find(dmx_io io, const char *name) {
@@ -51,36 +43,11 @@ static void bind_integers(const char *key, int64_t count, int64_t *values) {
     check(dmx_session_bind(session, DMX_INPUT, find(DMX_INPUT, name), &view, &error));
 }
 
-/* A line INPUT=OUTPUT each. */
-static void find_caches(int64_t context) {
-  char *lines = strdup(dmx_bundle_metadata(bundle, "generate.caches")), *rest = lines;
-  for (char *line; (line = strsep(&rest, "\n")) && cache_count < 512; ++cache_count) {
-    cache *c = &caches[cache_count];
-    c->input = find(DMX_INPUT, strsep(&line, "="));
-    c->output = find(DMX_OUTPUT, line);
-    dmx_tensor_info info = {.struct_size = sizeof info};
-    check(dmx_bundle_tensor_info(bundle, NULL, DMX_OUTPUT, c->output, &info, &error));
-    int64_t dims[4] = {1, info.dims[1].min, 0, info.dims[3].min};
-    memcpy(c->dims, dims, sizeof dims);
-    c->now = room((size_t)(dims[1] * context * dims[3]) * sizeof(float));
-    c->next = room((size_t)(dims[1] * context * dims[3]) * sizeof(float));
-  }
-  free(lines);
-}
-
 /* Computes `count` ids behind `length` others; gives the best token behind them. */
 static int64_t step(int64_t *ids, int64_t count, int64_t length, int64_t *ones, int64_t *places) {
   bind_integers("generate.ids", count, ids);
   bind_integers("generate.mask", length + count, ones);
   bind_integers("generate.positions", count, places + length);
-  for (cache *c = caches; c < caches + cache_count; ++c) {
-    dmx_tensor_view past = {DMX_DTYPE_F32, 4, c->dims, c->now}, present = {DMX_DTYPE_F32, 4, c->dims, c->next};
-    check(dmx_session_bind(session, DMX_INPUT, c->input, &past, &error));
-    c->dims[2] += count; /* dims are read when they are bound */
-    check(dmx_session_bind(session, DMX_OUTPUT, c->output, &present, &error));
-    float *swap = c->now;
-    c->now = c->next, c->next = swap;
-  }
   check(dmx_session_run(session, &error));
   dmx_tensor_view logits;
   check(dmx_session_output(session, find(DMX_OUTPUT, dmx_bundle_metadata(bundle, "generate.logits")), &logits, &error));
@@ -104,19 +71,18 @@ int main(int argc, char **argv) {
   check(dmx_bundle_open(argc > 1 ? argv[1] : "llm.bundle", &bundle, &error));
   check(dmx_session_create(bundle, NULL, NULL, &session, &error));
   const char *version = dmx_bundle_metadata(bundle, "generate.version");
-  const char *most = dmx_bundle_metadata(bundle, "generate.context");
-  if (!version || strcmp(version, "1") || !most || !dmx_bundle_metadata(bundle, "generate.caches")) {
+  if (!version || strcmp(version, "1")) {
     fprintf(stderr, "generate: the bundle does not say how it is run; compile it from a folder with a configuration\n");
     return 1;
   }
-  int64_t context = strtoll(most, NULL, 10), count = 0, length = 0;
-  int64_t *ids = room((size_t)context * 8), *ones = room((size_t)context * 8), *places = room((size_t)context * 8);
-  for (int64_t i = 0; i < context; ++i)
+  int64_t count = 0, length = 0, most = 0;
+  check(dmx_session_state_length(session, NULL, NULL, &most, &error));
+  int64_t *ids = integers(most), *ones = integers(most), *places = integers(most);
+  for (int64_t i = 0; i < most; ++i)
     ones[i] = 1, places[i] = i;
-  find_caches(context);
-  for (long long id; count < context && scanf("%lld", &id) == 1;)
+  for (long long id; count < most && scanf("%lld", &id) == 1;)
     ids[count++] = id;
-  while (count && length + count <= context) {
+  while (count && length + count <= most) {
     int64_t token = step(ids, count, length, ones, places);
     length += count, count = 1, *ids = token;
     if (is_end(token))

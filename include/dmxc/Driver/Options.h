@@ -66,6 +66,7 @@ struct Options {
   std::string entry;
   std::vector<std::string> externalDataDirs;
   std::vector<std::pair<std::string, std::string>> states; ///< --state INPUT=OUTPUT
+  bool noStates = false;                                   ///< --state none
 
   //--- placement
   std::vector<PlaceRule> place; ///< --place, in order

@@ -30,6 +30,8 @@ struct PhaseContext {
   std::vector<const TargetBackend *> targets;
   /// Inputs that are outputs of the run before: {input, output}.
   std::vector<std::pair<std::string, std::string>> states;
+  /// Nobody asked for them: where one is no state with a length all stay inputs and outputs, and a remark says why.
+  bool statesMayStay = false;
   /// Where the user wants nodes to run; of the rules that match one the last counts.
   std::vector<PlaceRule> places;
   int optLevel = 2;

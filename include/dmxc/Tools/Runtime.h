@@ -54,6 +54,10 @@ Status openBundle(const std::string &path, const OpenSettings &settings, dmx_bun
 /// The error of a call of the runtime.
 Error runtimeError(dmx_status status, const dmx_error &error);
 
+struct StateRows {
+  int64_t length = 0, capacity = 0;
+};
+
 struct SessionSettings : OpenSettings {
   std::string entryPoint;                 ///< empty: the first
   uint32_t threads = 0;                   ///< 0: all the CPUs allowed
@@ -85,9 +89,16 @@ public:
   /// session, and copied from there by `run`.
   Status allocateOutputs();
   const Tensor &output(size_t index) const { return outputTensors[index]; }
+  /// A run again is the same run: where states have lengths, one from the start.
   Status run();
+  /// A run behind the rows that states with a length have.
+  Status runOn();
   /// Sets the states back to zero.
   Status resetState();
+  /// Of states with a length: rows that are there. Nothing where there are none.
+  std::optional<StateRows> stateRows();
+  /// Forgets the rows from `length` on, of all states with a length.
+  Status truncateState(int64_t length);
   /// What the model's file says under a key; "" where it says nothing.
   std::string metadata(const std::string &key) const;
 

@@ -256,8 +256,14 @@ bool Compilation::importModel(const Frontend &frontend) {
   if (inputs.empty())
     inputs.push_back(options.model);
   inputs.insert(inputs.end(), options.configurations.begin(), options.configurations.end());
-  if (options.decoder)
-    describeDecoder(*theModule, *options.decoder, options.dims, options.model, diagnostics);
+  if (options.decoder) {
+    auto caches = describeDecoder(*theModule, *options.decoder, options.dims, options.model, diagnostics);
+    const bool host = llvm::all_of(targets, [](const auto &target) { return target->runsOnHost(); });
+    if (host && options.states.empty() && !options.noStates) {
+      phaseCtx.states = std::move(caches);
+      phaseCtx.statesMayStay = true;
+    }
+  }
   sourceFormat = frontend.name;
   return succeeded(verify(*theModule)) && checkPlaces(imported->nodes);
 }

@@ -72,6 +72,17 @@ public:
     dmir::setSymbolBounds(module, bounds);
   }
 
+  /// All caches by name; none where one has one size.
+  std::vector<std::pair<std::string, std::string>> growingCaches(const tools::Roles &roles) const {
+    std::vector<std::pair<std::string, std::string>> pairs;
+    for (const tools::CacheRole &cache : roles.caches) {
+      if (!cache.axis)
+        return {};
+      pairs.emplace_back(inputs[cache.input].name, outputs[cache.output].name);
+    }
+    return pairs;
+  }
+
 private:
   tools::IoTensor tensorOf(Attribute name, Type type) const {
     auto text = dyn_cast_or_null<StringAttr>(name);
@@ -123,8 +134,9 @@ private:
 
 } // namespace
 
-void describeDecoder(ModuleOp module, const DecoderConfig &config, const std::map<std::string, DimBounds> &given,
-                     const std::string &file, Diagnostics &diagnostics) {
+std::vector<std::pair<std::string, std::string>> describeDecoder(ModuleOp module, const DecoderConfig &config,
+                                                                 const std::map<std::string, DimBounds> &given,
+                                                                 const std::string &file, Diagnostics &diagnostics) {
   Describer describer(module, config);
   Result<tools::Roles> roles = describer.find();
   if (!roles) {
@@ -136,10 +148,11 @@ void describeDecoder(ModuleOp module, const DecoderConfig &config, const std::ma
                    "says: " +
                    roles.error().message;
     diagnostics.report(std::move(warning));
-    return;
+    return {};
   }
   describer.setMetadata(*roles);
   describer.setBounds(*roles, given);
+  return describer.growingCaches(*roles);
 }
 
 } // namespace dmxc::driver

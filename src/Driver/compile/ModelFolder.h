@@ -37,7 +37,9 @@ Status resolveFolder(Options &options);
 
 /// Writes into an imported module what is said of it: texts under `generate.` (schemas/FORMAT.md), and bounds of the
 /// dims that count tokens, where `given` (--dim) has none. Where tensors are not found, a warning says which.
-void describeDecoder(mlir::ModuleOp module, const DecoderConfig &config, const std::map<std::string, DimBounds> &given,
-                     const std::string &file, Diagnostics &diagnostics);
+/// Gives the caches, inputs and outputs, where all of them grow by the tokens of a run.
+std::vector<std::pair<std::string, std::string>> describeDecoder(mlir::ModuleOp module, const DecoderConfig &config,
+                                                                 const std::map<std::string, DimBounds> &given,
+                                                                 const std::string &file, Diagnostics &diagnostics);
 
 } // namespace dmxc::driver

@@ -85,25 +85,31 @@ static HelpTopic schedulesTopic() {
 }
 
 static HelpTopic dimsTopic() {
-  return {"dims",
-          "Sizes that the model leaves open, and state",
-          "A dim that has a name in the model stays open: one bundle runs all its sizes. --dim NAME=8 fixes it, and "
-          "code is made for that size; --dim NAME=1..512 bounds it. --shape INPUT=1x3x224x224 fixes all dims of an "
-          "input. --shape INPUT=none says that an input which is optional, or a sequence, has no value.\n\n"
-          "--state INPUT=OUTPUT makes the output of a run the input of the next, zeros in the first. Both leave the "
-          "signature and stay in the session. '*' stands for any text, the same in both names: --state "
-          "'past.*=present.*'. An output that is the input and one row behind it makes a cache of as "
-          "many rows as the dim allows.\n\n"
-          "Where the dim of the rows is open, as is how many a run adds, the state has a length: --dim past=0..4096 says "
-          "for how many rows there is room. A run appends its rows in place, and attention reads those that are there; "
-          "the session knows how many (dmx_session_state_length in dmx.h, and how to truncate, copy and save them). "
-          "Masks and positions stay inputs. The cpu target alone keeps such states; of others they are refused.\n\n"
-          "dmx-inspect --what dims shows the dims of a bundle.",
-          {},
-          {{"dmxc model.onnx -o m.bundle --dim batch=8", ""},
-           {"dmxc model.onnx -o m.bundle --dim seq=1..512", ""},
-           {"dmxc model.onnx -o m.bundle --state past=present", ""},
-           {"dmxc decoder.onnx -o m.bundle --state 'past.*=present.*' --dim past=0..4096", ""}}};
+  return {
+      "dims",
+      "Sizes that the model leaves open, and state",
+      "A dim that has a name in the model stays open: one bundle runs all its sizes. --dim NAME=8 fixes it, and "
+      "code is made for that size; --dim NAME=1..512 bounds it. --shape INPUT=1x3x224x224 fixes all dims of an "
+      "input. --shape INPUT=none says that an input which is optional, or a sequence, has no value.\n\n"
+      "--state INPUT=OUTPUT makes the output of a run the input of the next, zeros in the first. Both leave the "
+      "signature and stay in the session. '*' stands for any text, the same in both names: --state "
+      "'past.*=present.*'. An output that is the input and one row behind it makes a cache of as "
+      "many rows as the dim allows.\n\n"
+      "Where the dim of the rows is open, as is how many a run adds, the state has a length: --dim past=0..4096 says "
+      "for how many rows there is room. A run appends its rows in place, and attention reads those that are there; "
+      "the session knows how many (dmx_session_state_length in dmx.h, and how to truncate, copy and save them). "
+      "Masks and positions stay inputs. The cpu target alone keeps such states; of others they are refused.\n\n"
+      "Of a decoder that is given as a folder, caches are such states by themselves: for the cpu target, "
+      "where all of them grow along one dim, their other dims are fixed, and --dim or the configuration says "
+      "how many tokens there may be; a note says what they lack. --state none leaves them inputs and "
+      "outputs.\n\n"
+      "dmx-inspect --what dims shows the dims of a bundle.",
+      {},
+      {{"dmxc model.onnx -o m.bundle --dim batch=8", ""},
+       {"dmxc model.onnx -o m.bundle --dim seq=1..512", ""},
+       {"dmxc model.onnx -o m.bundle --state past=present", ""},
+       {"dmxc decoder.onnx -o m.bundle --state 'past.*=present.*' --dim past=0..4096", ""},
+       {"dmxc FOLDER -o m.bundle --dim batch_size=1", ""}}};
 }
 
 tools::HelpPage helpPage() {

@@ -46,7 +46,7 @@ static Status checkResumed(const Options &options) {
                                {!options.shapes.empty() || !options.absent.empty(), "--shape"},
                                {!options.entry.empty(), "--entry"},
                                {options.inputFormat != "auto", "--input-format"},
-                               {!options.states.empty(), "--state"}})
+                               {!options.states.empty() || options.noStates, "--state"}})
       if (given)
         return usageError(std::string(flag) + " is for model files; --from " + options.from +
                           " takes up a phase's text");

@@ -152,7 +152,7 @@ Result<std::pair<std::string, DimBounds>> parseDim(const std::string &text) {
 Result<std::pair<std::string, std::string>> parseState(const std::string &text) {
   std::pair<std::string, std::string> state;
   if (!splitAssignment(text, state.first, state.second))
-    return usageError("--state " + text + ": expected INPUT=OUTPUT, for example past=present");
+    return usageError("--state " + text + ": expected INPUT=OUTPUT, for example past=present; none stands alone");
   return state;
 }
 

@@ -120,9 +120,9 @@ private:
     list("--shape", raw.shapes, "NAME=1x3x224x224",
          "Fix the shape of an input (x=none: an optional or sequence without a value), repeatable", "input");
     list("--dim", raw.dims, "NAME=8 | NAME=1..512", "Fix or bound a symbolic dim, repeatable", "input");
-    list("--state", raw.states, "INPUT=OUTPUT",
+    list("--state", raw.states, "INPUT=OUTPUT | none",
          "The output of a run is the input of the next, and both leave the signature, '*' for any text, repeatable; "
-         "see --help dims",
+         "none: of no caches of a decoder's folder either; see --help dims",
          "input");
     text("--entry", options.entry, "NAME", "Entry point, where the model has several", "input");
     list("--allow-external-data", options.externalDataDirs, "DIR",
@@ -299,7 +299,9 @@ static Status convert(const RawOptions &raw, Options &options) {
     return s;
   if (Status s = convertKnobs(raw.knobs, options); !s)
     return s;
-  if (Status s = convertAll(raw.states, parseState, [&](auto p) { options.states.push_back(std::move(p)); }); !s)
+  if (raw.states == std::vector<std::string>{"none"})
+    options.noStates = true;
+  else if (Status s = convertAll(raw.states, parseState, [&](auto p) { options.states.push_back(std::move(p)); }); !s)
     return s;
   if (Status s = convertAll(raw.place, parsePlace, [&](PlaceRule r) { options.place.push_back(std::move(r)); }); !s)
     return s;

@@ -38,13 +38,17 @@ struct Cache {
 class Binder {
 public:
   Binder(func::FuncOp function, const PhaseContext &context)
-      : function(function), lengths(function, context), given(context.states) {}
+      : function(function), context(context), lengths(function, context) {}
 
   LogicalResult run() {
-    FailureOr<std::vector<std::pair<std::string, std::string>>> pairs = statePairs(function, given);
+    FailureOr<std::vector<std::pair<std::string, std::string>>> pairs = statePairs(function, context.states);
     if (failed(pairs))
       return failure();
     states = std::move(*pairs);
+    if (std::optional<std::string> why = context.statesMayStay ? misfit() : std::nullopt) {
+      function.emitRemark() << "caches stay inputs and outputs of a run: " << *why << " [caches-stay]";
+      return success();
+    }
     bool binds = llvm::all_of(states, [&](const auto &pair) { return succeeded(bind(pair.first, pair.second)); });
     lengths.finish();
     if (!binds)
@@ -66,6 +70,23 @@ private:
     return -1;
   }
 
+  /// Why not all pairs are states with a length.
+  std::optional<std::string> misfit() {
+    StateLengths trial(function, context);
+    for (const auto &[input, output] : states) {
+      int argument = find(true, input), result = find(false, output);
+      if (argument < 0 || result < 0)
+        return "'" + input + "' or '" + output + "' is not there";
+      auto past = cast<BlockArgument>(function.getArgument(argument));
+      dmir::ConcatOp concat = StateLengths::growthOf(past, returned()->getOperand(result));
+      if (!concat)
+        return "'" + output + "' is not '" + input + "' and rows behind it";
+      if (std::optional<std::string> why = trial.refusal(past, concat))
+        return "'" + input + "': " + *why;
+    }
+    return std::nullopt;
+  }
+
   LogicalResult bind(const std::string &input, const std::string &output) {
     int argument = find(true, input), result = find(false, output);
     if (argument < 0 || result < 0)
@@ -78,8 +99,7 @@ private:
     function.setResultAttr(result, dmir::kStateAttr, name);
     Value past = function.getArgument(argument), present = returned()->getOperand(result);
     if (StateLengths::growthOf(past, present))
-      return lengths.bind(cast<BlockArgument>(past), static_cast<unsigned>(result),
-                          "--state " + input + "=" + output);
+      return lengths.bind(cast<BlockArgument>(past), static_cast<unsigned>(result), "--state " + input + "=" + output);
     if (failed(checkSizes(input, output, past)))
       return failure();
     if (past.getType() == present.getType())
@@ -254,8 +274,8 @@ private:
   }
 
   func::FuncOp function;
+  const PhaseContext &context;
   StateLengths lengths;
-  const std::vector<std::pair<std::string, std::string>> &given;
   std::vector<std::pair<std::string, std::string>> states;
   std::vector<Cache> caches;
 };

@@ -10,6 +10,8 @@
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Lengths.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 
 namespace dmxc {
@@ -82,33 +84,34 @@ dmir::ConcatOp StateLengths::growthOf(Value past, Value present) {
   return grows ? concat : dmir::ConcatOp();
 }
 
-LogicalResult StateLengths::check(BlockArgument past, dmir::ConcatOp concat, const std::string &flag) {
+std::optional<std::string> StateLengths::refusal(BlockArgument past, dmir::ConcatOp concat) {
   SmallVector<Dim> dims = dmir::dimsOf(past);
-  std::optional<std::string> name = dims[concat.getAxis()].symbolName();
+  const size_t grown = concat.getAxis();
+  std::optional<std::string> name = dims[grown].symbolName();
   if (!name)
-    return function.emitError() << flag << ": the input has " << dims[concat.getAxis()].str()
-                                << " rows, which is no dim by itself; give the axis a name of its own [state]";
+    return "the input has " + dims[grown].str() + " rows, which is no dim by itself; give the axis a name of its own";
   for (auto [axis, dim] : llvm::enumerate(dims))
-    if (axis != concat.getAxis() && !dim.isStatic())
-      return function.emitError() << flag << ": the input is " << past.getType()
-                                  << ", and a session holds states of fixed sizes but for their rows; fix --dim "
-                                  << dim.str() << "=N [state]";
+    if (axis != grown && !dim.isStatic())
+      return llvm::formatv("the input is '{0}', and a session holds states of fixed sizes but for their rows; fix "
+                           "--dim {1}=N",
+                           past.getType(), dim.str());
   if (!past.hasOneUse())
-    return function.emitError() << flag
-                                << ": the input is read elsewhere than where the output is made of it, so "
-                                   "that its rows cannot be appended to in place; leave out its --state "
-                                   "[state]";
+    return "the input is read elsewhere than where the output is made of it, so that its rows cannot be appended to in "
+           "place; leave out its --state";
   DimBounds bounds = dmir::symbolBounds(function, *name);
   if (bounds.max == INT64_MAX || bounds.min > 0)
-    return function.emitError() << flag << ": the state has '" << *name
-                                << "' rows, none at first; say for how many there is to be room: --dim " << *name
-                                << "=0..N [state]";
+    return "the state has '" + *name + "' rows, none at first; say for how many there is to be room: --dim " + *name +
+           "=0..N";
   for (const TargetBackend *target : context.targets)
     if (!target->runsOnHost())
-      return function.emitError() << flag << ": the target '" << target->name()
-                                  << "' keeps no states with a length; compile for the host alone, or fix --dim "
-                                  << *name << "=N [state]";
-  return success();
+      return "the target '" + target->name().str() +
+             "' keeps no states with a length; compile for the host alone, or fix --dim " + *name + "=N";
+  Dim next = dims[grown] + dmir::dimOf(concat.getInputs()[1], static_cast<int64_t>(grown));
+  auto [known, isNew] = lengths.try_emplace(*name, next);
+  if (!isNew && !(known->second == next))
+    return "its rows become " + next.str() + ", and those of another state, which has '" + *name + "' too, " +
+           known->second.str() + "; states that grow apart need names of their own";
+  return std::nullopt;
 }
 
 /// All of a tensor but along an axis, where it takes [start, start + size).
@@ -124,18 +127,13 @@ static Value sliceOf(OpBuilder &b, Location loc, Value whole, size_t axis, Dim s
 LogicalResult StateLengths::bind(BlockArgument past, unsigned result, const std::string &flag) {
   Operation *returned = function.getBody().front().getTerminator();
   dmir::ConcatOp concat = growthOf(past, returned->getOperand(result));
-  if (failed(check(past, concat, flag)))
-    return failure();
+  if (std::optional<std::string> why = refusal(past, concat))
+    return function.emitError() << flag << ": " << *why << " [state]";
   size_t axis = concat.getAxis();
   SmallVector<Dim> dims = dmir::dimsOf(past);
   Value rows = concat.getInputs()[1];
   Dim length = dims[axis], next = length + dmir::dimOf(rows, static_cast<int64_t>(axis));
   std::string name = *length.symbolName();
-  auto [known, isNew] = lengths.try_emplace(name, next);
-  if (!isNew && !(known->second == next))
-    return function.emitError() << flag << ": its rows become " << next.str() << ", and those of another state, which "
-                                << "has '" << name << "' too, " << known->second.str()
-                                << "; states that grow apart need names of their own [state]";
   dims[axis] = dmir::symbolBounds(function, name).max;
   OpBuilder b(concat);
   Location loc = concat.getLoc();

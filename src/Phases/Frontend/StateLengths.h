@@ -23,14 +23,14 @@ public:
 
   /// The concatenation that makes a value of an argument's open axis; null where there is none.
   static dmir::ConcatOp growthOf(mlir::Value past, mlir::Value present);
+  /// Why a pair that grows is no state with a length, beside those that were asked about before; nothing where it is.
+  std::optional<std::string> refusal(mlir::BlockArgument past, dmir::ConcatOp concat);
   /// Makes the pair a state with a length; `flag` is what errors begin with.
   mlir::LogicalResult bind(mlir::BlockArgument past, unsigned result, const std::string &flag);
   /// The function's type, and what its states are.
   void finish();
 
 private:
-  mlir::LogicalResult check(mlir::BlockArgument past, dmir::ConcatOp concat, const std::string &flag);
-
   mlir::func::FuncOp function;
   const PhaseContext &context;
   std::map<std::string, Dim> lengths; ///< by name: after a run

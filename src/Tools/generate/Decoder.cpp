@@ -41,13 +41,17 @@ Result<std::unique_ptr<Decoder>> Decoder::open(const GenerateOptions &options) {
   if (!info)
     return info.takeError();
   const int64_t context = options.context ? options.context : self->said.context;
+  if (!self->roles.caches.empty() && info->state_bytes)
+    return modelError(options.bundle + ": some caches are states of the session and others, as '" +
+                      visible(self->model->inputs()[self->roles.caches.front().input].name) +
+                      "', inputs; compile the model with all of them as states, or with none (dmxc --state)");
   if (!self->roles.caches.empty()) {
     auto carried = carriedMemory(*self->model, self->roles, context);
     if (!carried)
       return carried.takeError();
     self->memory = std::move(*carried);
   } else {
-    self->memory = info->state_bytes ? stateMemory(self->roles) : noMemory();
+    self->memory = info->state_bytes ? stateMemory(*self->model, self->roles, info->state_bytes) : noMemory();
   }
   if (Status done = self->findLimits(context); !done)
     return done.takeError();
@@ -100,7 +104,7 @@ Status Decoder::run(std::span<const int64_t> ids) {
     return done;
   if (Status done = memory->bind(*model, before); !done)
     return done;
-  if (Status done = model->run(); !done)
+  if (Status done = model->runOn(); !done)
     return Error{done.error().kind,
                  "the run behind " + std::to_string(before) + " tokens failed: " + done.error().message +
                      (before ? "; --context " + std::to_string(before) + " ends answers before it" : "")};

@@ -36,7 +36,8 @@ public:
 
 /// `context`: most tokens, 0 where that is not known. Errors are ErrorKind::Model.
 Result<std::unique_ptr<Memory>> carriedMemory(const ModelSession &session, const Roles &roles, int64_t context);
-std::unique_ptr<Memory> stateMemory(const Roles &roles);
+/// `bytes`: of all states.
+std::unique_ptr<Memory> stateMemory(ModelSession &session, const Roles &roles, uint64_t bytes);
 std::unique_ptr<Memory> noMemory();
 
 } // namespace dmxc::tools
