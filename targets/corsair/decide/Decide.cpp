@@ -15,8 +15,9 @@ SmallVector<int> dmxc::corsair::teamSizes(const hw::Machine &machine, int most) 
   for (int size = most; size > 0; --size)
     if (size == most || size < chiplet || size % chiplet == 0) // chiplets that have equally many fetch fastest
       sizes.push_back(size);
-  for (int size = 1; !most && size <= machine.quadCount(); size *= 2)
-    sizes.push_back(size);
+  for (int size = 1; !most && size <= machine.quadCount(); ++size)
+    if (llvm::has_single_bit(static_cast<unsigned>(size)) || size % chiplet == 0)
+      sizes.push_back(size);
   return sizes;
 }
 

@@ -36,7 +36,7 @@ struct Split {
 };
 
 /// The sizes of teams to choose from, the preferred one first: `most` quads, and fewer, for shares are equal and dims
-/// may divide by fewer only; 0: powers of two, up to all quads of the machine.
+/// may divide by fewer only; 0: powers of two and whole chiplets, up to all quads of the machine.
 llvm::SmallVector<int> teamSizes(const hw::Machine &machine, int most);
 
 struct Distribution {
