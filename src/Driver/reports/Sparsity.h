@@ -23,7 +23,7 @@ struct MaskedAttention {
   std::optional<dmir::TileSize> tile;     ///< in which keys are left out
   std::optional<dmir::TileCounts> counts; ///< of all batch items and heads; nothing where sizes are open
   double operations = 0;                  ///< of both products, on all scores; where sizes are known
-  bool skipsTiles = false; ///< as the strategy says
+  bool skipsTiles = false;                ///< as the strategy says
   bool skips() const { return skipsTiles || algorithm == "attention-tiles"; }
   double issued() const;
 };

@@ -3,7 +3,8 @@
 //   make-golden KERNELS.so COMMON.so OUT.bundle
 //
 // Rows 2 x + s w that start with a positive number, by a kernel that counts them; a branch negates them or not, a loop
-// doubles them; a state has room for the rows of all runs. Sample inputs and outputs are inside. See schemas/golden/make_golden.sh.
+// doubles them; a state has room for the rows of all runs. Sample inputs and outputs are inside. See
+// schemas/golden/make_golden.sh.
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Bundle/Weights.h"

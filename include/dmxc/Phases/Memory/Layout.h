@@ -57,8 +57,8 @@ inline mlir::Value viewedValue(mlir::Value value) {
 /// it.
 bool isKnownBefore(mlir::Type type, dmir::RegionOp region);
 
-/// The result of the region's function that is the next value of a state, where the region's first result is that and may
-/// be written over the state's old value.
+/// The result of the region's function that is the next value of a state, where the region's first result is that and
+/// may be written over the state's old value.
 std::optional<unsigned> stateInPlace(dmir::RegionOp region);
 
 } // namespace dmxc
