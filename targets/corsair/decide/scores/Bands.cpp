@@ -32,7 +32,8 @@ std::optional<Scores> dmxc::corsair::scoresOf(dmir::SoftmaxOp softmax) {
     Operation *op = value && value.hasOneUse() ? value.getDefiningOp() : nullptr;
     if (!op || op->getBlock() != softmax->getBlock() || scores.between.size() > 8)
       return std::nullopt;
-    if ((scores.product = dyn_cast<dmir::MatMulOp>(op)))
+    scores.product = dyn_cast<dmir::MatMulOp>(op);
+    if (scores.product)
       break;
     if (!op->hasTrait<dmir::Elementwise>() || op->getNumResults() != 1)
       return std::nullopt;
