@@ -31,7 +31,7 @@ def weighted(q, k, v, mask, bias=0):
 
 @sampled(3)
 class Bands(BundleTest):
-    def write(self, heads, rows, size, lower=-FAR, upper=FAR, fill=-np.inf, bias=None, columns=None):
+    def write(self, heads, rows, size, lower=-FAR, upper=FAR, fill=-np.inf, bias=None, columns=None, chosen=None):
         """One attention; its inputs, and numpy's result."""
         g, columns = Graph(), columns or rows
         scores = g.op("MatMul", "q", g.op("Transpose", "k", perm=[0, 1, 3, 2]))
@@ -41,13 +41,22 @@ class Bands(BundleTest):
             scores = g.op("Add", scores, g.constant(bias.astype(np.float32)))
         if not mask.all():
             scores = g.op("Add", scores, g.constant(np.where(mask, 0, fill).astype(np.float32)))
+        if chosen:
+            keep, brought = chosen
+            condition = "m" if brought else g.op("Greater", g.constant(keep.astype(np.float32)), g.constant(np.float32(0)))
+            scores = g.op("Where", condition, scores, g.constant(np.float32(-1e4)))
+            mask = mask & keep.reshape(keep.shape[-2:])
         g.nodes.append(onnx.node("Identity", g.op("MatMul", g.op("Softmax", scores, axis=-1), "v"), "y"))
         shapes = {"q": (1, heads, rows, size), "k": (1, heads, columns, size), "v": (1, heads, columns, size)}
         inputs = [onnx.info(name, onnx.FLOAT, list(shape)) for name, shape in shapes.items()]
+        if chosen and brought:
+            inputs.append(onnx.info("m", onnx.BOOL, list(keep.shape)))
         (self.dir / "m.onnx").write_bytes(onnx.model(g.nodes, inputs, [onnx.info("y", onnx.FLOAT, None)], weights=g.weights))
         random = np.random.default_rng(rows + heads)
         self.values = {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
         exact = [value.astype(np.float64) for value in self.values.values()]
+        if chosen and brought:
+            self.values["m"] = keep
         return weighted(*exact, mask, 0 if bias is None else bias)
 
     def run_on(self, quads, *flags):
@@ -128,6 +137,15 @@ class Bands(BundleTest):
             for quads in (1, 2):
                 with self.subTest(shape=shape, quads=quads):
                     self.check(self.write(2, 512, 64, upper=0, bias=random.standard_normal(shape)), quads, at_least=30)
+
+    def test_masks_that_are_no_rules(self):
+        """Chosen by bools: a constant that differs by row and column, and what a run brings of each column."""
+        random = np.random.default_rng(5)
+        for shape, brought in (((512, 512), False), ((1, 1, 1, 512), True), ((1, 1, 512, 512), True)):
+            for quads in (1, 2):
+                with self.subTest(shape=shape, brought=brought, quads=quads):
+                    keep = random.random(shape) > 0.3
+                    self.check(self.write(2, 512, 64, chosen=(keep, brought)), quads, at_least=30)
 
     def test_bits(self):
         """Those of the interpreter, of the two products' plans."""

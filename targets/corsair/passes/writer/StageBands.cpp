@@ -103,8 +103,8 @@ Result<BandTensor> StageWriter::bandTensor(const BandBody &body, Operation *user
   Result<DeviceTensor> at = tensorOf(user, memref);
   if (!at)
     return at.takeError();
-  if (at->kind != hw::ElemKind::F16 || at->rank() > 2)
-    return fail(user, "computes a band with what are no matrices of f16").takeError();
+  if (at->rank() > 2)
+    return fail(user, "computes a band with what are no matrices").takeError();
   tensor.at = *at;
   SmallVector<int64_t> steps = trips.lookup(memref);
   steps.resize(batch.size(), 0);
@@ -124,6 +124,9 @@ Status StageWriter::bandProduct(const BandBody &body, unsigned number, int64_t c
   for (Result<BandTensor> *each : {&left, &right, &out})
     if (!*each)
       return each->takeError();
+  for (const Result<BandTensor> *each : {&left, &right, &out})
+    if ((*each)->at.kind != hw::ElemKind::F16) // of a strip it says nothing
+      return fail(loop, "multiplies what are no matrices of f16");
   const bool makes = number == 0;
   if (right->strip >= 0 || right->at.rank() != 2 || (left->strip >= 0) == makes || (out->strip >= 0) != makes)
     return fail(loop, "is no product of a band's rows");
