@@ -10,7 +10,8 @@
 using namespace dmxc::corsair;
 
 /// num_imc and groups: the fewest array clocks a tile win; of equals the widest reduction, which adds least often.
-static void chooseCores(const hw::Machine &machine, MatmulPlan &plan, int64_t chunks, PlanChoice choice) {
+static void chooseCores(const hw::Machine &machine, MatmulPlan &plan, PlanChoice choice) {
+  const int64_t chunks = std::min(plan.kChunks, plan.segment);
   const int64_t cores = machine.cores, // a reduction is over 2^ppr_mode of them
       widest = std::min<int64_t>(llvm::bit_floor(uint64_t(cores)), int64_t(1) << machine.maxPprMode);
   const int64_t tiles = (plan.tilesN() + plan.columnSlices() - 1) / plan.columnSlices();
@@ -28,6 +29,8 @@ static void chooseCores(const hw::Machine &machine, MatmulPlan &plan, int64_t ch
     plan.groups = static_cast<int>(groups);
     plan.ppr = static_cast<int>(llvm::Log2_64_Ceil(static_cast<uint64_t>(imc)));
   }
+  if (plan.kChunks > plan.segment) // a product reads whole groups of chunks
+    plan.segment = plan.segment / plan.imc * plan.imc;
 }
 
 static int64_t bandsOf(int64_t rows) { return (rows + 63) / 64; }
@@ -41,9 +44,7 @@ static MatmulPlan choosePlan(const hw::Machine &machine, MatmulPlan base, int64_
     int64_t parts = sharing == Sharing::Columns ? plan.tilesN() : sharing == Sharing::Rows ? bandsOf(plan.m) : batch;
     plan.sharing = sharing;
     plan.slices = static_cast<int>(std::clamp<int64_t>(parts, 1, machine.slices));
-    chooseCores(machine, plan, std::min(plan.kChunks, plan.segment), choice);
-    if (plan.kChunks > plan.segment) // a product reads whole groups of chunks
-      plan.segment = plan.segment / plan.imc * plan.imc;
+    chooseCores(machine, plan, choice);
     // Columns first: weights that are spread are loaded once and streamed from all slices.
     if (best.k == 0 || plan.steps(batch) < best.steps(batch))
       best = plan;
@@ -73,9 +74,7 @@ MatmulPlan dmxc::corsair::planWeighted(const hw::Machine &machine, const Product
   plan.sharesBand = true;
   plan.pitch = MatmulPlan::pitchOf(plan.sliceRows());
   plan.segment = std::min(MatmulPlan::longestSegment(plan.sliceRows()), blocks);
-  chooseCores(machine, plan, std::min(plan.kChunks, plan.segment), choice);
-  if (plan.kChunks > plan.segment)
-    plan.segment = plan.segment / plan.imc * plan.imc;
+  chooseCores(machine, plan, choice);
   return plan;
 }
 

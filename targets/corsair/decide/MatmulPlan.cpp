@@ -69,8 +69,7 @@ std::optional<std::string> dmxc::corsair::unfit(lldmir::PlanAttr plan, const Pro
     return "slices is " + text(plan.getSlices()) + ", a quad has " + text(machine.slices);
   if (plan.getShare() == "batch" && !dims.batch && plan.getSlices() > 1)
     return "it has no products that slices could share: it is one";
-  const int64_t sharers = dims.ofBand && plan.getShare() == "rows" ? plan.getSlices() : 1,
-                rows = sharers > 1 ? (dims.m + sharers - 1) / sharers : dims.m;
+  const int64_t rows = std::min(dims.m, MatmulPlan::read(plan, dims).sliceRows());
   const int64_t segment = plan.getSegment(), longest = dims.conv ? dims.kChunks : MatmulPlan::longestSegment(rows);
   // What is longer than K is all of it.
   if (dims.conv ? segment != longest : segment > longest && dims.kChunks > longest)

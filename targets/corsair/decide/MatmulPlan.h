@@ -62,6 +62,7 @@ struct MatmulPlan {
   /// Rows of sums for which half of OB has room.
   int64_t rowsAtOnce() const { return groups > 2 ? 32 : 64; }
 
+  bool operator==(const MatmulPlan &) const = default;
   /// lldmir.plan, and a product of these dims that is computed as it says.
   lldmir::PlanAttr write(mlir::MLIRContext *context) const;
   static MatmulPlan read(lldmir::PlanAttr plan, const ProductDims &dims);

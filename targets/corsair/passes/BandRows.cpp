@@ -33,6 +33,14 @@ using corsair::kBandRows;
 
 namespace {
 
+/// The last loop in a loop; null where there is none.
+AffineForOp innerOf(AffineForOp loop) {
+  AffineForOp inner;
+  for (auto each : loop.getBody()->getOps<AffineForOp>())
+    inner = each;
+  return inner;
+}
+
 /// Loops over a batch, and in the last of them the loops over the tiles of one product.
 struct BatchedNest {
   SmallVector<AffineForOp> batch;
@@ -43,10 +51,7 @@ struct BatchedNest {
     AffineForOp loop = root;
     while (loop && loop->hasAttr(kBatchAttr)) {
       batch.push_back(loop);
-      AffineForOp inner;
-      for (auto each : loop.getBody()->getOps<AffineForOp>())
-        inner = each;
-      loop = inner;
+      loop = innerOf(loop);
     }
     tiles = loop;
     if (!loop || !nest.read(loop))
@@ -267,9 +272,7 @@ private:
     grid(nest.left, left);
     mapping.map(nest.right, again(nest.right, mapping));
     grid(nest.store.getMemRef(), out);
-    AffineForOp inner;
-    for (auto each : from.tiles.getBody()->getOps<AffineForOp>())
-      inner = each;
+    AffineForOp inner = innerOf(from.tiles);
     // Rows outside, of one tile; columns inside.
     AffineForOp rowLoop = nest.columnsOutside ? inner : from.tiles,
                 columnLoop = nest.columnsOutside ? from.tiles : inner;

@@ -385,7 +385,5 @@ bool BandedScores::goesOnWith(const BandedScores &other) const {
   };
   return same(keys, other.keys) && same(values, other.values) && batch == other.batch && columns == other.columns &&
          strips == other.strips && weightKind == other.weightKind && units.size() == other.units.size() &&
-         units.back().out == other.units.back().out && plan.imc == other.plan.imc && plan.groups == other.plan.groups &&
-         plan.slices == other.plan.slices && weightedPlan.imc == other.weightedPlan.imc &&
-         weightedPlan.groups == other.weightedPlan.groups && weightedPlan.segment == other.weightedPlan.segment;
+         units.back().out == other.units.back().out && plan == other.plan && weightedPlan == other.weightedPlan;
 }

@@ -72,6 +72,9 @@ protected:
   void declare(dlir::ArgumentRole role, const std::string &name, mlir::Type type, hw::ElemKind form,
                llvm::ArrayRef<unsigned> order, int buffer, llvm::ArrayRef<hw::Piece> pieces);
   int declareConstant(const std::string &name, hw::ElemKind kind, int64_t bytes, int64_t share);
+  /// An input's buffer in DDR.
+  DeviceTensor declareInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order,
+                            Split split);
   /// `split`: what of it a quad fetches, which is all that it has.
   DeviceTensor addInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order,
                         Split split);
@@ -108,7 +111,9 @@ protected:
   void multiplyByConstant(const MatmulPlan &plan, MatmulShape shape, const Tiles &tiles);
   /// All products of a batch of matrices, each of B's packed before.
   void multiplyValues(const MatmulPlan &plan, MatmulShape shape);
-  /// B's tiles of all products of a batch, each matrix once, to ST: where they are, and how far it is from trip to trip
+  /// B's tiles of all products of a batch, each matrix once, to ST: where they are.
+  Address pack(const MatmulPlan &plan, MatmulOperands operands, llvm::ArrayRef<BatchDim> batch);
+  /// The same of these matrices, and how far it is from trip to trip
   /// of each dim of the batch.
   std::pair<Address, llvm::SmallVector<int64_t>> packAll(const MatmulPlan &plan, const DeviceTensor &matrices);
   /// Of the same keys and values.

@@ -68,6 +68,15 @@ void KernelWriter::multiply(const MatmulPlan &plan, const MatmulOperands &operan
   streamed = !plan.isStationary();
 }
 
+Address KernelWriter::pack(const MatmulPlan &plan, MatmulOperands operands, ArrayRef<BatchDim> batch) {
+  const int64_t bytes = matricesOf(plan, batch) * plan.bytesPerSlice();
+  operands.st = {buffers.add(hw::Memory::ST, node + ".tiles", bytes), 0, {}};
+  main->task(node);
+  forEachProduct(*main, plan, operands, packedBatch(plan, SmallVector<BatchDim>(batch)), plan.bytesPerSlice(),
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(*main, p, at); });
+  return operands.st;
+}
+
 std::pair<Address, SmallVector<int64_t>> KernelWriter::packAll(const MatmulPlan &plan, const DeviceTensor &matrices) {
   const size_t rank = matrices.rank();
   MatmulOperands operands;
@@ -78,11 +87,7 @@ std::pair<Address, SmallVector<int64_t>> KernelWriter::packAll(const MatmulPlan 
   SmallVector<int64_t> steps;
   for (size_t dim = 0; dim < batch.size(); ++dim)
     steps.push_back(batch[dim].b ? matricesOf(plan, ArrayRef(batch).drop_front(dim + 1)) * plan.bytesPerSlice() : 0);
-  operands.st = {buffers.add(hw::Memory::ST, node + ".tiles", matricesOf(plan, batch) * plan.bytesPerSlice()), 0, {}};
-  main->task(node);
-  forEachProduct(*main, plan, operands, packedBatch(plan, batch), plan.bytesPerSlice(),
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(*main, p, at); });
-  return {operands.st, steps};
+  return {pack(plan, operands, batch), steps};
 }
 
 void KernelWriter::multiplyAll(const MatmulPlan &plan, const MatmulShape &shape) {
@@ -118,11 +123,7 @@ void KernelWriter::multiplyByConstant(const MatmulPlan &plan, MatmulShape shape,
 
 void KernelWriter::multiplyValues(const MatmulPlan &plan, MatmulShape shape) {
   llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
-  const int64_t bytes = matricesOf(plan, shape.batch) * plan.bytesPerSlice();
-  shape.operands.st = {buffers.add(hw::Memory::ST, node + ".tiles", bytes), 0, {}};
-  main->task(node);
-  forEachProduct(*main, plan, shape.operands, packedBatch(plan, shape.batch), plan.bytesPerSlice(),
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(*main, p, at); });
+  shape.operands.st = pack(plan, shape.operands, shape.batch);
   main->taskWithAhead(node);
   forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
                  [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });

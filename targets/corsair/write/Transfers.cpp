@@ -15,11 +15,17 @@ void KernelWriter::declare(dlir::ArgumentRole role, const std::string &name, Typ
                  piece.extent, piece.strides);
 }
 
-DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType type, ArrayRef<unsigned> order,
-                                    Split split) {
+DeviceTensor KernelWriter::declareInput(const std::string &name, RankedTensorType type, ArrayRef<unsigned> order,
+                                        Split split) {
   DeviceTensor ddr = DeviceTensor::dense(*deviceKind(type.getElementType()), type.getShape(), order);
   ddr.address = {buffers.add(hw::Memory::DDR, name, ddr.elements() * ddr.elementSize(), true), 0, {}};
   declare(dlir::ArgumentRole::input, name, type, ddr.kind, order, ddr.address.buffer, piecesOf(ddr, order, split));
+  return ddr;
+}
+
+DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType type, ArrayRef<unsigned> order,
+                                    Split split) {
+  const DeviceTensor ddr = declareInput(name, type, order, split);
   const DeviceTensor tensor = allocate(ddr.local(split).shape, ddr.kind, order);
   main->task(name);
   fetch(ddr, tensor, split);
@@ -27,9 +33,7 @@ DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType ty
 }
 
 DeviceTensor KernelWriter::addLateInput(const std::string &name, RankedTensorType type, ArrayRef<unsigned> order) {
-  DeviceTensor ddr = DeviceTensor::dense(*deviceKind(type.getElementType()), type.getShape(), order);
-  ddr.address = {buffers.add(hw::Memory::DDR, name, ddr.elements() * ddr.elementSize(), true), 0, {}};
-  declare(dlir::ArgumentRole::input, name, type, ddr.kind, order, ddr.address.buffer, piecesOf(ddr, order, {}));
+  const DeviceTensor ddr = declareInput(name, type, order, {});
   const DeviceTensor tensor = allocate(ddr.shape, ddr.kind, order);
   lateInputs[tensor.address.buffer] = {name, ddr, tensor};
   return tensor;
@@ -46,16 +50,21 @@ void KernelWriter::fetchLate(int buffer) {
   lateInputs.erase(late);
 }
 
+/// What a quad has of a tensor and where that is in the whole: a share, or the two parts of a folded one.
+static std::vector<std::pair<DeviceTensor, DeviceTensor>> partsOf(const DeviceTensor &share, const DeviceTensor &whole,
+                                                                  Split split) {
+  if (!split.folded)
+    return {{share, whole.local(split)}};
+  const auto [first, last] = whole.folded(split);
+  const auto [upper, lower] = share.halves(split.dim);
+  return {{upper, first}, {lower, last}};
+}
+
 void KernelWriter::fetch(const DeviceTensor &ddr, const DeviceTensor &tensor, Split split) {
-  if (split.folded) {
-    const auto [first, last] = ddr.folded(split);
-    const auto [upper, lower] = tensor.halves(split.dim);
-    moveTensor(Queue::Load, first, upper, {});
-    moveTensor(Queue::Load, last, lower, {});
-  } else if (quads == 1 || split)
-    moveTensor(Queue::Load, ddr.local(split), tensor, {});
-  else
-    fetchOnce(ddr, tensor);
+  if (quads != 1 && !split)
+    return fetchOnce(ddr, tensor);
+  for (const auto &[part, from] : partsOf(tensor, ddr, split))
+    moveTensor(Queue::Load, from, part, {});
 }
 
 DeviceTensor KernelWriter::addTiles(const std::string &name, RankedTensorType type, int64_t part, Split split) {
@@ -204,13 +213,11 @@ void KernelWriter::storeResult(DeviceTensor tensor, RankedTensorType type, unsig
   ddr.address = {buffers.add(hw::Memory::DDR, node, ddr.elements() * ddr.elementSize(), true), 0, {}};
   declare(dlir::ArgumentRole::output, node, type, tensor.kind, order, ddr.address.buffer, pieces);
   main->task(node);
-  auto store = [&] { moveTensor(Queue::Store, tensor, ddr.local(split), {}); };
-  if (split.folded) {
-    const auto [first, last] = ddr.folded(split);
-    const auto [upper, lower] = tensor.halves(split.dim);
-    moveTensor(Queue::Store, upper, first, {});
-    moveTensor(Queue::Store, lower, last, {});
-  } else if (quads == 1 || split)
+  auto store = [&] {
+    for (const auto &[part, to] : partsOf(tensor, ddr, split))
+      moveTensor(Queue::Store, part, to, {});
+  };
+  if (quads == 1 || split)
     store();
   else
     main->when(kIsFirst, store);

@@ -40,11 +40,18 @@ std::optional<Scores> dmxc::corsair::scoresOf(dmir::SoftmaxOp softmax) {
     scores.between.insert(scores.between.begin(), op);
     value = isa<dmir::MaskOp>(op) ? op->getOperand(0) : scoresAmong(op);
   }
-  auto isArgumentOfOthers = [](Value value) { return isa<BlockArgument>(value) && !value.hasOneUse(); };
   if (!scores.weighted || scores.weighted.getLhs() != softmax.getResult() ||
-      scores.weighted.getRhs() == softmax.getResult() || isArgumentOfOthers(softmax.getResult()))
+      scores.weighted.getRhs() == softmax.getResult())
     return std::nullopt;
   return scores;
+}
+
+/// The diagonals that the first mask of scores keeps; none where there is no mask.
+static Diagonals keptOf(const Scores &scores) {
+  for (Operation *op : scores.between)
+    if (auto mask = dyn_cast<dmir::MaskOp>(op))
+      return diagonalsOf(mask).value_or(Diagonals());
+  return {};
 }
 
 /// A quad's rows of each matrix, and the columns of its scores.
@@ -129,11 +136,9 @@ static SmallVector<Value> rowsFromHostToHost(Scores scores, const Distribution &
   if (!isPart(query) || !isa<BlockArgument>(query))
     return {};
   values.push_back(query);
-  bool masks = false;
+  const Diagonals kept = keptOf(scores);
+  const bool masks = kept.upper && !kept.lower && !computesMasked(scores.softmax);
   for (Operation *op : scores.between) {
-    auto mask = dyn_cast<dmir::MaskOp>(op);
-    const std::optional<Diagonals> diagonals = mask ? diagonalsOf(mask) : std::nullopt;
-    masks |= diagonals && diagonals->upper && !diagonals->lower && !computesMasked(op);
     for (Value operand : op->getOperands()) {
       ArrayRef<int64_t> shape = shapeOf(operand);
       if (!llvm::is_contained(values, operand) && shape.size() > 1 && shape[shape.size() - 2] != 1)
@@ -207,22 +212,15 @@ bool dmxc::corsair::isOfWindow(dmir::MatMulOp product, const Distribution &deal)
     return false;
   auto softmax = product.getLhs().getDefiningOp<dmir::SoftmaxOp>();
   const std::optional<Scores> scores = scoresOf(softmax ? softmax : softmaxOf(product.getResult()));
-  return scores && llvm::any_of(scores->between, [](Operation *op) {
-           auto mask = dyn_cast<dmir::MaskOp>(op);
-           const std::optional<Diagonals> kept = mask ? diagonalsOf(mask) : std::nullopt;
-           return kept && kept->lower && kept->upper && *kept->upper - *kept->lower < most;
-         });
+  const Diagonals kept = scores ? keptOf(*scores) : Diagonals();
+  return kept.lower && kept.upper && *kept.upper - *kept.lower < most;
 }
 
 int64_t dmxc::corsair::columnsAtOnce(Block *body, const Distribution &deal) {
   for (auto softmax : body->getOps<dmir::SoftmaxOp>()) {
     std::optional<Scores> scores = deal.bands.contains(softmax) ? scoresOf(softmax) : std::nullopt;
     auto plan = scores ? scores->product->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr) : lldmir::PlanAttr();
-    const bool ends = plan && !computesMasked(softmax) && llvm::any_of(scores->between, [](Operation *op) {
-                        auto mask = dyn_cast<dmir::MaskOp>(op);
-                        const std::optional<Diagonals> kept = mask ? diagonalsOf(mask) : std::nullopt;
-                        return kept && kept->upper;
-                      });
+    const bool ends = plan && !computesMasked(softmax) && keptOf(*scores).upper;
     const int64_t columns = ends ? 64 * plan.getGroups() * (plan.getShare() == "columns" ? plan.getSlices() : 1) : 0;
     if (columns && shapeOf(softmax.getInput()).back() % columns == 0)
       return columns;
