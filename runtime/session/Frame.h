@@ -193,6 +193,8 @@ private:
     uint64_t count = 1, bytes = 0, stride = 0;
   };
   Rows rowsOf(size_t buffer, std::span<const int64_t> given) const;
+  /// Visits the runs of bytes of all states that are there: visit(state, data, offset in it, bytes).
+  template <typename Visit> void forEachRun(Visit visit) const;
   Result<int64_t> returnedDim(const Dim &dim) const;
   Status evaluateInputDims();
   Status checkInputs();

@@ -99,38 +99,39 @@ uint64_t Frame::stateBytes(std::span<const int64_t> given) const {
   return bytes;
 }
 
-std::byte *Frame::saveStates(std::byte *out) const {
+template <typename Visit> void Frame::forEachRun(Visit visit) const {
   for (size_t i = 0; i < states.size(); ++i) {
-    const auto *from = static_cast<const std::byte *>(states[i].data);
-    Rows rows = from ? rowsOf(i, lengths) : Rows{0};
-    for (uint64_t k = 0; k < rows.count && rows.bytes; ++k, out += rows.bytes)
-      std::memcpy(out, from + k * rows.stride, rows.bytes);
+    auto *at = static_cast<std::byte *>(states[i].data);
+    const Rows rows = at ? rowsOf(i, lengths) : Rows{0};
+    for (uint64_t k = 0; k < rows.count && rows.bytes; ++k)
+      visit(i, at + k * rows.stride, k * rows.stride, rows.bytes);
   }
+}
+
+std::byte *Frame::saveStates(std::byte *out) const {
+  forEachRun([&](size_t, const std::byte *from, uint64_t, uint64_t bytes) {
+    std::memcpy(out, from, bytes);
+    out += bytes;
+  });
   return out;
 }
 
 const std::byte *Frame::loadStates(const std::byte *in, std::span<const int64_t> given) {
   std::copy(given.begin(), given.end(), lengths.begin());
   lengthsChanged = true;
-  for (size_t i = 0; i < states.size(); ++i) {
-    auto *to = static_cast<std::byte *>(states[i].data);
-    Rows rows = to ? rowsOf(i, lengths) : Rows{0};
-    for (uint64_t k = 0; k < rows.count && rows.bytes; ++k, in += rows.bytes)
-      std::memcpy(to + k * rows.stride, in, rows.bytes);
-  }
+  forEachRun([&](size_t, std::byte *to, uint64_t, uint64_t bytes) {
+    std::memcpy(to, in, bytes);
+    in += bytes;
+  });
   return in;
 }
 
 void Frame::copyStates(const Frame &other) {
   lengths = other.lengths;
   lengthsChanged = true;
-  for (size_t i = 0; i < states.size(); ++i) {
-    auto *to = static_cast<std::byte *>(states[i].data);
-    const auto *from = static_cast<const std::byte *>(other.states[i].data);
-    Rows rows = to ? rowsOf(i, lengths) : Rows{0};
-    for (uint64_t k = 0; k < rows.count && rows.bytes; ++k)
-      std::memcpy(to + k * rows.stride, from + k * rows.stride, rows.bytes);
-  }
+  forEachRun([&](size_t state, std::byte *to, uint64_t offset, uint64_t bytes) {
+    std::memcpy(to, static_cast<const std::byte *>(other.states[state].data) + offset, bytes);
+  });
 }
 
 //===----------------------------------------------------------------------===//
