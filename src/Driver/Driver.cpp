@@ -173,7 +173,7 @@ private:
       return true;
     });
   }
-  void holdFile(const std::string &path, std::string text) {
+  void holdFile(const std::string &path, const std::string &text) {
     held.push_back([this, path, text = visibleLines(text)] {
       Status written = writeText(path, text);
       return written || fail(written.error());

@@ -82,7 +82,8 @@ static int stopIndex(const Options &options, llvm::StringRef name) {
 
 static Status checkStops(const Options &options) {
   const bool resumes = !options.from.empty(), stops = options.emit != "bundle";
-  for (const auto &[given, flag, name] : {std::tuple(resumes, "--from ", options.from), {stops, "--emit ", options.emit}})
+  for (const auto &[given, flag, name] :
+       {std::tuple(resumes, "--from ", options.from), {stops, "--emit ", options.emit}})
     if (given && stopIndex(options, name) < 0) {
       for (const TargetInfo &info : registeredTargets())
         for (const TargetStage &stage : info.stages ? info.stages() : llvm::ArrayRef<TargetStage>())
