@@ -82,10 +82,12 @@ Expr scaleBy(Expr m, Expr n, Expr t) {
   return m * asFloat(half << shift) * asFloat((raw - half) << shift);
 }
 
+/// What is zero has no mantissa: processors take some 200 cycles for a result that underflows, and where scores are
+/// masked most do.
 Expr expAny(Expr x) {
   const Format &f = formatOf(x);
   ExpParts e = reduceExp(atMost(atLeast(x, f.low), f.high), twoStepOffset(x));
-  return scaleBy(1.0 + e.em1, e.n, e.t);
+  return scaleBy(select(x < f.low, 0.0, 1.0 + e.em1), e.n, e.t);
 }
 
 /// 2^x: the reduction is exact, r ln2 rounds once.
