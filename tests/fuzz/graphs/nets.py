@@ -4,7 +4,7 @@ the processor and gives what the interpreter gives; on the simulated card it giv
 
   nets.py BIN [--count N] [--first SEED] [--keep FOLDER]
 
-Without --count 60 nets, in a long run 500 others. Exit codes: 0, 1 when a net failed, 77 without numpy."""
+Without --count 40 nets, in a long run 500 others. Exit codes: 0, 1 when a net failed, 77 without numpy."""
 import argparse
 import pathlib
 import random
@@ -28,7 +28,7 @@ from rule import excess  # noqa: E402
 from sampling import LONG  # noqa: E402
 from worker import Worker  # noqa: E402
 
-PLAIN, ALL = 60, 500
+PLAIN, ALL = 40, 500
 
 
 class Net:
