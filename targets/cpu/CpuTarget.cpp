@@ -216,6 +216,8 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
 }
 
 Type CpuTarget::roundsOperands(Operation *product) const {
+  if (!isa<dmir::MatMulOp>(product))
+    return {};
   // Weights of few bits are exact in f32, and unpacked to it.
   bool ofFewBits = product->getOperand(1).getDefiningOp<dmir::DequantizeOp>() != nullptr;
   bool rounds = roundsProducts && !ofFewBits && !keepsOperands(cast<dmir::MatMulOp>(product));

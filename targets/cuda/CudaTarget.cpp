@@ -122,13 +122,13 @@ Result<DictionaryAttr> CudaTarget::chooseStrategy(dmir::RegionOp region) const {
 }
 
 Type CudaTarget::roundsOperands(Operation *product) const {
-  bool rounds = roundsProducts() && rowsOf(cast<dmir::MatMulOp>(product)) > kFewRows;
+  bool rounds = roundsProducts() && rowsOf(product) > kFewRows;
   return rounds ? Type(BFloat16Type::get(product->getContext())) : Type();
 }
 
 std::optional<OpFormats> CudaTarget::formatsOf(Operation *op) const {
-  auto matmul = dyn_cast<dmir::MatMulOp>(op);
-  if (roundsProducts() && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
+  if (roundsProducts() && Contraction::is(op) && elementOf(op->getOperand(0)).isBF16() &&
+      elementOf(op->getResult(0)).isF32())
     return OpFormats{{"bf16", "bf16"}, "f32"};
   return std::nullopt;
 }

@@ -5,8 +5,9 @@ namespace dmxc {
 TargetHelp helpCudaTarget() {
   return {
       "sm_90a (default): NVIDIA H100 and H200",
-      "strict (default); bf16 rounds the operands of products of more than four rows to bf16 and sums in f32, by "
-      "tensor cores",
+      "strict (default); bf16 rounds the operands of products and convolutions of more than four rows to bf16 and sums "
+      "in "
+      "f32, by tensor cores",
       {{"sm_90a", "PTX, which a GPU's driver compiles when the bundle is loaded; without a GPU a simulator runs it"}},
       /*defaultNumerics=*/"",
       {"gpu", "nvidia"}};

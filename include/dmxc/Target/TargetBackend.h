@@ -106,8 +106,8 @@ public:
   /// True if values between ops have a format whose squares overflow early, as those of f16 do beyond 255: roots of
   /// sums of squares are then computed from scaled values.
   virtual bool hasNarrowRange() const { return false; }
-  /// The element type to which the operands of an f32 product (dmir.matmul) are rounded before they are multiplied, and
-  /// summed in f32, as the mode of --numerics asks; null = they are kept. It computes what comes of it.
+  /// The element type to which the operands of an f32 product (dmir.matmul, dmir.conv) are rounded before they are
+  /// multiplied, and summed in f32, as the mode of --numerics asks; null = they are kept. It computes what comes of it.
   virtual mlir::Type roundsOperands(mlir::Operation *product) const { return {}; }
   /// True if products whose batch has an axis along which the right operand is one matrix read that once for all of the
   /// axis, as attention of grouped heads wants it.

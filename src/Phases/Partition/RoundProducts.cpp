@@ -101,8 +101,10 @@ struct RoundProducts : dmxc::impl::RoundProductsBase<RoundProducts> {
   explicit RoundProducts(const PhaseContext &context) : context(context) {}
 
   void runOnOperation() override {
-    SmallVector<std::pair<dmir::MatMulOp, Type>> products;
-    getOperation().walk([&](dmir::MatMulOp op) {
+    SmallVector<std::pair<Operation *, Type>> products;
+    getOperation().walk([&](Operation *op) {
+      if (!isa<dmir::MatMulOp, dmir::ConvOp>(op))
+        return;
       if (Type number = numberOf(op))
         products.emplace_back(op, number);
     });
@@ -131,7 +133,7 @@ struct RoundProducts : dmxc::impl::RoundProductsBase<RoundProducts> {
 
 private:
   /// Null where the product's target keeps it as it is.
-  Type numberOf(dmir::MatMulOp op) {
+  Type numberOf(Operation *op) {
     bool isF32 = llvm::all_of(op->getOperands(), [](Value v) { return elementOf(v).isF32(); });
     const TargetBackend *target = isF32 ? context.responsible(op) : nullptr;
     return target ? target->roundsOperands(op) : Type();

@@ -299,7 +299,7 @@ void AttentionEmitter::copyQueries() {
 /// Scores of keys [from, to), to the table.
 void AttentionEmitter::emitScores(Value from, Value to, const GemmSpec &spec) {
   GemmCallbacks callbacks = storing([this, from](Value row, Index column, Value sums) {
-    e.bindValue(d.scores.op.getResult(), sums);
+    e.bindValue(d.scores.result(), sums);
     column.base = b.add(column.base, from);
     Value input = d.attention.softmax.getInput(), score = e.evaluate(input, indexOf(input, row, column));
     // Whole vectors: the table's rows have room, and what is beyond them is not read.
@@ -309,7 +309,7 @@ void AttentionEmitter::emitScores(Value from, Value to, const GemmSpec &spec) {
   Value offset = b.add(k.offset({}), b.mul(from, k.colStride));
   k.offset = [offset](Value) { return offset; };
   emitGemm(b, spec, tilesOf(d.scores, spec), q, k, callbacks, {b.idx(1), rows, b.sub(to, from), b.idx(d.scores.k)});
-  e.unbind(d.scores.op.getResult());
+  e.unbind(d.scores.result());
 }
 
 /// Calls `look` with the keys of the block; once more with all of them, where a row has no score that is clearly above
@@ -423,7 +423,7 @@ Value AttentionEmitter::clearRow(Value row, Value total, Value inverse) {
 
 /// Writes sums of a row's weighted values, divided by the row's sum.
 void AttentionEmitter::writeSums(Value row, Index column, Value sums) {
-  Value result = d.result.op.getResult(), inverse = b.splat(b.load(f32, inverses, row), e.lanes());
+  Value result = d.result.result(), inverse = b.splat(b.load(f32, inverses, row), e.lanes());
   Value value = mul(sums, inverse);
   if (d.attention.zeroRows && *d.attention.zeroRows) {
     Value zero = b.constant(sums.getType(), 0); // NaN times 0 is none

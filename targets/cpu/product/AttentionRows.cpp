@@ -77,5 +77,5 @@ void AttentionEmitter::emitResult() {
   GemmMatrix v = matrixWithin(b, d.result.right(b), batch, from);
   emitGemm(b, spec, tilesOf(d.result, spec), weights, v, callbacks,
            {b.idx(1), rows, b.idx(d.result.n), b.sub(to, from)});
-  e.unbind(d.result.op.getResult());
+  e.unbind(d.result.result());
 }

@@ -124,5 +124,5 @@ void AttentionEmitter::writeResult(Value row) {
   b.forLoop(b.idx(0), b.idx(whole), b.idx(lanes), [&](Value column) { write(column, {}); });
   if (whole < n)
     write(b.idx(whole), b.headMask(lanes, n - whole));
-  e.unbind(d.result.op.getResult());
+  e.unbind(d.result.result());
 }

@@ -31,15 +31,15 @@ static bool isRounded(Value value) {
 }
 
 MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, Kind kind)
-    : MatrixProduct(matmul, kind == Kind::Nested), heavyEpilogue(heavyEpilogue) {
+    : Contraction(matmul, kind == Kind::Nested), heavyEpilogue(heavyEpilogue) {
   bool nested = kind == Kind::Nested;
   auto inMemory = [&](const StridedView &view) { return elementOf(op->getBlock()->getArgument(view.buffer)); };
   if (nested && lhs)
-    lhsElement = inMemory(*lhs), roundsLhs = isRounded(op.getLhs());
+    lhsElement = inMemory(*lhs), roundsLhs = isRounded(matmul.getLhs());
   if (nested && rhs)
-    rhsElement = inMemory(*rhs), roundsRhs = isRounded(op.getRhs());
+    rhsElement = inMemory(*rhs), roundsRhs = isRounded(matmul.getRhs());
   if (!rhs && !nested && element == rhsElement && lhsElement == rhsElement)
-    blocks = matchBlockWeights(op.getRhs());
+    blocks = matchBlockWeights(matmul.getRhs());
   if (blocks && (blocks->grouped() || !blocks->findBuffers()))
     blocks.reset();
   if (blocks)
@@ -87,7 +87,7 @@ GemmSpec MatmulProduct::spec(MLIRContext *context) const {
 }
 
 Dim MatmulProduct::workItems(const GemmTiles &tiles) const {
-  GemmSpec s = spec(op.getContext());
+  GemmSpec s = spec(op->getContext());
   if (s.batch >= 0 && s.m >= 0 && s.n >= 0)
     return gemmWorkItems(s, tiles);
   // Static rows are in balanced tiles, dynamic ones in whole blocks.

@@ -4,7 +4,7 @@
 #include "BlockWeights.h"
 #include "Gemm.h"
 #include "RoundedWeights.h"
-#include "targets/common/roots/MatrixProduct.h"
+#include "targets/common/roots/Contraction.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
@@ -12,7 +12,7 @@ namespace dmxc::cpu {
 
 /// Everything about a product that does not depend on the level. Operand types may be bytes, summed in i32; rounded
 /// ones are those in memory.
-struct MatmulProduct : MatrixProduct {
+struct MatmulProduct : Contraction {
   std::optional<BlockWeights> blocks; ///< what the right operand is made of, where it is no view
   bool packedRhs = false, heavyEpilogue = false;
   bool mayGroup = true;                      ///< bytes may be multiplied four at a time, bf16 two

@@ -66,7 +66,7 @@ class MatmulEmitter {
 public:
   MatmulEmitter(CpuBuilder &b, const RegionBody &body, const MatmulProduct &product)
       : b(b), product(product), e(b, body.block), writer(e, body) {
-    Value result = product.op.getResult();
+    Value result = product.result();
     bool plain = writer.acceptsJoined();
     for (unsigned i = 0; i < body.results.size(); ++i)
       plain &= !dmir::layoutOf(body.resultType(i));
@@ -90,7 +90,7 @@ private:
 
 void MatmulEmitter::write(Value batch, Value m, Index n, Value value) {
   e.forget();
-  e.bindValue(product.op.getResult(), fromAccumulator(e, value, product.element));
+  e.bindValue(product.result(), fromAccumulator(e, value, product.element));
   Indices index = product.rowIndex(e, rowAxis, batch, m);
   index.push_back(n);
   writer.write(index);
@@ -138,13 +138,13 @@ void MatmulEmitter::generic(const WorkPlan &work) {
       };
       Value sum =
           b.forLoop(b.idx(0), b.idx(product.k), b.idx(1), b.constantInt(compute, 0), [&](Value k, ValueRange c) {
-            Value x = operand(product.op.getLhs(), outer.back(), k), y = operand(product.op.getRhs(), k, n);
+            Value x = operand(product.op->getOperand(0), outer.back(), k), y = operand(product.op->getOperand(1), k, n);
             Value next =
                 isFloat ? b.fma(x, y, c[0]) : Value(arith::AddIOp::create(b, c[0], arith::MulIOp::create(b, x, y)));
             return SmallVector<Value>{next};
           })[0];
       Value narrow = fromAccumulator(e, sum, element);
-      e.bind(product.op.getResult(), [narrow](ArrayRef<Index>) { return narrow; });
+      e.bind(product.result(), [narrow](ArrayRef<Index>) { return narrow; });
       Indices index;
       for (Value i : outer)
         index.push_back(e.at(i));
@@ -222,7 +222,7 @@ using SharedProduct = std::shared_ptr<MatmulProduct>;
 
 static KernelPlan planGeneric(const RegionBody &body, const Choice &choice, const SharedProduct &product) {
   WorkPlan work =
-      choice.nominal.planWork(body.block, dmir::dimsOf(product->op.getResult()), nominal(body.block, product->k) + 1.0);
+      choice.nominal.planWork(body.block, dmir::dimsOf(product->result()), nominal(body.block, product->k) + 1.0);
   KernelPlan plan("matmul-generic", work);
   plan.emit = [body, product, work](KernelBuilder &b) {
     MatmulEmitter(CpuBuilder::of(b), body, *product).generic(work);
@@ -249,7 +249,7 @@ static void packRight(const RegionBody &body, const Choice &choice, MatmulProduc
   MatmulProduct *product = &matrix;
   DictionaryAttr strategy = choice.strategy;
   MLIRContext *context = body.root->getContext();
-  auto chosen = packedRhsForm(product->op, strategy);
+  auto chosen = packedRhsForm(cast<dmir::MatMulOp>(product->op), strategy);
   bool oneMatrix = llvm::all_of(product->rhsBatch, [](Dim s) { return s.is(0); });
   bool alone =
       body.block->getArgument(product->rhs->buffer).hasOneUse() && product->lhs->buffer != product->rhs->buffer;

@@ -13,16 +13,29 @@ using namespace mlir;
 
 using SharedProduct = std::shared_ptr<GemmProduct>;
 
-static const KernelRow &plainRow() {
+static const KernelRow &plainRow(StringRef op) {
   static const KernelTable table = [] {
     KernelTable plain;
     registerProducts(plain);
+    registerConvolutions(plain);
     return plain;
   }();
-  return table.all().find(dmir::MatMulOp::getOperationName())->second;
+  return table.all().find(op)->second;
 }
 
-int64_t dmxc::cuda::rowsOf(dmir::MatMulOp op) {
+/// The names of both ways.
+static StringRef specialisedOf(Operation *product) {
+  return isa<dmir::ConvOp>(product) ? StringRef(kSpecialisedConv) : StringRef(kSpecialised);
+}
+static StringRef plainOf(Operation *product) { return isa<dmir::ConvOp>(product) ? "conv-plain" : "matmul-plain"; }
+
+int64_t dmxc::cuda::rowsOf(Operation *product) {
+  if (auto conv = dyn_cast<dmir::ConvOp>(product)) {
+    SmallVector<Dim> result = dmir::dimsOf(conv.getResult());
+    int64_t outputs = nominal(conv->getBlock(), result[1]) / static_cast<int64_t>(conv.getGroups());
+    return std::min(outputs, nominal(conv->getBlock(), dmir::product(ArrayRef(result).drop_front(2))));
+  }
+  auto op = cast<dmir::MatMulOp>(product);
   SmallVector<Dim> left = dmir::dimsOf(op.getLhs());
   left.pop_back();
   if (dmir::dimsOf(op.getRhs()).size() > 2 && !left.empty())
@@ -32,7 +45,7 @@ int64_t dmxc::cuda::rowsOf(dmir::MatMulOp op) {
 
 /// The algorithm that a product has where nothing is decided.
 static StringRef preferredAlgorithm(const GemmProduct &product) {
-  return rowsOf(product.op) > kFewRows ? StringRef(kSpecialised) : StringRef("matmul-plain");
+  return rowsOf(product.op) > kFewRows ? specialisedOf(product.op) : plainOf(product.op);
 }
 
 static StringRef algorithmIn(DictionaryAttr dictionary) {
@@ -54,7 +67,7 @@ static SharedProduct productOf(const RegionBody &body, const CudaRequest &reques
 
 static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &request, const GemmProduct &product,
                                     bool decided) {
-  Result<KernelPlan> plan = plainRow().plan(body, request);
+  Result<KernelPlan> plan = plainRow(body.root->getName().getStringRef()).plan(body, request);
   StringRef why = !product.refusal().empty() ? StringRef(product.refusal())
                   : decided                  ? StringRef(kDecidedPlain)
                                              : StringRef("its rows are few");
@@ -71,20 +84,20 @@ static std::optional<GemmTile> tileOf(const RegionBody &body, const CudaRequest 
   return decidedGemmTile(product.nominalSizes(body.block), request.decided, body.root->getContext());
 }
 
-static Result<KernelPlan> planMatmul(const RegionBody &body, const PlanRequest &given) {
+static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest &given) {
   const CudaRequest &request = CudaRequest::of(given);
   SharedProduct product = productOf(body, request);
-  StringRef asked = algorithmIn(request.strategy ? request.strategy : request.decided);
-  bool specialised = asked == kSpecialised || (!request.strategy && asked.empty() && product->refusal().empty() &&
-                                               preferredAlgorithm(*product) == kSpecialised);
+  StringRef asked = algorithmIn(request.strategy ? request.strategy : request.decided), name = specialisedOf(body.root);
+  bool specialised = asked == name || (!request.strategy && asked.empty() && product->refusal().empty() &&
+                                       preferredAlgorithm(*product) == name);
   if (!specialised || (!request.strategy && !product->refusal().empty()))
     return planPlain(body, request, *product, !asked.empty());
   std::optional<GemmTile> tile = tileOf(body, request, *product);
   if (!tile || !product->refusal().empty())
-    return modelError("node '" + dmir::nodeName(body.root) + "': its strategy has the algorithm " + kSpecialised.str() +
+    return modelError("node '" + dmir::nodeName(body.root) + "': its strategy has the algorithm " + name.str() +
                       ", but " + (tile ? product->refusal() : "'" + kProduct.str() + "' of it is no tile that fits") +
                       "; leave the strategy out and it is derived");
-  KernelPlan plan(kSpecialised.str(), WorkPlan());
+  KernelPlan plan(name.str(), WorkPlan());
   MLIRContext *context = body.root->getContext();
   plan.work = product->tiles(*tile);
   plan.own.set(kProduct, writeGemmTile(*tile, context));
@@ -97,16 +110,20 @@ static Result<KernelPlan> planMatmul(const RegionBody &body, const PlanRequest &
 }
 
 void dmxc::cuda::registerGemm(KernelTable &table) {
-  KernelRow row = plainRow();
-  row.plan = planMatmul;
-  table.add<dmir::MatMulOp>(row);
+  auto add = [&]<typename Op>() {
+    KernelRow row = plainRow(Op::getOperationName());
+    row.plan = planProduct;
+    table.add<Op>(row);
+  };
+  add.operator()<dmir::MatMulOp>();
+  add.operator()<dmir::ConvOp>();
 }
 
 static RegionBody bodyOf(Block *block) {
   RegionBody body;
   body.block = block;
   for (Operation &op : *block)
-    if (isa<dmir::MatMulOp>(op))
+    if (Contraction::is(&op))
       body.root = &op;
   return body;
 }
@@ -120,10 +137,11 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(dmir::RegionOp region, Dictionar
     return {};
   Builder b(region.getContext());
   StringRef preferred = preferredAlgorithm(product), asked = algorithmIn(decided);
-  std::vector<Decision> free{{strategy::kAlgorithm.str(), "",
-                              Domain::oneOf({b.getStringAttr(kSpecialised), b.getStringAttr("matmul-plain")}),
-                              b.getStringAttr(preferred), Effect::Order, "by tensor cores, or an element a thread"}};
-  if ((asked.empty() ? preferred : asked) == kSpecialised)
+  std::vector<Decision> free{
+      {strategy::kAlgorithm.str(), "",
+       Domain::oneOf({b.getStringAttr(specialisedOf(body.root)), b.getStringAttr(plainOf(body.root))}),
+       b.getStringAttr(preferred), Effect::Order, "by tensor cores, or an element a thread"}};
+  if ((asked.empty() ? preferred : asked) == specialisedOf(body.root))
     llvm::append_range(free, gemmDecisions(product.nominalSizes(body.block), decided, region.getContext()));
   return free;
 }
@@ -132,7 +150,7 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(dmir::RegionOp region, Dictionar
 static SharedProduct productOf(dlir::KernelOp kernel) {
   DictionaryAttr strategy = kernel.getStrategy();
   RegionBody body = bodyOf(kernel.getBlock());
-  if (!body.root || algorithmIn(strategy) != kSpecialised || !readGemmTile(strategy.get(kProduct)))
+  if (!body.root || algorithmIn(strategy) != specialisedOf(body.root) || !readGemmTile(strategy.get(kProduct)))
     return nullptr;
   SharedProduct product = productOf(body, CudaRequest(strategy));
   return product->refusal().empty() ? product : nullptr;

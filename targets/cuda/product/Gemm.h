@@ -14,10 +14,10 @@
 
 namespace dmxc::cuda {
 
-/// The algorithm of such products; keys of a strategy: their tile (GemmTile.h), which operands threads copy and why,
-/// and why a product of such numbers is a plain one.
-inline constexpr llvm::StringLiteral kSpecialised = "matmul-specialised", kProduct = "product",
-                                     kThreadCopies = "thread_copies", kWhyPlain = "why_plain";
+/// The algorithm of such products and convolutions; keys of a strategy: their tile (GemmTile.h), which operands threads
+/// copy and why, and why a product of such numbers is a plain one.
+inline constexpr llvm::StringLiteral kSpecialised = "matmul-specialised", kSpecialisedConv = "conv-specialised",
+                                     kProduct = "product", kThreadCopies = "thread_copies", kWhyPlain = "why_plain";
 /// The reason where a schedule or a text asks for it.
 inline constexpr llvm::StringLiteral kDecidedPlain = "it is decided";
 /// Up to so many rows a product waits for the matrix it meets, and shorter operands gain nothing.
@@ -33,7 +33,8 @@ struct CudaRequest : PlanRequest {
   static const CudaRequest &of(const PlanRequest &request) { return static_cast<const CudaRequest &>(request); }
 };
 
-/// The row of dmir.matmul: by tensor cores where it can be and pays, else the plain one. Requests are CudaRequests.
+/// The rows of dmir.matmul and dmir.conv: by tensor cores where it can be and pays, else the plain ones. Requests are
+/// CudaRequests.
 void registerGemm(KernelTable &table);
 /// What is free of a region whose root is a product; nothing where tensor cores cannot compute it.
 std::vector<Decision> gemmDecisions(dmir::RegionOp region, mlir::DictionaryAttr decided);
@@ -41,8 +42,9 @@ std::vector<Decision> gemmDecisions(dmir::RegionOp region, mlir::DictionaryAttr 
 void describeGemm(dlir::KernelOp kernel, CompiledKernel &launch);
 /// The processor that a kernel is built for: of blocks with tensor maps, if it is one of these.
 Hopper processorOf(dlir::KernelOp kernel);
-/// Rows that meet a matrix, as expected: of the left operand all of them where the right one is a matrix.
-int64_t rowsOf(dmir::MatMulOp op);
+/// Rows that meet a matrix, as expected: of the left operand all of them where the right one is a matrix; of a
+/// convolution outputs that meet pixels, or pixels where they are fewer.
+int64_t rowsOf(mlir::Operation *product);
 
 /// Emits the kernel's body.
 void emitGemm(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const GemmTile &tile);

@@ -78,12 +78,40 @@ void GemmCopies::byThread(const GemmOperand &operand, int64_t rows, Value to, Va
   });
 }
 
+GemmCopies::Pixel GemmCopies::pixelOf(const Windows &windows, Value row) {
+  Pixel pixel;
+  pixel.at.resize(windows.axes.size());
+  for (size_t i = windows.axes.size(); i-- > 0;) {
+    const Windows::Axis &axis = windows.axes[i];
+    Value out = i ? b.rem(row, b.idx(Dim::max(axis.out, 1))) : row;
+    if (i)
+      row = b.floorDiv(row, b.idx(Dim::max(axis.out, 1)));
+    pixel.at[i] = b.sub(b.mulC(out, axis.stride), b.idx(axis.low));
+  }
+  return pixel;
+}
+
+std::pair<Value, Value> GemmCopies::termOf(const Windows &windows, const Pixel &pixel, Value k) {
+  Value offset = b.idx(0), isInside;
+  for (size_t i = windows.axes.size(); i-- > 0;) {
+    const Windows::Axis &axis = windows.axes[i];
+    Value at = b.add(pixel.at[i], b.mulC(b.rem(k, b.idx(axis.taps)), axis.dilation));
+    k = b.floorDiv(k, b.idx(axis.taps));
+    Value inside = arith::AndIOp::create(b, b.cmp(arith::CmpIPredicate::sge, at, b.idx(0)),
+                                         b.cmp(arith::CmpIPredicate::slt, at, b.idx(axis.in)));
+    isInside = isInside ? Value(arith::AndIOp::create(b, isInside, inside)) : inside;
+    offset = b.add(offset, b.mulC(at, axis.apart));
+  }
+  return {b.add(offset, b.mulC(k, windows.channelsApart)), isInside};
+}
+
 void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, Value source, Value to, Value number, Value row,
                            Value k) {
   Type i16 = b.getIntegerType(16), i32 = b.getI32Type();
   constexpr int64_t pairs = kTileRowElements / 2;
   Value lastRow = b.idx(operand.rows - 1), lastK = b.idx(operand.k - 1);
   SmallVector<Value> values, places;
+  Value buffer = b.buffer(operand.buffer), elsewhere = b.buffer(product.left.buffer);
   for (int64_t i = 0; i < kPairsInFlight; ++i) {
     Value own = b.addC(number, i * kWarpgroup);
     bool alongK = operand.hasKSideBySide();
@@ -92,11 +120,22 @@ void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, Value sourc
     // What lies behind the operand's ends is 0; an element of it that exists is read instead.
     Value ownRow = b.add(row, tileRow), readRow = b.minS(ownRow, lastRow);
     Value hasRow = b.cmp(arith::CmpIPredicate::sle, ownRow, lastRow), pair;
-    Value rowSource = b.add(source, b.mulC(readRow, operand.rowStride));
+    Value rowSource = operand.windows ? Value() : b.add(source, b.mulC(readRow, operand.rowStride));
+    Pixel pixel = operand.windows ? pixelOf(*operand.windows, readRow) : Pixel();
     for (int64_t half = 0; half < 2; ++half) {
       Value ownK = b.add(k, b.addC(tileK, half)), readK = b.minS(ownK, lastK);
-      Value bits = b.load(i16, b.buffer(operand.buffer), b.add(rowSource, b.mulC(readK, operand.kStride)));
-      Value has = arith::AndIOp::create(b, hasRow, b.cmp(arith::CmpIPredicate::sle, ownK, lastK));
+      Value has = arith::AndIOp::create(b, hasRow, b.cmp(arith::CmpIPredicate::sle, ownK, lastK)), place, base = buffer;
+      if (operand.windows) {
+        auto [offset, isInside] = termOf(*operand.windows, pixel, readK);
+        place = b.add(source, offset);
+        has = arith::AndIOp::create(b, has, isInside);
+        // Of the image there may be nothing to read instead, of the other operand there is.
+        base = arith::SelectOp::create(b, has, base, elsewhere);
+        place = arith::SelectOp::create(b, has, place, b.idx(0));
+      } else {
+        place = b.add(rowSource, b.mulC(readK, operand.kStride));
+      }
+      Value bits = b.load(i16, base, place);
       bits = arith::ExtUIOp::create(b, i32, arith::SelectOp::create(b, has, bits, b.constantInt(i16, 0)));
       pair = half ? Value(arith::OrIOp::create(b, pair, arith::ShLIOp::create(b, bits, b.constantInt(i32, 16)))) : bits;
     }

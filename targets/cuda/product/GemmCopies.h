@@ -34,6 +34,13 @@ private:
   void byMap(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row, Value k,
              Value item);
   void byThread(const GemmOperand &operand, int64_t rows, Value to, Value row, Value k, Value item);
+  /// Where windows of an image begin, and their terms.
+  struct Pixel {
+    llvm::SmallVector<Value> at; ///< of the image, of the first tap; may be outside
+  };
+  Pixel pixelOf(const Windows &windows, Value row);
+  /// The place of a term behind `source`, and whether it is one of the image.
+  std::pair<Value, Value> termOf(const Windows &windows, const Pixel &pixel, Value k);
   void moveTerms(const GemmOperand &operand, int64_t rows, Value source, Value to, Value number, Value row, Value k);
 
   CudaBuilder &b;

@@ -15,20 +15,26 @@ static constexpr int64_t kUnit = 8, kElementBytes = 2;
 static constexpr size_t kMostMapAxes = 5;
 
 GemmProduct::GemmProduct(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant)
-    : MatrixProduct(cast<dmir::MatMulOp>(body.root)) {
-  if (!isHalf())
-    why = "its operands are no floats of 16 bits";
-  else if (!lhs || !rhs)
-    why = std::string("its ") + (lhs ? "right" : "left") + " operand is no view of memory";
-  else if (unclear)
-    why = "whether a batch axis is broadcast is known at run time only";
-  else if (k.is(0) || m.is(0) || n.is(0) || batch.is(0))
-    why = "it has no elements";
+    : Contraction(Contraction::of(body.root)), why(whyNot()) {
   if (!why.empty())
     return;
   joinRows();
   mayLackTerms = termsMayLack(body.block);
   placeAll(body, constant);
+}
+
+std::string GemmProduct::whyNot() const {
+  if (!isHalf())
+    return "its operands are no floats of 16 bits";
+  if (!lhs || !rhs)
+    return std::string("its ") + (lhs ? "right" : "left") + " operand is no view of memory";
+  if (unclear)
+    return "whether a batch axis is broadcast is known at run time only";
+  if (k.is(0) || m.is(0) || n.is(0) || batch.is(0))
+    return "it has no elements";
+  if (windows && llvm::any_of(windows->axes, [](const Windows::Axis &axis) { return !axis.taps.isStatic(); }))
+    return "the sizes of its windows are known at run time only";
+  return "";
 }
 
 /// Whether a run may have no terms though it has elements, which are 0 then: no tensor map has an axis of none.
@@ -46,20 +52,34 @@ bool GemmProduct::isHalf() const {
 }
 
 void GemmProduct::placeAll(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant) {
-  auto last = [](const StridedView &view, size_t i) { return view.strides[view.strides.size() - i]; };
-  place({lhs->buffer, m, k, lhsRow, last(*lhs, 1), lhs->offset, lhsBatch}, left);
+  place({lhs->buffer, m, k, lhsRow, windows ? Dim(1) : lhs->strides.back(), lhs->offset, lhsBatch}, left);
   packsRight = mayPack(body, constant);
   if (packsRight)
     place({rhs->buffer, n, k, Dim::ceilDiv(k, kUnit) * kUnit, 1, 0, SmallVector<Dim>(batchDims.size(), 0)}, right);
   else
-    place({rhs->buffer, n, k, last(*rhs, 1), last(*rhs, 2), rhs->offset, rhsBatch}, right);
+    place(rightOperand(), right);
+}
+
+GemmOperand GemmProduct::rightOperand() const {
+  GemmOperand operand{rhs->buffer, n, k, 0, 0, rhs->offset, rhsBatch};
+  if (!windows) {
+    operand.rowStride = rhs->strides.back();
+    operand.kStride = rhs->strides[rhs->strides.size() - 2];
+  } else if (windows->areImage()) {
+    operand.rowStride = windows->axes.back().apart;
+    operand.kStride = windows->channelsApart;
+  } else {
+    operand.windows = &*windows;
+  }
+  return operand;
 }
 
 bool GemmProduct::mayPack(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant) const {
   auto isKnown = [](Dim size) { return size.known().has_value(); };
   bool oneMatrix = llvm::all_of(rhsBatch, [](Dim stride) { return stride.is(0); });
-  return oneMatrix && isKnown(n) && isKnown(k) && isKnown(rhs->offset) && llvm::all_of(rhs->strides, isKnown) &&
-         body.block->getArgument(rhs->buffer).hasOneUse() && lhs->buffer != rhs->buffer && constant(rhs->buffer);
+  return !windows && oneMatrix && isKnown(n) && isKnown(k) && isKnown(rhs->offset) &&
+         llvm::all_of(rhs->strides, isKnown) && body.block->getArgument(rhs->buffer).hasOneUse() &&
+         lhs->buffer != rhs->buffer && constant(rhs->buffer);
 }
 
 Dim GemmOperand::pitch() const {
@@ -74,6 +94,8 @@ void GemmProduct::place(GemmOperand operand, GemmOperand &placed) const {
 }
 
 std::string GemmProduct::whyNoMap(const GemmOperand &operand) const {
+  if (operand.windows)
+    return "windows of an image that overlap, have gaps or reach beyond it";
   if (mayLackTerms)
     return "it may have no terms in a run";
   auto isMultiple = [](Dim size) { return size.contentAndPrimitive().first % kUnit == 0; };

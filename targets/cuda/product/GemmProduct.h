@@ -3,7 +3,7 @@
 
 #include "GemmTile.h"
 
-#include "targets/common/roots/MatrixProduct.h"
+#include "targets/common/roots/Contraction.h"
 #include "targets/common/roots/Plans.h"
 #include "targets/cuda/code/TensorMaps.h"
 
@@ -25,6 +25,8 @@ struct GemmOperand {
   llvm::SmallVector<Dim> strides; ///< of each batch axis; 0 where it is broadcast
   /// Why no tensor map can read it: a clause; then threads copy it. "": one does.
   std::string byThreads = {};
+  /// What it is read out of where its rows are windows of an image; then neither row nor term has a stride.
+  const Windows *windows = nullptr;
   bool isKMajor = true; ///< in shared memory neighbours are neighbours along k, else along the rows
 
   /// Whether neighbours in memory are neighbours along k.
@@ -33,13 +35,16 @@ struct GemmOperand {
   Dim pitch() const;
 };
 
-/// What a product of 16-bit floats is for kernels of tensor memory.
-struct GemmProduct : MatrixProduct {
+/// What a product of 16-bit floats is for kernels of tensor memory. Operands may point to its windows: it stays in
+/// place.
+struct GemmProduct : Contraction {
   GemmOperand left, right;
   bool packsRight = false; ///< the right operand is a constant that `pack` has laid out
 
   /// `constant(i)`: whether operand i of the region is a constant that may be packed.
   GemmProduct(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant);
+  GemmProduct(const GemmProduct &) = delete;
+  GemmProduct &operator=(const GemmProduct &) = delete;
 
   /// Whether it is made of such numbers at all.
   bool isHalf() const;
@@ -58,7 +63,9 @@ struct GemmProduct : MatrixProduct {
   mlir::DictionaryAttr packedForm(mlir::MLIRContext *context) const;
 
 private:
+  std::string whyNot() const;
   void place(GemmOperand operand, GemmOperand &placed) const;
+  GemmOperand rightOperand() const;
   std::string whyNoMap(const GemmOperand &operand) const;
   void placeAll(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant);
   bool termsMayLack(mlir::Block *block) const;

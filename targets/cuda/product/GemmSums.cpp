@@ -28,8 +28,8 @@ GemmSums::GemmSums(CudaBuilder &b, const RegionBody &body, const GemmProduct &pr
   bool plain = writer.acceptsJoined();
   for (unsigned i = 0; i < body.results.size(); ++i)
     plain &= !dmir::layoutOf(body.resultType(i));
-  if (plain)
-    rowAxis = joinedAxis(writer.values(), product.op.getResult(), 0, product.batchDims.size());
+  if (plain && !product.windows)
+    rowAxis = joinedAxis(writer.values(), product.result(), 0, product.batchDims.size());
 }
 
 void GemmSums::write(Value sums, Value item, Value row, Value column) {
@@ -83,10 +83,9 @@ void GemmSums::writeRun(Value sums, int64_t half, int64_t first, ArrayRef<Index>
     for (int64_t i = 0; i < 2; ++i) {
       Value sum = LLVM::ExtractValueOp::create(b, sums, ArrayRef<int64_t>{registerOf(half, offset + i)});
       e.forget();
-      e.bindValue(product.op.getResult(), fromAccumulator(e, sum, product.element));
+      e.bindValue(product.result(), fromAccumulator(e, sum, product.element));
       Column at = columnOf(column, offset + i);
-      Indices index(row.begin(), row.end());
-      index.push_back(e.at(at.at));
+      Indices index = product.withColumn(e, row, e.at(at.at));
       SmallVector<Value> values = writer.evaluate(index);
       run.push_back({values, index, at.isThere});
     }

@@ -1,0 +1,46 @@
+// REQUIRES: frontend-mlir
+// RUN: dmxc %s -t cuda --emit partition -o - | FileCheck %s
+// RUN: dmxc %s -t cuda --emit partition -o %t.partition.mlir --explain-decisions | FileCheck %s --check-prefix=FREE
+// RUN: dmxc %s -t cuda --emit schedule -o %t.mlir
+// RUN: sed 's/conv-plain/conv-specialised/' %t.mlir > %t.plain.mlir
+// RUN: not dmxc %t.plain.mlir --from schedule -t cuda -o %t.bundle 2>&1 | FileCheck %s --check-prefix=PLAIN
+
+// Convolutions by tensor cores: pixels by tensor maps, windows by threads; depthwise ones and f32 are plain.
+// CHECK-LABEL: func.func @main
+// CHECK: algorithm = "conv-specialised"
+// CHECK-SAME: product = {stages = {{[0-9]}} : i64, tile = "64x64"}
+// CHECK-NOT: thread_copies
+// CHECK-SAME: work = 4
+// CHECK: algorithm = "conv-specialised"
+// CHECK-SAME: thread_copies = "right: windows of an image that overlap, have gaps or reach beyond it"
+// CHECK: algorithm = "conv-specialised"
+// CHECK-SAME: thread_copies = "left: its rows are 54 bytes apart, no multiple of 16; right: windows of an image that overlap, have gaps or reach beyond it"
+// CHECK: algorithm = "conv-plain"
+// CHECK-SAME: why_plain = "its rows are few"
+// CHECK: algorithm = "conv-plain"
+// CHECK-NOT: why_plain
+
+// FREE: node 'pixels': cuda, conv-specialised
+// FREE-NEXT: algorithm = "conv-specialised"  (default)  of "conv-specialised", "conv-plain"; by tensor cores, or an element a thread; changes results by order
+// FREE: node 'windows': cuda, conv-specialised
+// FREE: node 'stem': cuda, conv-specialised
+// FREE: node 'depthwise': cuda, conv-plain
+// FREE: node 'f32': cuda, conv-plain
+// FREE-NEXT: nothing is free
+
+// PLAIN: its strategy has the algorithm conv-specialised, but {{.*}}; leave the strategy out and it is derived
+func.func @main(%x: tensor<2x16x8x16xbf16> {dmir.name = "x"}, %i: tensor<1x3x20x20xbf16> {dmir.name = "i"}, %f: tensor<1x8x6x6xf32> {dmir.name = "f"})
+    -> (tensor<2x40x8x16xf32> {dmir.name = "a"}, tensor<2x40x8x16xf32> {dmir.name = "b"}, tensor<1x40x10x10xf32> {dmir.name = "c"},
+        tensor<2x16x8x16xf32> {dmir.name = "d"}, tensor<1x8x6x6xf32> {dmir.name = "e"}) {
+  %w1 = dmir.constant dense<0.5> : tensor<40x16x1x1xbf16>
+  %w3 = dmir.constant dense<0.5> : tensor<40x16x3x3xbf16>
+  %ws = dmir.constant dense<0.5> : tensor<40x3x3x3xbf16>
+  %wd = dmir.constant dense<0.5> : tensor<16x1x3x3xbf16>
+  %wf = dmir.constant dense<0.5> : tensor<8x8x3x3xf32>
+  %a = dmir.conv %x, %w1 {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<2x16x8x16xbf16>, tensor<40x16x1x1xbf16>) -> tensor<2x40x8x16xf32> loc("pixels")
+  %b = dmir.conv %x, %w3 {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>} : (tensor<2x16x8x16xbf16>, tensor<40x16x3x3xbf16>) -> tensor<2x40x8x16xf32> loc("windows")
+  %c = dmir.conv %i, %ws {strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>} : (tensor<1x3x20x20xbf16>, tensor<40x3x3x3xbf16>) -> tensor<1x40x10x10xf32> loc("stem")
+  %d = dmir.conv %x, %wd {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>, groups = 16 : i64} : (tensor<2x16x8x16xbf16>, tensor<16x1x3x3xbf16>) -> tensor<2x16x8x16xf32> loc("depthwise")
+  %e = dmir.conv %f, %wf {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>} : (tensor<1x8x6x6xf32>, tensor<8x8x3x3xf32>) -> tensor<1x8x6x6xf32> loc("f32")
+  return %a, %b, %c, %d, %e : tensor<2x40x8x16xf32>, tensor<2x40x8x16xf32>, tensor<1x40x10x10xf32>, tensor<2x16x8x16xf32>, tensor<1x8x6x6xf32>
+}
