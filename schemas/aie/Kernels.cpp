@@ -7,9 +7,10 @@ namespace dmx::aie {
 namespace {
 
 constexpr int64_t kAccumulatorsM = 2, kAccumulatorsN = 4; ///< matrix steps whose sums are kept in registers
+constexpr int64_t kClocksOfSteps = 1;                     ///< a number, all steps together (assumed)
 constexpr int64_t kMostOfADim = 4096;                     ///< no memory of a tile holds more
 
-enum class Form : uint8_t { Zero, Product, Bias, Relu };
+enum class Form : uint8_t { Zero, Product, Bias, Relu, Steps };
 struct Entry {
   KernelInfo info;
   Form form;
@@ -28,6 +29,7 @@ const std::array<Entry, static_cast<size_t>(KernelId::Count)> &table() {
       {{"relu_i32", {"c"}, {"count"}, 256}, Form::Relu, 0},
       {{"matmul_i8_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 1},
       {{"matmul_ui8_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 1},
+      {{"steps_f32", {"parameters", "c"}, {"count"}, 4096}, Form::Steps, 0},
   }};
   return all;
 }
@@ -69,6 +71,8 @@ std::optional<KernelId> kernelNamed(std::string_view name) {
   return std::nullopt;
 }
 
+bool takesParameters(KernelId kernel) { return entryOf(kernel).form == Form::Steps; }
+
 std::string_view macKind(KernelId kernel) {
   const Entry &entry = entryOf(kernel);
   if (entry.form != Form::Product)
@@ -89,10 +93,13 @@ std::vector<Touch> touches(const Call &call, std::string &error) {
     return {{0, second / kStepN * kBiasStepBytes, true, false}, {1, 4 * first * second, true, true}};
   case Form::Zero:
   case Form::Relu:
+  case Form::Steps:
     break;
   }
   if (first <= 0 || first > kMostOfADim * kMostOfADim || first % 8)
     return wrong(entry, "takes a multiple of 8 numbers, not " + std::to_string(first), error);
+  if (entry.form == Form::Steps)
+    return {{0, 4 * kParameterWords, true, false}, {1, 4 * first, true, true}};
   return {{0, 4 * first, entry.form == Form::Relu, true}};
 }
 
@@ -103,6 +110,8 @@ int64_t macsOf(const Call &call) {
 int64_t clocksOf(const Machine &machine, const Call &call) {
   const Entry &entry = entryOf(call.kernel);
   const auto &[m, k, n, rest0, rest1, rest2, rest3, rest4] = call.scalars;
+  if (entry.form == Form::Steps)
+    return machine.callClocks + machine.loopClocks + m * kClocksOfSteps;
   if (entry.form != Form::Product) { // each store has its load beside it
     int64_t numbers = entry.form == Form::Bias ? m * k : m;
     return machine.callClocks + machine.loopClocks + 4 * numbers / (machine.storesPerClock * machine.accessBytes);

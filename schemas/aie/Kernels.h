@@ -25,6 +25,7 @@ enum class KernelId : uint8_t {
   ReluI32,
   MatmulI8I32,
   MatmulUi8I32,
+  StepsF32,
   Count
 };
 
@@ -55,6 +56,18 @@ std::string_view macKind(KernelId kernel);
 /// Of a call whose scalars it takes.
 int64_t macsOf(const Call &call);
 int64_t clocksOf(const Machine &machine, const Call &call);
+
+/// What steps_f32 makes of each number x, one step after the other; a step is a word of its kind and two numbers.
+enum class StepKind : uint32_t { None, Relu, Add, Multiply, Divide, Clip, Sigmoid, Silu, Tanh, Gelu, GeluTanh, Count };
+struct Step {
+  StepKind kind = StepKind::None;
+  float a = 0, b = 0; ///< Add: x + a; Multiply: x * a; Divide: x / a; Clip: from a to b
+};
+/// Where the steps lie in a core's parameters, and how many there are, of those that do nothing too.
+inline constexpr int64_t kFirstStepWord = 4, kStepWords = 3, kMostSteps = 3;
+inline constexpr int64_t kParameterWords = kFirstStepWord + kMostSteps * kStepWords;
+/// Whether a kernel's first address is that of the core's parameters.
+bool takesParameters(KernelId kernel);
 
 /// A matrix step: operands and results lie packed as tiles of m x k, k x n and m x n. Along k by the operands' type.
 inline constexpr int64_t kStepM = 4, kStepN = 4, kStepKBf16 = 8, kStepKI32 = 4, kStepKI8 = 16;

@@ -32,6 +32,9 @@ public:
   }
   std::optional<std::string> refuses(Operation *op) const override { return aie::refuses(machine, herd, op); }
   bool startsRegion(Operation *op) const override { return aie::isProduct(op); }
+  bool hasFunction(Operation *function) const override {
+    return isa<dmir::SiluOp, dmir::GeluOp, dmir::GeluTanhOp>(function);
+  }
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
     return aie::isProduct(root) && result.hasOneUse() && aie::isEpilogue(consumer, result);
@@ -89,7 +92,7 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   aie::Herd cores = herdOf(region.getStrategyAttr());
   Builder b(region.getContext());
   NamedAttrList list(region.getStrategyAttr()), packed; // what is chosen already is obeyed
-  auto product = dyn_cast<dmir::MatMulOp>(region.getBlock()->front());
+  auto product = dyn_cast_or_null<dmir::MatMulOp>(aie::productIn(region.getBlock()));
   bool batched = product && cast<ShapedType>(product.getRhs().getType()).getRank() > 2; // these are put at the border
   for (auto [i, input] : llvm::enumerate(region.getInputs()))
     if (dmir::isConstant(input) && !batched)

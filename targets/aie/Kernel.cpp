@@ -5,6 +5,11 @@
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <cmath>
+#include <limits>
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
@@ -134,19 +139,100 @@ std::optional<std::string> refusesProduct(const hw::Machine &machine, const Herd
   return ::refuses(machine, herd, cast<dmir::MatMulOp>(op));
 }
 
-/// The product behind which an op is computed; null where there is none.
-Operation *rootOf(Operation *op) {
-  for (Value operand : op->getOperands()) {
-    Operation *before = operand.getDefiningOp();
-    if (!before || !operand.hasOneUse() || !isEpilogue(op, operand))
-      continue;
-    if (Operation *product = productAt(before))
-      return product;
-    if (isa<dmir::ReluOp>(op) && isa<dmir::AddOp, dmir::SubOp>(before))
-      if (Operation *product = rootOf(before))
-        return product;
+/// The number that a constant of one element is; of a NaN nothing.
+std::optional<float> numberOf(Value value) {
+  bool isOne = typeOf(value).getElementType().isF32() && typeOf(value).hasStaticShape() &&
+               typeOf(value).getNumElements() == 1 && dmir::isConstant(value);
+  std::optional<Tensor> tensor = isOne ? dmir::constantTensor(value) : std::nullopt;
+  return tensor && !std::isnan(*tensor->as<float>()) ? std::optional(*tensor->as<float>()) : std::nullopt;
+}
+
+/// What an op does to each number of `value`, as a step of the cores; nullopt where it is none.
+std::optional<hw::Step> stepOf(Operation *op, Value value) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  using Kind = hw::StepKind;
+  if (!typeOf(value).getElementType().isF32() || op->getNumResults() != 1 ||
+      op->getResult(0).getType() != value.getType())
+    return std::nullopt;
+  Kind kind = llvm::TypeSwitch<Operation *, Kind>(op)
+                  .Case<dmir::ReluOp>([](auto) { return Kind::Relu; })
+                  .Case<dmir::SigmoidOp>([](auto) { return Kind::Sigmoid; })
+                  .Case<dmir::SiluOp>([](auto) { return Kind::Silu; })
+                  .Case<dmir::TanhOp>([](auto) { return Kind::Tanh; })
+                  .Case<dmir::GeluOp>([](auto) { return Kind::Gelu; })
+                  .Case<dmir::GeluTanhOp>([](auto) { return Kind::GeluTanh; })
+                  .Default([](auto) { return Kind::None; });
+  if (kind != Kind::None)
+    return hw::Step{kind};
+  bool isSecond = op->getNumOperands() == 2 && op->getOperand(0) != value;
+  std::optional<float> number = op->getNumOperands() == 2 ? numberOf(op->getOperand(isSecond ? 0 : 1)) : std::nullopt;
+  if (!number)
+    return std::nullopt;
+  using Found = std::optional<hw::Step>;
+  return llvm::TypeSwitch<Operation *, Found>(op)
+      .Case<dmir::AddOp>([&](auto) { return hw::Step{Kind::Add, *number}; })
+      .Case<dmir::MulOp>([&](auto) { return hw::Step{Kind::Multiply, *number}; })
+      .Case<dmir::MaxOp>([&](auto) { return hw::Step{Kind::Clip, *number, infinity}; })
+      .Case<dmir::MinOp>([&](auto) { return hw::Step{Kind::Clip, -infinity, *number}; })
+      .Case<dmir::SubOp>([&](auto) { return isSecond ? Found() : hw::Step{Kind::Add, -*number}; })
+      .Case<dmir::DivOp>([&](auto) { return isSecond ? Found() : hw::Step{Kind::Divide, *number}; })
+      .Default([](auto) { return Found(); });
+}
+
+/// A product and what cores do behind it, up to a value.
+struct Chain {
+  Operation *product = nullptr;
+  Value bias;
+  bool negated = false, relu = false;
+  std::vector<hw::Step> steps;
+  int64_t ops = 1;
+
+  /// Takes one more op behind `value`, which is the chain's so far; false where the cores do not do it there.
+  bool add(Operation *op, Value value);
+};
+
+bool Chain::add(Operation *op, Value value) {
+  ++ops;
+  bool isFirst = value.getDefiningOp() == product;
+  if (isFirst && isa<dmir::AddOp, dmir::SubOp>(op))
+    if (Value row = biasOf(op, value, columnsOf(product));
+        row && row != product->getOperand(0) && row != product->getOperand(1)) {
+      bias = row;
+      negated = isa<dmir::SubOp>(op);
+      return true;
+    }
+  if (isa<dmir::ReluOp>(op) && !relu && steps.empty()) {
+    relu = true;
+    return true;
   }
-  return nullptr;
+  std::optional<hw::Step> step = stepOf(op, value);
+  if (!step)
+    return false;
+  hw::Step *last = steps.empty() ? nullptr : &steps.back();
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  if (last && last->kind == hw::StepKind::Clip && step->kind == hw::StepKind::Clip && last->b == infinity &&
+      step->a == -infinity && last->a <= step->b) {
+    last->b = step->b;
+    return true;
+  }
+  steps.push_back(*step);
+  return steps.size() <= hw::kMostSteps;
+}
+
+/// nullopt where something on the way is not what cores do, or is needed elsewhere too. An op without readers is asked
+/// about in the place of a formula, whose ops are there until the answer.
+std::optional<Chain> chainTo(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (productAt(op))
+    return Chain{op};
+  for (Value before : op ? op->getOperands() : ValueRange()) {
+    if (!before.getDefiningOp() || !(before.hasOneUse() || op->use_empty()))
+      continue;
+    std::optional<Chain> chain = chainTo(before);
+    if (chain && chain->add(op, before))
+      return chain;
+  }
+  return std::nullopt;
 }
 
 /// With the output pixels of a row that the strategy says, or the best number.
@@ -172,28 +258,31 @@ Result<Product> convolutionOf(const hw::Machine &machine, dmir::ConvOp conv, Pro
 
 bool aie::isProduct(Operation *op) { return productAt(op); }
 
+Operation *aie::productIn(Block *block) {
+  auto found = llvm::find_if(*block, [](Operation &op) { return isProduct(&op); });
+  return found == block->end() ? nullptr : &*found;
+}
+
 bool aie::isEpilogue(Operation *op, Value result) {
-  if (isa<dmir::ReluOp>(op))
-    return true;
-  Operation *product = isa<dmir::AddOp, dmir::SubOp>(op) ? productAt(result.getDefiningOp()) : nullptr;
-  Value bias = product ? biasOf(op, result, columnsOf(product)) : Value();
-  return bias && bias != product->getOperand(0) && bias != product->getOperand(1);
+  std::optional<Chain> chain = chainTo(result);
+  return chain && chain->add(op, result);
 }
 
 std::optional<std::string> aie::refuses(const hw::Machine &machine, const Herd &herd, Operation *op) {
   if (isProduct(op))
     return refusesProduct(machine, herd, op);
-  Operation *product = isa<dmir::AddOp, dmir::SubOp, dmir::ReluOp>(op) ? rootOf(op) : nullptr;
-  if (product && !refusesProduct(machine, herd, product))
+  std::optional<Chain> chain = op->getNumResults() == 1 ? chainTo(op->getResult(0)) : std::nullopt;
+  if (chain && !refusesProduct(machine, herd, chain->product))
     return std::nullopt;
-  return "the array only multiplies matrices and convolves, with a row added and a relu behind";
+  return "the array only multiplies matrices and convolves, with a row added and few steps (relu, clip, sigmoid, gelu, "
+         "a factor) behind";
 }
 
 Result<Product> aie::productOf(const hw::Machine &machine, Block *block, const Herd &herd, DictionaryAttr strategy) {
   auto wrong = [](const std::string &why) { return Error{ErrorKind::Model, why}; };
-  Operation *root = productAt(&block->front());
+  Operation *root = productIn(block), *end = block->getTerminator();
   if (!root)
-    return wrong("it is no product by one matrix and no convolution, with a row added and a relu");
+    return wrong("it is no product by one matrix and no convolution, with a row added and few steps");
   std::optional<std::string> why = refusesOperands(root);
   auto conv = dyn_cast<dmir::ConvOp>(root);
   if (!why)
@@ -203,22 +292,15 @@ Result<Product> aie::productOf(const hw::Machine &machine, Block *block, const H
   Product out;
   out.herd = herd;
   out.numbers = ::numbersOf(root);
-  Value result = root->getResult(0), bias;
-  bool negated = false;
-  for (Operation &op : llvm::drop_begin(block->without_terminator())) {
-    if (!isEpilogue(&op, result) || (op.getOperand(0) != result && op.getOperand(op.getNumOperands() - 1) != result) ||
-        out.relu)
-      return wrong("it computes something else behind its product than the sum with a row and a relu");
-    if (isa<dmir::ReluOp>(op))
-      out.relu = true;
-    else
-      bias = biasOf(&op, result, columnsOf(root));
-    negated |= isa<dmir::SubOp>(op);
-    result = op.getResult(0);
-  }
-  Operation *end = block->getTerminator();
-  if (end->getNumOperands() != 1 || end->getOperand(0) != result)
+  if (end->getNumOperands() != 1)
     return wrong("it has other results than its last op's");
+  Value result = end->getOperand(0);
+  std::optional<Chain> chain = chainTo(result);
+  auto isOne = [](Operation &op) { return !isa<dmir::ConstantOp>(op); };
+  if (!chain || chain->product != root || chain->ops != llvm::count_if(block->without_terminator(), isOne))
+    return wrong("it computes something else behind its product than the sum with a row, a relu and few steps");
+  out.relu = chain->relu;
+  out.steps = chain->steps;
   auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
   for (BlockArgument argument : block->getArguments()) {
     RankedTensorType type = typeOf(argument);
@@ -227,10 +309,10 @@ Result<Product> aie::productOf(const hw::Machine &machine, Block *block, const H
       out.operands.push_back({Part::A, type, isPacked});
     else if (argument == root->getOperand(1))
       out.operands.push_back({Part::B, type, isPacked});
-    else if (argument == bias)
-      out.operands.push_back({Part::Bias, type, isPacked, negated});
+    else if (argument == chain->bias)
+      out.operands.push_back({Part::Bias, type, isPacked, chain->negated});
   }
-  if (out.operands.size() != block->getNumArguments() || out.operands.size() != (bias ? 3u : 2u))
+  if (out.operands.size() != block->getNumArguments() || out.operands.size() != (chain->bias ? 3u : 2u))
     return wrong("it does not multiply its arguments");
   if (llvm::any_of(out.operands, [](const Operand &operand) { return operand.negated && !operand.packed; }))
     return wrong("it subtracts a row that is not packed");

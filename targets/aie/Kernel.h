@@ -11,15 +11,17 @@ namespace dmxc::aie {
 /// Of a strategy: how many output pixels of a convolution are a row of its product.
 inline constexpr llvm::StringLiteral kTogetherKey = "pixels_a_row";
 
-/// nullopt where the array computes the op, else the reason why not: a clause. A sum with a row and a relu are computed
-/// behind a product or convolution that the array computes.
+/// nullopt where the array computes the op, else the reason why not: a clause. A sum with a row, a relu and up to three
+/// steps (schemas/aie/Kernels.h) are computed behind a product or convolution that the array computes.
 std::optional<std::string> refuses(const hw::Machine &machine, const Herd &herd, mlir::Operation *op);
 /// Whether an op is computed as a product.
 bool isProduct(mlir::Operation *op);
-/// Whether an op may be computed by the cores behind a product (and a bias) whose value is `result`.
+/// The first op of a block that is; null where there is none.
+mlir::Operation *productIn(mlir::Block *block);
+/// Whether an op may be computed by the cores behind a product, and what they do behind that, whose value is `result`.
 bool isEpilogue(mlir::Operation *op, mlir::Value result);
-/// What a region or kernel computes: a product, a bias, a relu. The strategy says which operands are packed, and may
-/// choose.
+/// What a region or kernel computes: a product, a bias, a relu, steps. The strategy says which operands are packed, and
+/// may choose.
 Result<Product> productOf(const hw::Machine &machine, mlir::Block *block, const Herd &herd,
                           mlir::DictionaryAttr strategy);
 

@@ -111,6 +111,47 @@ def check_epilogues(folder):
         run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", tolerance, "--atol", tolerance)
 
 
+# Ops behind a product, numbers that they take, and numpy's definition. (x holds what the sums are near to.)
+STEPS = {
+    "clip": ([("Clip", "x lo hi")], {"lo": -0.5, "hi": 6}, lambda x: np.clip(x, -0.5, 6)),
+    "sigmoid": ([("Sigmoid", "x")], {}, lambda x: 1 / (1 + np.exp(-x))),
+    "tanh": ([("Tanh", "x")], {}, np.tanh),
+    "gelu": ([("Div", "x root"), ("Erf", "0"), ("Add", "1 one"), ("Mul", "x 2"), ("Mul", "3 half")], {"root": 2**0.5, "one": 1, "half": 0.5},
+             lambda x: x * (1 + np.vectorize(math.erf)(x / 2**0.5)) / 2),
+    "silu": ([("Sigmoid", "x"), ("Mul", "x 0")], {}, lambda x: x / (1 + np.exp(-x))),
+    "scale": ([("Mul", "by x")], {"by": -0.3}, lambda x: -0.3 * x),
+    "three": ([("Div", "x by"), ("Add", "0 plus"), ("Relu", "1")], {"by": 3, "plus": 0.25}, lambda x: np.maximum(x / 3 + 0.25, 0)),
+}  # fmt: skip
+
+
+def check_steps(folder):
+    """What cores do to each number behind a product and its row: one task, of which the host does nothing."""
+    rng = np.random.default_rng(5)
+    a, b, r = (rng.standard_normal(shape).astype(np.float32) for shape in ((70, 100), (100, 130), (130,)))
+    for name, (ops, numbers, compute) in STEPS.items():
+        weights = [onnx_file.tensor(key, onnx_file.FLOAT, list(value.shape), raw=value.tobytes()) for key, value in (("b", b / 8), ("r", r))]
+        weights += [onnx_file.tensor(key, onnx_file.FLOAT, [], raw=np.float32(value).tobytes()) for key, value in numbers.items()]
+        nodes = [onnx_file.node("MatMul", "a b", "p"), onnx_file.node("Add", "p r", "x")]
+        nodes += [onnx_file.node(op, given, "y" if i + 1 == len(ops) else str(i)) for i, (op, given) in enumerate(ops)]
+        y = compute((bf16(a) @ bf16(b / 8)) + r).astype(np.float32)
+        (folder / f"{name}.onnx").write_bytes(onnx_file.model(
+            nodes, [onnx_file.info("a", onnx_file.FLOAT, a.shape)], [onnx_file.info("y", onnx_file.FLOAT, y.shape)], weights=weights))
+        data, bundle = folder / f"{name}-data", folder / f"{name}.bundle"
+        data.mkdir()
+        np.save(data / "in_a.npy", a)
+        np.save(data / "out_y.npy", y)
+        said = run(BIN / "dmxc", folder / f"{name}.onnx", "-t", "aie", "--require-target", "aie:100", "-o", bundle)
+        expect("in 1 task" in said, f"{name}: {said}")
+        run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", "1e-4", "--atol", "1e-4")
+    # A fourth step has no place: the host does it.
+    nodes = [onnx_file.node("MatMul", "a b", "p"), *(onnx_file.node("Tanh", before, after) for before, after in zip("p0123"[:4], ["0", "1", "2", "y"]))]
+    (folder / "four.onnx").write_bytes(onnx_file.model(
+        nodes, [onnx_file.info("a", onnx_file.FLOAT, a.shape)], [onnx_file.info("y", onnx_file.FLOAT, None)],
+        weights=[onnx_file.tensor("b", onnx_file.FLOAT, [100, 130], raw=b.tobytes())]))
+    said = run(BIN / "dmxc", folder / "four.onnx", "-t", "aie", "-o", folder / "four.bundle")
+    expect("aie 2 of 2 nodes" in said and "cpu 1 of 2 nodes" in said, f"four steps: {said}")  # nodes of one name count as one
+
+
 def windows(x, w, strides, pads):
     """A convolution as sums over shifted images."""
     x = np.pad(x, [(0, 0), (0, 0)] + list(zip(pads[:len(strides)], pads[len(strides):])))
@@ -338,6 +379,6 @@ def check_zoo(folder):
 
 
 with tempfile.TemporaryDirectory(prefix="dmxc-aie-") as scratch:
-    for check in (check_products, check_epilogues, check_convolutions, check_bytes, check_quantised, check_refusals, check_words, check_limits, check_zoo):
+    for check in (check_products, check_epilogues, check_steps, check_convolutions, check_bytes, check_quantised, check_refusals, check_words, check_limits, check_zoo):
         check(pathlib.Path(scratch))
 sys.exit(1 if failures else 0)

@@ -6,7 +6,9 @@
 #include "Array.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <numbers>
 
 namespace dmxrt::aie {
 namespace {
@@ -71,6 +73,50 @@ template <typename T> void relu(const hw::Call &call, std::byte *result) {
     c[i] = c[i] < T(0) ? T(0) : c[i];
 }
 
+/// In f64, rounded once.
+float stepped(float x, const hw::Step &step) {
+  auto wide = static_cast<double>(x);
+  switch (step.kind) {
+  case hw::StepKind::Relu:
+    return x < 0 ? 0 : x;
+  case hw::StepKind::Add:
+    return x + step.a;
+  case hw::StepKind::Multiply:
+    return x * step.a;
+  case hw::StepKind::Divide:
+    return x / step.a;
+  case hw::StepKind::Clip: // a NaN stays one
+    return x < step.a ? step.a : x > step.b ? step.b : x;
+  case hw::StepKind::Sigmoid:
+    return static_cast<float>(1 / (1 + std::exp(-wide)));
+  case hw::StepKind::Silu:
+    return static_cast<float>(wide / (1 + std::exp(-wide)));
+  case hw::StepKind::Tanh:
+    return static_cast<float>(std::tanh(wide));
+  case hw::StepKind::Gelu:
+    return static_cast<float>(wide * std::erfc(-wide * std::numbers::sqrt2 / 2) / 2);
+  case hw::StepKind::GeluTanh: {
+    double slope = std::sqrt(2 * std::numbers::inv_pi); // of x (1 + tanh(y)) / 2 = x / (1 + exp(-2 y))
+    return static_cast<float>(wide / (1 + std::exp(-2 * slope * (wide + 0.044715 * wide * wide * wide))));
+  }
+  case hw::StepKind::None:
+  case hw::StepKind::Count:
+    break;
+  }
+  return x;
+}
+
+void steps(const hw::Call &call, const std::byte *parameters, std::byte *result) {
+  auto *c = reinterpret_cast<float *>(result);
+  for (int64_t i = 0; i < hw::kMostSteps; ++i) {
+    hw::Step step;
+    std::memcpy(&step, parameters + 4 * (hw::kFirstStepWord + i * hw::kStepWords), sizeof step);
+    if (step.kind != hw::StepKind::None)
+      for (int64_t j = 0; j < call.scalars[0]; ++j)
+        c[j] = stepped(c[j], step);
+  }
+}
+
 } // namespace
 
 void compute(const hw::Call &call, std::byte *const *touched) {
@@ -95,6 +141,8 @@ void compute(const hw::Call &call, std::byte *const *touched) {
     return relu<float>(call, touched[0]);
   case hw::KernelId::ReluI32:
     return relu<int32_t>(call, touched[0]);
+  case hw::KernelId::StepsF32:
+    return steps(call, touched[0], touched[1]);
   case hw::KernelId::Count:
     return;
   }

@@ -15,8 +15,8 @@ class AIE_Named<string mnemonic, list<Trait> traits = []>
 def AIE_CallOp : DLIR_DeviceTask<AIE_Dialect, "call", "compute", "0, 1, 2", "", (ins StrAttr:$kernel)> {
   let summary = "a call of the cores' library";
   let description = [{
-    `aie.call "matmul_bf16_f32" %a0[0] and %b0[0] and %c0[0]`: the library is schemas/aie/Kernels.h; the last matrix is the result. C1: the library has the
-    kernel, and it takes so many. C2: they begin where buffers of L1 do.
+    `aie.call "matmul_bf16_f32" %a0[0] and %b0[0] and %c0[0]`: the library is schemas/aie/Kernels.h; the last matrix is the result, and a kernel that takes
+    parameters has the core's. C1: the library has the kernel, and it takes so many. C2: they begin where buffers of L1 do.
   }];
   let extraClassDeclaration = [{
     ::llvm::StringRef getEngine() { return "compute"; }

@@ -69,7 +69,7 @@ LogicalResult aie::CallOp::verify() {
   std::optional<hw::KernelId> kernel = hw::kernelNamed(getKernel().str());
   if (!kernel)
     return emitOpError("C1: the cores' library has no '") << getKernel() << "'";
-  if (size_t takes = hw::infoOf(*kernel).addresses.size(); takes != getBuffers().size())
+  if (size_t takes = hw::infoOf(*kernel).addresses.size() - hw::takesParameters(*kernel); takes != getBuffers().size())
     return emitOpError("C1: ") << getKernel() << " takes " << takes << " matrices, not " << getBuffers().size();
   auto begins = [](Attribute place) {
     AffineMap map = cast<AffineMapAttr>(place).getValue();

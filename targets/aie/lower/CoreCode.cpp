@@ -112,7 +112,7 @@ LogicalResult CoreCode::add(func::CallOp op) {
     types.push_back(cast<MemRefType>(operand.getType()));
     put(Code::Address, i, *address);
   }
-  for (MemRefType type : types)
+  for (MemRefType type : ArrayRef(types).drop_front(hw::takesParameters(*kernel)))
     if (type.getRank() != 2)
       return op.emitOpError("takes matrices, not ") << type;
   MemRefType c = types.back();

@@ -11,8 +11,13 @@ using namespace dmxc;
 using namespace dmxc::aie;
 
 Value Placement::constant(int64_t value) { return arith::ConstantIndexOp::create(b, where, value); }
+MemRefType Placement::typeOfParameters() { return MemRefType::get({parameterWords}, b.getI32Type()); }
 Value Placement::parameters(hw::Tile core) {
-  return tiles->buffer(core, "parameters", MemRefType::get({parameterWords}, b.getI32Type()), parametersAddress);
+  return tiles->buffer(core, "parameters", typeOfParameters(), parametersAddress);
+}
+static bool takesParameters(CallOp call) {
+  std::optional<hw::KernelId> kernel = hw::kernelNamed(call.getKernel().str());
+  return kernel && hw::takesParameters(*kernel);
 }
 /// A core waits until the controller has written its parameters.
 Value Placement::start(hw::Tile core) { return tiles->lock(core, "start", coreTokens, 0); }
@@ -22,6 +27,8 @@ LogicalResult Placement::writeKernels() {
   llvm::StringMap<FunctionType> types;
   WalkResult done = graph->walk([&](CallOp call) {
     SmallVector<Type> matrices;
+    if (takesParameters(call))
+      matrices.push_back(typeOfParameters());
     for (Value buffer : call.getBuffers())
       matrices.push_back(memories.find(buffer)->second.type);
     FunctionType type = b.getFunctionType(matrices, {});
@@ -75,6 +82,8 @@ LogicalResult Placement::writeBlock(hw::Tile core, Block &block) {
         use(token, LockAction::Release);
     } else if (auto call = dyn_cast<CallOp>(op)) {
       SmallVector<Value> buffers;
+      if (takesParameters(call))
+        buffers.push_back(parameters(core));
       for (Value buffer : call.getBuffers())
         buffers.push_back(bufferAt(core, buffer));
       func::CallOp::create(b, where, call.getKernel(), TypeRange(), buffers);

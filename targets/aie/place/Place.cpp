@@ -65,6 +65,11 @@ LogicalResult Placement::check() {
       return failure();
   for (auto reg : graph.getBody().getOps<dlir::RegisterOp>())
     parameterWords = std::max<int64_t>(parameterWords, static_cast<int64_t>(reg.getNumber()) + 1);
+  graph->walk([&](CallOp call) {
+    std::optional<hw::KernelId> kernel = hw::kernelNamed(call.getKernel().str());
+    if (kernel && hw::takesParameters(*kernel))
+      parameterWords = std::max(parameterWords, hw::kParameterWords);
+  });
   if (parameterWords > kMostParameters)
     return program.emitOpError("has ") << parameterWords << " registers, cores take " << kMostParameters;
   return success();

@@ -16,12 +16,12 @@ namespace dmxc::aie {
 
 /// What is multiplied: in the array's memory, in tiles of the cores.
 struct Numbers {
-  llvm::StringRef name;   ///< "bf16"
-  llvm::StringRef matmul; ///< kernels of the cores' library
-  llvm::StringRef zero, bias, relu;
-  int64_t m, k, n; ///< of a core's tiles
-  int64_t stepK;   ///< of a matrix step
-  int64_t bytes;   ///< of an operand's element; results have 4
+  llvm::StringRef name;                    ///< "bf16"
+  llvm::StringRef matmul;                  ///< kernels of the cores' library
+  llvm::StringRef zero, bias, relu, steps; ///< the last one for f32
+  int64_t m, k, n;                         ///< of a core's tiles
+  int64_t stepK;                           ///< of a matrix step
+  int64_t bytes;                           ///< of an operand's element; results have 4
 };
 extern const Numbers kBf16, kI32, kI8, kUi8; ///< kUi8: bytes of a without a sign
 /// Those of a product of these elements; null where the array multiplies no such numbers.
@@ -43,13 +43,14 @@ struct Operand {
   bool negated = false; ///< a bias that is subtracted: so in its form
 };
 
-/// c = relu(a * b + bias): a is m x k, b is k x n; or so many of all three. Of a convolution a is read out of its
-/// images.
+/// c = steps(relu(a * b + bias)): a is m x k, b is k x n; or so many of all three. Of a convolution a is read out of
+/// its images.
 struct Product {
   const Numbers *numbers = &kBf16;
   Herd herd;
   int64_t m = 0, k = 0, n = 0, matrices = 1;
   bool relu = false;
+  std::vector<hw::Step> steps; ///< up to hw::kMostSteps
   std::optional<Window> window;
   std::vector<Operand> operands; ///< as a dispatch brings them
 

@@ -96,6 +96,7 @@ private:
   mlir::LogicalResult writeBlock(hw::Tile core, mlir::Block &block);
   mlir::LogicalResult writeLoop(hw::Tile core, dlir::LoopOp loop);
   mlir::Value constant(int64_t value);
+  mlir::MemRefType typeOfParameters();
   mlir::Value parameters(hw::Tile core);
   mlir::Value start(hw::Tile core);
 

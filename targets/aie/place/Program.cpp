@@ -3,6 +3,8 @@
 
 #include "targets/common/queues/ProgramWriter.h"
 
+#include <bit>
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
@@ -51,6 +53,7 @@ private:
   void writeMemoryTiles();
   void writeShims();
   void writeRowsOfA();
+  void writeParameters();
   void blocks(hw::Direction direction, int64_t number, int64_t units,
               function_ref<void(Sum matrix, Sum row, Sum column)> body);
 
@@ -61,8 +64,8 @@ private:
   Matrix a, b, c;
   std::map<Part, Value> ddr;
   Ring coreA, coreB, coreC, tileB;
-  std::vector<Ring> tileA, tileC;  ///< by part, by row of cores
-  std::array<Value, 3> parameters; ///< pairs of tiles along k; whether there is a bias, a relu
+  std::vector<Ring> tileA, tileC;                   ///< by part, by row of cores
+  std::array<Value, hw::kFirstStepWord> parameters; ///< pairs of tiles along k; whether there is a bias, a relu, a step
 };
 
 constexpr const char *kNames[] = {"a", "b", "bias", "c"};
@@ -185,6 +188,8 @@ void ProductProgram::writeResult(size_t buffer) {
     w.group("skip", coreB.full, coreB.empty, [] {});
   });
   w.loop(parameters[2], [&](const Sum &) { w.group("relu", {}, {}, [&] { call(n.relu, result); }); });
+  if (!n.steps.empty())
+    w.loop(parameters[3], [&](const Sum &) { w.group("steps", {}, {}, [&] { call(n.steps, result); }); });
   w.group("done", {}, coreC.full, [] {});
 }
 
@@ -300,6 +305,21 @@ void ProductProgram::writeShims() {
   });
 }
 
+void ProductProgram::writeParameters() {
+  SmallVector<int64_t> values{p.paddedK() / (2 * n.k), p.hasBias(), p.relu};
+  if (!n.steps.empty())
+    values.push_back(!p.steps.empty());
+  for (auto [i, value] : llvm::enumerate(values))
+    parameters[i] = w.launchRegister(value);
+  hw::Step none;
+  for (int64_t i = 0; i < hw::kMostSteps && !p.steps.empty(); ++i) {
+    const hw::Step &step = i < static_cast<int64_t>(p.steps.size()) ? p.steps[i] : none;
+    for (uint32_t word :
+         {static_cast<uint32_t>(step.kind), std::bit_cast<uint32_t>(step.a), std::bit_cast<uint32_t>(step.b)})
+      w.launchRegister(word);
+  }
+}
+
 void ProductProgram::write() {
   int64_t rows = p.herd.rows, columns = p.herd.columns, withA = rows / parts;
   for (const Operand &operand : p.operands)
@@ -319,9 +339,7 @@ void ProductProgram::write() {
   w.channel("c", 1, {columns, rows});
   w.channel("c_out", 1, columns);
   w.graph("main", {columns, rows});
-  const int64_t values[] = {p.paddedK() / (2 * n.k), p.hasBias(), p.relu};
-  for (auto [parameter, value] : llvm::zip(parameters, values))
-    parameter = w.launchRegister(value);
+  writeParameters();
   for (Ring *ring : {&coreA, &coreB, &coreC})
     addTokens(*ring, kCore);
   for (Ring &ring : tileA)

@@ -49,17 +49,17 @@ TEST(AieImage, WhatIsNotThereIsNamed) {
             "kernel 'product': argument 'b' has a form that is mostly padding");
   EXPECT_EQ(with([](auto &i) { i.kernels[0].control[0].address = 0x30000000; }),
             "kernel 'product': op 0 (write) writes 0x30000000, where the machine has no register");
-  EXPECT_EQ(with([](auto &i) { i.kernels[0].control[5].argument = 3; }),
-            "kernel 'product': op 5 (patch) patches in argument 3 of 3");
+  EXPECT_EQ(with([](auto &i) { i.kernels[0].control[6].argument = 3; }),
+            "kernel 'product': op 6 (patch) patches in argument 3 of 3");
   EXPECT_EQ(with([](auto &i) { i.kernels[0].control.back().channel = 2; }),
-            "kernel 'product': op 13 (sync) waits for channel 2 of a shim tile");
+            "kernel 'product': op 14 (sync) waits for channel 2 of a shim tile");
   EXPECT_EQ(with([](auto &i) { i.overlays[0].programs[0].code.pop_back(); }),
             "overlay 'matmul_bf16_f32_1x1': the program of core (0,2) does not end");
   EXPECT_EQ(with([](auto &i) { i.overlays[0].programs[0].tile.row = 1; }),
             "overlay 'matmul_bf16_f32_1x1': the program of core (0,1) is for a tile that is no core");
   EXPECT_EQ(
       with([](auto &i) { i.overlays[0].programs[0].code.resize(2000, {hw::CoreOp::Halt, 0, 0}); }),
-      "overlay 'matmul_bf16_f32_1x1': the program of core (0,2) takes 35072 bytes of program memory, there are 16384");
+      "overlay 'matmul_bf16_f32_1x1': the program of core (0,2) takes 39168 bytes of program memory, there are 16384");
 }
 
 /// The way that dmx-fuzz-bundle goes: what is read at all is run, and ends by a name.
