@@ -248,11 +248,72 @@ private:
   llvm::DenseMap<std::pair<Value, Type>, dmir::CastOp> known;
 };
 
+/// The module's attributes: what the user has, and what the model's constants have become.
+class ModelTypes {
+public:
+  explicit ModelTypes(ModuleOp module) : module(module), builder(module.getContext()) {}
+
+  /// Of several graphs each has its own, under its name; those of branches and loops have constants alone.
+  void record() {
+    SmallVector<NamedAttribute> inputs, outputs, constants;
+    for (auto program : module.getOps<dlir::ProgramOp>()) {
+      StringAttr name = program.getSymNameAttr();
+      ArrayAttr own = constantsOf(program);
+      if (!program.getOwned()) {
+        inputs.emplace_back(name, typesOf(program.getInputs()));
+        outputs.emplace_back(name, typesOf(program.getOutputs()));
+      }
+      if (!program.getOwned() || !own.empty())
+        constants.emplace_back(name, own);
+    }
+    set("dm.model_inputs.type", inputs);
+    set("dm.model_outputs.type", outputs);
+    set("dm.model_constants.type", constants);
+  }
+
+private:
+  void set(StringRef key, ArrayRef<NamedAttribute> entries) {
+    if (!entries.empty())
+      module->setAttr(key, entries.size() == 1 ? entries[0].getValue() : builder.getDictionaryAttr(entries));
+  }
+
+  Attribute typesOf(ArrayAttr tensors) {
+    SmallVector<Attribute> types;
+    for (Attribute tensor : tensors)
+      types.push_back(cast<DictionaryAttr>(tensor).get("type"));
+    return builder.getArrayAttr(types);
+  }
+
+  ArrayAttr constantsOf(dlir::ProgramOp program) {
+    SmallVector<Attribute> types;
+    for (auto buffer : program.getOps<dlir::BufferOp>())
+      if (buffer.getKind() == dlir::BufferKind::constant)
+        types.push_back(TypeAttr::get(typeOf(buffer)));
+    return builder.getArrayAttr(types);
+  }
+
+  /// The model's shape, in the elements that a kernel of the card reads; the host's read what the model has.
+  Type typeOf(dlir::BufferOp buffer) {
+    auto own = cast<RankedTensorType>(buffer.getTensor());
+    for (OpOperand &use : buffer->getUses()) {
+      auto dispatch = dyn_cast<dlir::DispatchOp>(use.getOwner());
+      auto function = dispatch ? module.lookupSymbol<func::FuncOp>(dispatch.getKernel()) : func::FuncOp();
+      if (function && function->hasAttr(kQuadsAttr) && use.getOperandNumber() < function.getNumArguments())
+        return RankedTensorType::get(own.getShape(), elementOf(function.getArgument(use.getOperandNumber())));
+    }
+    return own;
+  }
+
+  ModuleOp module;
+  Builder builder;
+};
+
 struct AssignFormats : dmxc::impl::AssignFormatsBase<AssignFormats> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(kQuadsAttr) && failed(Assigner(function).run()))
         return signalPassFailure();
+    ModelTypes(getOperation()).record();
   }
 };
 

@@ -5,7 +5,9 @@ def AssignFormats : Pass<"corsair-assign-formats", "::mlir::ModuleOp"> {
   let summary = "Give every value its format: block floating point into matrix products, f16 elsewhere";
   let description = [{
     The BASIC rules: operands of dmir.matmul are BFP16_64 (R, C), its bias BFP32_1, everything else that is f32, bf16 or
-    f64 is f16. Inputs and outputs of functions take the format they are used in.
+    f64 is f16. Inputs and outputs of functions take the format they are used in; the module attributes
+    dm.model_inputs.type and dm.model_outputs.type keep what the user gave, dm.model_constants.type lists what
+    the quantized constants have become.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect", "::dmxc::lldmir::LLDMIRDialect", "::mlir::tensor::TensorDialect"];
 }

@@ -1,6 +1,9 @@
 // RUN: dmx-opt %s --target=corsair:quads=1 -dmxc-frontend -dmxc-partition -dmxc-memory -dmxc-schedule.formats | FileCheck %s
 
-// Weights C and biases BFP32_1, the input R at the boundary, the rest f16. K of attention is cast as R, and its transpose is C for free.
+// Weights C and biases BFP32_1, the input R at the boundary, the rest f16. K of attention is cast as R, and its transpose is C for free; a
+// constant that is no weight is f16 where it is read. The module's attributes have what the user gave, and what his constants became.
+// CHECK: dm.model_constants.type = [tensor<128x64x!dmir.block_fp<BFP16_64C>>, tensor<64x!dmir.block_fp<BFP32_1>>, tensor<64x10x!dmir.block_fp<BFP16_64C>>]
+// CHECK-SAME: dm.model_inputs.type = [tensor<4x128xf32>, tensor<2x4x128xf32>, tensor<2x16x128xf32>], dm.model_outputs.type = [tensor<4x10xf32>, tensor<2x4x16xf32>]
 // CHECK: func.func @k0{{.*}}(%[[X:[a-z0-9]+]]: tensor<4x128x!dmir.block_fp<BFP16_64R>>
 // CHECK-SAME: %[[W1:[a-z0-9]+]]: tensor<128x64x!dmir.block_fp<BFP16_64C>>
 // CHECK-SAME: %[[B1:[a-z0-9]+]]: tensor<64x!dmir.block_fp<BFP32_1>>

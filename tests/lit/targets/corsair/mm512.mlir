@@ -25,11 +25,13 @@
 // Eight rows of tiles over four quads: each loops over two.
 // RUN: dmx-opt --target=corsair:quads=4 %s -dmxc-partition -dmxc-memory -dmxc-schedule.formats -dmxc-schedule.tiles -dmxc-schedule.buffers -dmxc-schedule.array -dmxc-schedule.spmd | FileCheck %s --check-prefix=WRAPPED
 
+// FORMATS: module attributes {dm.model_constants.type = [tensor<512x512x!dmir.block_fp<BFP16_64C>>], dm.model_inputs.type = [tensor<512x512xf32>], dm.model_outputs.type = [tensor<512x512xf32>]
 // FORMATS: %[[C:.*]] = dlir.buffer constant "c0" : tensor<512x512xf32> {{.*}} size = 266240 : i64}
 // FORMATS: func.func @[[K:k0.*]](%[[X:.*]]: tensor<512x512x!dmir.block_fp<BFP16_64R>> {lldmir.deal = #lldmir.deal<dim 0, quads 8>, {{.*}}}, %[[W:.*]]: tensor<512x512x!dmir.block_fp<BFP16_64C>> {{.*}}) -> (tensor<512x512xf16> {lldmir.deal = #lldmir.deal<dim 0, quads 8>
 // FORMATS-NEXT: %[[Y:.*]] = dmir.matmul %[[X]], %[[W]] {lldmir.deal = #lldmir.deal<dim 0, quads 8>, lldmir.plan = #lldmir.plan<num_imc 8, ppr_mode 3, groups 2, slices 4, share columns, segment 8>} : {{.*}} -> tensor<512x512xf16>
 // FORMATS-NEXT: return %[[Y]] : tensor<512x512xf16>
 
+// TILES: dm.model_inputs.type = [tensor<512x512xf32>]
 // TILES: func.func @k0{{.*}}(%[[X:[a-z0-9]+]]: tensor<512x512x!dmir.block_fp<BFP16_64R>> {{{.*}}}, %[[W:[a-z0-9]+]]: tensor<512x512x!dmir.block_fp<BFP16_64C>> {
 // TILES: affine.for %[[Q:.*]] = 0 to 8 iter_args({{.*}}) -> (tensor<512x512xf16>)
 // TILES: %[[A:.*]] = tensor.extract_slice %[[X]][%{{.*}}, 0] [64, 512] [1, 1] : tensor<512x512x!dmir.block_fp<BFP16_64R>> to tensor<64x512x!dmir.block_fp<BFP16_64R>>
@@ -89,6 +91,7 @@
 // WRAPPED: affine.store %{{.*}}, %{{.*}}[%[[I]], %[[J]]] : memref<2x8x!affine_ext.vec_ext<64x64xf16>, "GM">
 
 // Weights once, to each quad; every run, each quad its rows in and out.
+// DLIR: module attributes {dm.model_constants.type = [tensor<512x512x!dmir.block_fp<BFP16_64C>>], dm.model_inputs.type = [tensor<512x512xf32>], dm.model_outputs.type = [tensor<512x512xf32>]
 // DLIR: dlir.device_program @k0{{.*}} on "corsair" {
 // DLIR: dlir.argument input "arg0" : tensor<512x512xf32> as "bfp16r"
 // DLIR: dlir.piece "arg0" unit 0 in %[[X:.*]] offset 0 begin [0, 0] extent [64, 512]
