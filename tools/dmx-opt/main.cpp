@@ -1,6 +1,7 @@
 //===- main.cpp - dmx-opt, mlir-opt with our dialects and passes ----------===//
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
+#include "dmxc/Dialect/Transform/Passes.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Support/DataFile.h"
@@ -113,6 +114,7 @@ int main(int argc, char **argv) {
     target->registerDialects(registry);
   }
   dmxc::registerAllPasses(context);
+  dmxc::transform::registerAffinePasses();
   mlir::registerTransformsPasses();
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets())
     if (info.registerPasses)

@@ -2,7 +2,7 @@
 //
 // The stages of kernels, in order: corsair-kernel-functions and corsair-assign-formats, corsair-tile-products,
 // corsair-bufferize, corsair-lower-tiles, corsair-outline-spmd, corsair-band-rows. The text between any two can be read
-// back. corsair-encode and the affine passes are for dmx-opt.
+// back. corsair-encode is for dmx-opt.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
