@@ -153,6 +153,8 @@ private:
   bool afterStop(const Stop &stop) {
     if (stop.name == "partition" && !afterPartition())
       return false;
+    if (stop.stage && !options.schedules.empty() && !compilation->applySchedules(stop))
+      return false;
     if (!options.dumpPhases.empty() && position(stop.name) <= position(options.emit) && !dump(stop))
       return false;
     if (stop.name == options.emit)

@@ -161,6 +161,10 @@ void registerAllPasses(const PhaseContext &context) {
       PassPipelineRegistration<>(("dmxc-" + llvm::Twine(phase.name)).str(), "the " + std::string(phase.name) + " phase",
                                  [&phase, &context](OpPassManager &pm) { phase.build(pm, context); });
   }
+  for (const Stop &stop : stops(context))
+    if (stop.stage)
+      PassPipelineRegistration<>("dmxc-" + stop.name, stop.stage->summary,
+                                 [stop, &context](OpPassManager &pm) { stop.build(pm, context); });
 }
 
 } // namespace dmxc

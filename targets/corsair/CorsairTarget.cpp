@@ -251,9 +251,7 @@ Status CorsairTarget::schedule(ArrayRef<Operation *> kernels) const {
     kernel->erase();
   for (auto programs : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
     programs.erase();
-  for (StringRef key : {StringRef(gpu::GPUDialect::getContainerModuleAttrName()), StringRef("dm.model_inputs.type"),
-                        StringRef("dm.model_outputs.type"), StringRef("dm.model_constants.type")})
-    module->removeAttr(key);
+  module->removeAttr(gpu::GPUDialect::getContainerModuleAttrName());
   return done;
 }
 

@@ -129,6 +129,43 @@ class Corsair(Base):
         self.assertIn("does not come after", self.run_tool("t8/4b-tiles.mlir", "-t", "corsair", "--from", "schedule.tiles", "--emit", "schedule.formats", code=2).stderr)
         self.assertIn("give -t corsair", self.run_tool("t8/4b-tiles.mlir", "--from", "schedule.tiles", code=2).stderr)
 
+    def script(self, name, stage):
+        """s.mlir: a script that runs a pass over the kernels' functions behind a stage."""
+        any_op = "!transform.any_op"
+        (self.dir / "s.mlir").write_text(
+            f"module attributes {{transform.with_named_sequence}} {{\n  transform.named_sequence @loops(%m: {any_op} {{transform.readonly}}) "
+            f'attributes {{dmx.at = "{stage}"}} {{\n    %f = transform.structured.match ops{{["func.func"]}} in %m : ({any_op}) -> {any_op}\n'
+            f'    %g = transform.apply_registered_pass "{name}" to %f : ({any_op}) -> {any_op}\n    transform.yield\n  }}\n}}\n')
+
+    def test_scripts_change_loops(self):
+        """Behind a stage, by passes that see nothing but loops: what changes is other code for the same bits."""
+        x, w, y = "tensor<512x64xf32>", "tensor<64x128xf32>", "tensor<512x128xf32>"
+        (self.dir / "m.mlir").write_text(f'func.func @main(%x: {x} {{dmir.name = "x"}}) -> ({y} {{dmir.name = "y"}}) {{\n  %w = dmir.constant dense<0.01> : {w}\n'
+                                         f'  %p = dmir.matmul %x, %w : ({x}, {w}) -> {y} loc("p")\n  return %p : {y}\n}}\n')
+
+        def answers(*flags):
+            self.run_tool("m.mlir", "-q", "-t", "corsair:quads=1", "-o", "m.bundle", *flags)
+            self.run_tool("m.bundle", "--random-inputs", "3", "--output", "y=y.npy", tool="dmx-run")
+            code = self.run_tool("m.bundle", "--what", "kernels", tool="dmx-inspect").stdout
+            return code, (self.dir / "y.npy").read_bytes()
+
+        def trips(*flags):
+            text = self.run_tool("m.mlir", "-q", "-t", "corsair:quads=1", "--emit", "schedule.array", "-o", "-", *flags).stdout
+            return re.findall(r"affine.for .* = 0 to (\d+)", text)
+
+        before, chosen = answers(), trips()
+        self.assertEqual(sorted(chosen), ["2", "8"])
+        for name in ("affine-normalize-fuse", "affine-tile-scalrep", "affine-promote-single", "affine-permute-trip"):
+            self.script(name, "schedule.array")
+            code, bits = answers("--schedule", "s.mlir")
+            self.assertEqual(bits, before[1], name)
+            moves = name == "affine-permute-trip" and chosen != ["8", "2"]
+            self.assertEqual(code != before[0], moves, name)
+        self.assertEqual(trips("--schedule", "s.mlir"), ["8", "2"])
+        self.script("affine-permute-trip", "schedule.arrays")
+        refused = self.run_tool("m.mlir", "-t", "corsair", "-o", "m.bundle", "--schedule", "s.mlir", code=1).stderr
+        self.assertIn('@loops is to run at "schedule.arrays"; in this compile scripts run behind "partition", "schedule.formats", "schedule.tiles"', refused)
+
     def test_inputs_are_fetched_once(self):
         """By the quads that read them, as tiles where a product alone does: the floors of DDR are 9,200 and 8,750 clocks."""
         m, q, t, s = "tensor<512x512xf32>", "tensor<32x128x64xf32>", "tensor<32x64x128xf32>", "tensor<32x128x128xf32>"

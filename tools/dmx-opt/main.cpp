@@ -1,6 +1,7 @@
 //===- main.cpp - dmx-opt, mlir-opt with our dialects and passes ----------===//
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
+#include "dmxc/Dialect/Transform/Passes.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Support/DataFile.h"
@@ -21,14 +22,21 @@ namespace {
 
 /// What is ours of the arguments, which is taken out of them.
 struct Flags {
-  std::map<std::string, std::vector<std::string>> levels;
+  std::vector<dmxc::driver::TargetChoice> targets; ///< each name once
   std::vector<std::pair<std::string, std::string>> states;
   std::vector<std::string> dataFolders;
+
+  /// Of the same target the last choice counts.
+  void choose(dmxc::driver::TargetChoice choice) {
+    llvm::erase_if(targets, [&](const auto &other) { return other.name == choice.name; });
+    targets.push_back(std::move(choice));
+  }
 };
 
 } // namespace
 
-/// `--target=NAME:LEVEL+..` gives a target its levels, `--state=INPUT=OUTPUT` is what dmir-bind-states reads,
+/// `--target=NAME:LEVEL+..` gives a target its levels, and the first one named is asked first; `--state=INPUT=OUTPUT`
+/// is what dmir-bind-states reads,
 /// `--allow-external-data=DIR` names a folder that constants' files may lie in besides the text's own.
 static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
   Flags flags;
@@ -36,7 +44,7 @@ static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
   llvm::erase_if(arguments, [&](llvm::StringRef argument) {
     if (argument.consume_front("--target=")) {
       if (auto choice = dmxc::driver::parseTarget(argument.str()))
-        flags.levels[choice->name] = choice->levels;
+        flags.choose(std::move(*choice));
       else
         wrong = choice.takeError();
       return true;
@@ -61,16 +69,18 @@ static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
   return flags;
 }
 
-/// Every target of this build.
-static dmxc::Result<Targets> createTargets(const Flags &flags) {
+/// Every target of this build, those that were named first.
+static dmxc::Result<Targets> createTargets(Flags flags) {
+  for (const dmxc::TargetInfo &info : dmxc::registeredTargets())
+    if (llvm::none_of(flags.targets, [&](const auto &choice) { return choice.name == info.name; }))
+      flags.targets.push_back({info.name, {}});
   Targets targets;
-  for (const dmxc::TargetInfo &info : dmxc::registeredTargets()) {
+  for (const dmxc::driver::TargetChoice &choice : flags.targets) {
     dmxc::TargetOptions options;
-    if (auto levels = flags.levels.find(info.name); levels != flags.levels.end())
-      options.levels = levels->second;
-    auto target = info.create(options);
+    options.levels = choice.levels;
+    auto target = dmxc::findTarget(choice.name)->create(options);
     if (!target)
-      return dmxc::Error{target.error().kind, "target '" + info.name + "': " + target.error().message};
+      return dmxc::Error{target.error().kind, "target '" + choice.name + "': " + target.error().message};
     targets.push_back(std::move(*target));
   }
   return targets;
@@ -104,6 +114,7 @@ int main(int argc, char **argv) {
     target->registerDialects(registry);
   }
   dmxc::registerAllPasses(context);
+  dmxc::transform::registerAffinePasses();
   mlir::registerTransformsPasses();
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets())
     if (info.registerPasses)

@@ -61,6 +61,8 @@ public:
   bool hasSchedules() const;
   /// Applies the records of tuning, then the --schedule scripts, to the module, behind partition.
   bool applySchedules();
+  /// Applies the --schedule scripts of a target's stage, behind that; applySchedules() read them.
+  bool applySchedules(const Stop &stage);
   /// Runs `work` as a step of this compile: what MLIR says meanwhile becomes messages about the model.
   bool runStep(const char *name, const std::function<bool()> &work) { return guarded(name, ErrorKind::Model, work); }
   /// What is free of each region's strategy, and who chose what it has; behind applySchedules.

@@ -54,7 +54,8 @@ struct Stop {
 std::vector<Stop> stops(llvm::ArrayRef<llvm::ArrayRef<TargetStage>> stages);
 std::vector<Stop> stops(const PhaseContext &context);
 
-/// Registers every pass under its own name and every phase as dmxc-NAME for dmx-opt; they see `context`'s targets.
+/// Registers every pass under its own name and every phase as dmxc-NAME for dmx-opt, and the steps to the stages of
+/// `context`'s targets as dmxc-PHASE.STAGE; they see those targets.
 void registerAllPasses(const PhaseContext &context);
 
 } // namespace dmxc

@@ -364,6 +364,11 @@ bool Compilation::applySchedules() {
   });
 }
 
+bool Compilation::applySchedules(const Stop &stage) {
+  return guarded("schedule-script", ErrorKind::Model,
+                 [&] { return !schedule->hasScriptsAt(stage.name) || schedule->run(*theModule, stage.name); });
+}
+
 std::string Compilation::explainDecisions() {
   return dmxc::driver::explainDecisions(*theModule, phaseCtx, schedule.get());
 }

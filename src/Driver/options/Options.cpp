@@ -168,7 +168,8 @@ private:
     text("--save-temps", options.saveTemps, "DIR",
          "Keep the kernels' texts there: .mlir, .ll, .s and what else a target has", "pipeline");
     list("--schedule", options.schedules, "FILE",
-         "MLIR transform script applied after partition, repeatable; see --help schedules", "pipeline");
+         "MLIR transform script applied after partition, or where it says, repeatable; see --help schedules",
+         "pipeline");
     list("--tuning-db", options.tuningDatabases, "FILE", "What 'dmxc tune' found, obeyed; repeatable", "pipeline");
     list("--set", raw.knobs, "NAME=VALUE", "The value of a parameter of the scripts, repeatable", "pipeline");
     app.add_flag("--explain-decisions", options.explainDecisions,

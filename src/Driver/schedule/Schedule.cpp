@@ -3,7 +3,9 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Text.h"
+#include "dmxc/Dialect/Transform/Passes.h"
 #include "dmxc/Phases/Decisions.h"
+#include "dmxc/Phases/PhaseTable.h"
 #include "dmxc/Support/MappedFile.h"
 
 #include "mlir/Dialect/Affine/TransformOps/AffineTransformOps.h"
@@ -36,6 +38,7 @@ static void registerPasses() {
   registerSCCPPass();
   registerSymbolDCEPass();
   registerTopologicalSortPass();
+  transform::registerAffinePasses();
 }
 
 /// Our ops and upstream's, and the passes that a script may name.
@@ -140,6 +143,15 @@ bool Schedule::read(Script &script) {
   return bool(script.module);
 }
 
+/// Behind which scripts may run, as text.
+std::string Schedule::stopNames() const {
+  std::string names = "\"" + kPartition.str() + "\"";
+  for (const Stop &stop : stops(phases))
+    if (stop.stage)
+      names += ", \"" + stop.name + "\"";
+  return names;
+}
+
 bool Schedule::findEntry(Script &script) {
   constexpr StringLiteral main = mlir::transform::TransformDialect::kTransformEntryPointSymbolName;
   auto fail = [&](const std::string &text) {
@@ -149,15 +161,17 @@ bool Schedule::findEntry(Script &script) {
   for (auto sequence : script.module->getOps<mlir::transform::NamedSequenceOp>()) {
     Attribute hook = sequence->getAttr("dmx.at");
     auto name = dyn_cast_or_null<StringAttr>(hook);
-    if (hook && (!name || name.getValue() != "partition"))
+    if (const std::string known = stopNames(); hook && (!name || !StringRef(known).contains(valueText(hook))))
       return fail("@" + sequence.getName().str() + " is to run at " + valueText(hook) +
-                  "; scripts run at \"partition\", behind that phase");
+                  "; in this compile scripts run " + "behind " + known);
     if (!hook && sequence.getName() != main)
       continue;
     if (script.entry)
       return fail("the script has two entries, @" + script.entry.getName().str() + " and @" + sequence.getName().str() +
                   "; put one of them into a file of its own: --schedule may be repeated");
     script.entry = sequence;
+    if (hook)
+      script.stop = name.getValue();
   }
   if (!script.entry)
     return fail("the script has no transform.named_sequence @__transform_main, nor one with {dmx.at = \"partition\"}");
@@ -234,11 +248,17 @@ void Schedule::rewrite(mlir::Diagnostic &diagnostic) {
 // Running
 //===----------------------------------------------------------------------===//
 
-bool Schedule::apply(ModuleOp module) {
+bool Schedule::hasScriptsAt(StringRef stop) const {
+  return llvm::any_of(scripts, [&](const Script &script) { return script.stop == stop; });
+}
+
+bool Schedule::apply(ModuleOp module, StringRef stop) {
   seen.clear();
   open.reset();
   refused.reset();
   for (Script &script : scripts) {
+    if (script.stop != stop)
+      continue;
     std::vector<mlir::Diagnostic> messages;
     LogicalResult done = failure();
     {
@@ -262,11 +282,11 @@ bool Schedule::apply(ModuleOp module) {
   return true;
 }
 
-bool Schedule::run(ModuleOp module) {
+bool Schedule::run(ModuleOp module, StringRef stop) {
   enumerates = false;
   values.clear();
   Entries before = entriesOf(module);
-  return apply(module) && checkKnobs() && checkModel(module, before);
+  return apply(module, stop) && (stop != kPartition || checkKnobs()) && checkModel(module, before);
 }
 
 bool Schedule::runUpTo(ModuleOp module, const Values &given, std::optional<Parameter> &next,

@@ -16,6 +16,7 @@ namespace dmxc::driver {
 /// diagnostics of the context, with the scripts' places.
 class Schedule final : public transform::ScheduleHost {
 public:
+  static constexpr llvm::StringLiteral kPartition = "partition";
   using Values = std::vector<std::pair<std::string, mlir::Attribute>>;
   /// A parameter that a run came by.
   struct Parameter {
@@ -35,8 +36,10 @@ public:
 
   /// Reads the scripts. `set` are the values of parameters, as texts.
   bool load(const std::vector<std::string> &paths, const std::vector<std::pair<std::string, std::string>> &set);
-  /// Runs them on a module whose regions are formed; a parameter that is not set has its default.
-  bool run(mlir::ModuleOp module);
+  /// Runs those of a stop, "partition" or a stage, on what is there behind it; a parameter that is not set has its
+  /// default.
+  bool run(mlir::ModuleOp module, llvm::StringRef stop = kPartition);
+  bool hasScriptsAt(llvm::StringRef stop) const;
   /// Runs them on a module with these values besides those that are set, up to the first parameter without one, which
   /// is returned; nullopt after a whole run. Where a target refuses what some of the values decide, that is returned
   /// and nothing is said. False where the scripts fail.
@@ -57,12 +60,14 @@ private:
     std::string path, text;
     mlir::OwningOpRef<mlir::ModuleOp> module;
     mlir::transform::NamedSequenceOp entry;
+    std::string stop = kPartition.str(); ///< behind which it runs
   };
 
   bool read(Script &script);
+  std::string stopNames() const;
   bool findEntry(Script &script);
   bool guard(Script &script);
-  bool apply(mlir::ModuleOp module);
+  bool apply(mlir::ModuleOp module, llvm::StringRef stop = kPartition);
   bool checkKnobs();
   /// Names and types of what can be called of a model.
   using Entries = std::vector<std::pair<std::string, mlir::Type>>;

@@ -1,23 +1,20 @@
 //===- AssignFormats.cpp - every value's number format --------------------===//
 //
-// BASIC: operands of matrix products BFP16_64, their bias BFP32_1, all other floats f16. Constants are quantized from
-// the model's values, and inputs that only products read are quantized at the boundary from the user's: neither is
+// BASIC: operands of matrix products BFP16_64, their bias BFP32_1, all other floats f16. Packed constants are quantized
+// from the model's values, and inputs that only products read are quantized at the boundary from the user's: neither is
 // rounded to f16 before.
 //
 //===----------------------------------------------------------------------===//
-#include "FormatTable.h"
 #include "KernelFunctions.h"
 #include "Passes.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
-#include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/masks/Where.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "targets/corsair/decide/Constants.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/Support/GlobPattern.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_ASSIGNFORMATS
@@ -32,16 +29,10 @@ namespace {
 bool isWideFloat(Type type) { return isa<Float32Type, Float64Type, BFloat16Type>(type); }
 bool hasFloats(Value value) { return isa<FloatType>(elementOf(value)); }
 
-struct Rule {
-  llvm::GlobPattern nodes;
-  dmx::blockfp::BlockFormat format;
-};
-
-/// Formats of one function's values.
+/// Formats of the values of one kernel's function.
 class Assigner {
 public:
-  Assigner(func::FuncOp function, ArrayRef<Rule> rules)
-      : function(function), rules(rules), builder(function.getContext()), isKernel(function->hasAttr(kQuadsAttr)) {}
+  explicit Assigner(func::FuncOp function) : function(function), builder(function.getContext()) {}
 
   LogicalResult run() {
     SmallVector<dmir::MatMulOp> products;
@@ -61,33 +52,24 @@ public:
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
       if (isa<dmir::TransposeOp>(op) && op.use_empty())
         op.erase();
-    for (dmir::CastOp &cast : casts)
-      if (cast && !isKernel && failed(quantizeConstant(cast))) // the device quantises what it fills a buffer with
-        return failure();
     quantizeInputs();
-    if (failed(narrowFloats()))
-      return failure();
+    narrowFloats();
     SmallVector<Type> results(function.getBody().front().getTerminator()->getOperandTypes());
     function.setType(FunctionType::get(function.getContext(), function.getBody().getArgumentTypes(), results));
     return success();
   }
 
-  SmallVector<Attribute> constants; ///< types of the quantized constants
-
 private:
   LogicalResult assign(dmir::MatMulOp op) {
     dmx::blockfp::BlockFormat format = *dmx::blockfp::blockFormatFromName("BFP16_64");
-    std::string node = dmir::nodeName(op);
-    for (const Rule &rule : rules)
-      if (rule.nodes.match(node))
-        format = rule.format;
     for (Value operand : op->getOperands())
       if (!typeOf(operand).hasStaticShape() || typeOf(operand).getEncoding())
-        return op.emitError() << "node '" << node << "': a block floating point operand needs a static shape and no "
+        return op.emitError() << "node '" << dmir::nodeName(op)
+                              << "': a block floating point operand needs a static shape and no "
                               << "layout, not " << operand.getType();
     builder.setInsertionPoint(op);
     // The rows of a batch by weights are made one matrix, which is cast: what is turned round is so before.
-    const bool flattens = isKernel && typeOf(op.getLhs()).getRank() > 2 && isa<BlockArgument>(op.getRhs());
+    const bool flattens = typeOf(op.getLhs()).getRank() > 2 && isa<BlockArgument>(op.getRhs());
     Value lhs = quantized(op.getLhs(), dmir::BlockFpType::get(builder.getContext(), format, false), !flattens);
     Value rhs = quantized(op.getRhs(), dmir::BlockFpType::get(builder.getContext(), format, true));
     dmir::AddOp add = biasOf(op.getResult());
@@ -101,7 +83,7 @@ private:
     } else {
       builder.setInsertionPoint(add);
       Value other = add.getLhs() == op.getResult() ? add.getRhs() : add.getLhs();
-      Value bias = isKernel ? packedBias(add, other, shapeOf(op.getResult()).back()) : quantized(other, bfp32);
+      Value bias = packedBias(add, other, shapeOf(op.getResult()).back());
       auto sum = dmir::AddOp::create(builder, add.getLoc(), withElement(bfp32), product.getResult(), bias);
       auto cast = dmir::CastOp::create(builder, add.getLoc(), withElement(half), sum);
       sum->setDiscardableAttrs(add->getDiscardableAttrDictionary());
@@ -115,9 +97,9 @@ private:
     return success();
   }
 
-  /// A convolution by packed weights of a kernel, with its bias.
+  /// A convolution by packed weights, with its bias.
   void assign(dmir::ConvOp op) {
-    auto weights = isKernel ? dyn_cast<BlockArgument>(op.getWeights()) : BlockArgument();
+    auto weights = dyn_cast<BlockArgument>(op.getWeights());
     if (!weights || !corsair::isTiles(function.getArgAttrOfType<DictionaryAttr>(weights.getArgNumber(), kFormAttr)))
       return;
     const ArrayRef<int64_t> shape = shapeOf(weights);
@@ -157,15 +139,10 @@ private:
                                           zero, size, one);
   }
 
-  /// The addition of a constant vector that alone reads the product.
-  dmir::AddOp biasOf(Value product) {
+  /// The addition of a packed vector that alone reads the product.
+  static dmir::AddOp biasOf(Value product) {
     auto add = product.hasOneUse() ? dyn_cast<dmir::AddOp>(*product.user_begin()) : dmir::AddOp();
-    if (isKernel)
-      return add && add->hasAttr(lldmir::kBiasAttr) ? add : dmir::AddOp();
-    if (!add || add.getType() != product.getType())
-      return {};
-    Value other = add.getLhs() == product ? add.getRhs() : add.getLhs();
-    return dmir::isConstant(other) && typeOf(other).getRank() == 1 ? add : dmir::AddOp();
+    return add && add->hasAttr(lldmir::kBiasAttr) ? add : dmir::AddOp();
   }
 
   /// The value cast to a format, one cast for all who want it. What is transposed is cast before: the blocks are the
@@ -184,7 +161,6 @@ private:
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointAfterValue(value);
       cast = dmir::CastOp::create(builder, value.getLoc(), RankedTensorType::get(shapeOf(value), element), value);
-      casts.push_back(cast);
     }
     return cast;
   }
@@ -199,49 +175,14 @@ private:
     return rank >= 2 && permutation[rank - 2] == rank - 1;
   }
 
-  LogicalResult quantizeConstant(dmir::CastOp &cast) {
-    auto constant = cast.getInput().getDefiningOp<dmir::ConstantOp>();
-    if (!constant)
-      return success();
-    FailureOr<Value> value = converted(constant, typeOf(cast.getResult()));
-    if (failed(value))
-      return failure();
-    constants.push_back(TypeAttr::get(cast.getType()));
-    cast.replaceAllUsesWith(*value);
-    cast.erase();
-    cast = {};
-    if (constant.use_empty())
-      constant.erase();
-    return success();
-  }
-
-  /// The constant in another element type.
-  FailureOr<Value> converted(dmir::ConstantOp constant, RankedTensorType type) {
-    Result<Tensor> tensor = dmir::constantTensor(constant.getValue());
-    if (!tensor)
-      return constant.emitError(tensor.error().message);
-    Result<Tensor> result = dmir::blockFpOf(type) ? dmir::quantize(*tensor, type) : toHalf(*tensor);
-    if (!result)
-      return constant.emitError() << "node '" << dmir::nodeName(constant) << "': " << result.error().message;
-    builder.setInsertionPoint(constant);
-    return dmir::ConstantOp::create(builder, constant.getLoc(), dmir::constantAttr(*result, type)).getResult();
-  }
-
-  static Result<Tensor> toHalf(const Tensor &values) {
-    Tensor half(DType::F16, values.shape());
-    for (int64_t i = 0, count = values.numElements(); i < count; ++i)
-      half.setDouble(i, values.asDouble(i));
-    return half;
-  }
-
   /// An input that is only read in one format has it at the boundary.
   void quantizeInputs() {
     for (BlockArgument argument : function.getArguments()) {
       if (argument.use_empty() || !isa<RankedTensorType>(argument.getType()))
         continue;
-      // Of a kernel's inputs partition knows which are tiles; the others are f16.
+      // Partition knows which inputs are tiles; the others are f16.
       const unsigned number = argument.getArgNumber();
-      if (isKernel && !corsair::isTiles(function.getArgAttrOfType<DictionaryAttr>(number, kFormAttr)) &&
+      if (!corsair::isTiles(function.getArgAttrOfType<DictionaryAttr>(number, kFormAttr)) &&
           !function.getArgAttr(number, kTilesAttr))
         continue;
       auto first = dyn_cast<dmir::CastOp>(*argument.user_begin());
@@ -260,7 +201,7 @@ private:
   }
 
   /// f32, f64 and bf16 become f16.
-  LogicalResult narrowFloats() {
+  void narrowFloats() {
     auto narrow = [&](Value value) {
       auto type = dyn_cast<RankedTensorType>(value.getType());
       if (type && isWideFloat(type.getElementType()))
@@ -270,8 +211,7 @@ private:
       narrow(argument);
     for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
       if (auto constant = dyn_cast<dmir::ConstantOp>(op)) {
-        if (failed(narrowConstant(constant)))
-          return failure();
+        narrowConstant(constant);
         continue;
       }
       for (Value result : op.getResults())
@@ -283,7 +223,6 @@ private:
         cast.erase();
       }
     }
-    return success();
   }
 
   /// The nearest number that f16 has; it saturates.
@@ -294,88 +233,87 @@ private:
     mask.setFillAttr(builder.getFloatAttr(builder.getF16Type(), std::clamp(fill, -65504.0, 65504.0)));
   }
 
-  LogicalResult narrowConstant(dmir::ConstantOp constant) {
+  /// The device rounds what it fills a buffer with.
+  void narrowConstant(dmir::ConstantOp constant) {
     if (!isWideFloat(elementOf(constant)))
-      return success();
-    if (isKernel) { // the device rounds what it fills a buffer with
-      auto type = RankedTensorType::get(shapeOf(constant), builder.getF16Type());
-      builder.setInsertionPointAfter(constant);
-      auto cast = dmir::CastOp::create(builder, constant.getLoc(), type, constant);
-      constant.getResult().replaceAllUsesExcept(cast, cast);
-      return success();
-    }
+      return;
     auto type = RankedTensorType::get(shapeOf(constant), builder.getF16Type());
-    FailureOr<Value> value = converted(constant, type);
-    if (failed(value))
-      return failure();
-    constant.getResult().replaceAllUsesWith(*value);
-    constant.erase();
-    return success();
+    builder.setInsertionPointAfter(constant);
+    auto cast = dmir::CastOp::create(builder, constant.getLoc(), type, constant);
+    constant.getResult().replaceAllUsesExcept(cast, cast);
   }
 
   func::FuncOp function;
-  ArrayRef<Rule> rules;
   OpBuilder builder;
   llvm::DenseMap<std::pair<Value, Type>, dmir::CastOp> known;
-  SmallVector<dmir::CastOp> casts;
-  const bool isKernel; ///< packed constants are arguments, and what adds a bias says so
+};
+
+/// The module's attributes: what the user has, and what the model's constants have become.
+class ModelTypes {
+public:
+  explicit ModelTypes(ModuleOp module) : module(module), builder(module.getContext()) {}
+
+  /// Of several graphs each has its own, under its name; those of branches and loops have constants alone.
+  void record() {
+    SmallVector<NamedAttribute> inputs, outputs, constants;
+    for (auto program : module.getOps<dlir::ProgramOp>()) {
+      StringAttr name = program.getSymNameAttr();
+      ArrayAttr own = constantsOf(program);
+      if (!program.getOwned()) {
+        inputs.emplace_back(name, typesOf(program.getInputs()));
+        outputs.emplace_back(name, typesOf(program.getOutputs()));
+      }
+      if (!program.getOwned() || !own.empty())
+        constants.emplace_back(name, own);
+    }
+    set("dm.model_inputs.type", inputs);
+    set("dm.model_outputs.type", outputs);
+    set("dm.model_constants.type", constants);
+  }
+
+private:
+  void set(StringRef key, ArrayRef<NamedAttribute> entries) {
+    if (!entries.empty())
+      module->setAttr(key, entries.size() == 1 ? entries[0].getValue() : builder.getDictionaryAttr(entries));
+  }
+
+  Attribute typesOf(ArrayAttr tensors) {
+    SmallVector<Attribute> types;
+    for (Attribute tensor : tensors)
+      types.push_back(cast<DictionaryAttr>(tensor).get("type"));
+    return builder.getArrayAttr(types);
+  }
+
+  ArrayAttr constantsOf(dlir::ProgramOp program) {
+    SmallVector<Attribute> types;
+    for (auto buffer : program.getOps<dlir::BufferOp>())
+      if (buffer.getKind() == dlir::BufferKind::constant)
+        types.push_back(TypeAttr::get(typeOf(buffer)));
+    return builder.getArrayAttr(types);
+  }
+
+  /// The model's shape, in the elements that a kernel of the card reads; the host's read what the model has.
+  Type typeOf(dlir::BufferOp buffer) {
+    auto own = cast<RankedTensorType>(buffer.getTensor());
+    for (OpOperand &use : buffer->getUses()) {
+      auto dispatch = dyn_cast<dlir::DispatchOp>(use.getOwner());
+      auto function = dispatch ? module.lookupSymbol<func::FuncOp>(dispatch.getKernel()) : func::FuncOp();
+      if (function && function->hasAttr(kQuadsAttr) && use.getOperandNumber() < function.getNumArguments())
+        return RankedTensorType::get(own.getShape(), elementOf(function.getArgument(use.getOperandNumber())));
+    }
+    return own;
+  }
+
+  ModuleOp module;
+  Builder builder;
 };
 
 struct AssignFormats : dmxc::impl::AssignFormatsBase<AssignFormats> {
-  using AssignFormatsBase::AssignFormatsBase;
-
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    Builder builder(&getContext());
-    FailureOr<std::vector<Rule>> parsed = parseRules();
-    if (failed(parsed))
-      return signalPassFailure();
-    SmallVector<func::FuncOp> functions;
-    for (auto function : module.getOps<func::FuncOp>())
-      if (!function.isExternal())
-        functions.push_back(function);
-    // The user's types of several entry points stand under their names.
-    SmallVector<NamedAttribute> inputs, outputs, constants;
-    for (func::FuncOp function : functions) {
-      if (!function.getBody().hasOneBlock()) {
-        function.emitError("has several blocks; formats are assigned in straight-line code");
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(kQuadsAttr) && failed(Assigner(function).run()))
         return signalPassFailure();
-      }
-      StringAttr name = function.getSymNameAttr();
-      inputs.emplace_back(name, builder.getTypeArrayAttr(function.getArgumentTypes()));
-      outputs.emplace_back(name, builder.getTypeArrayAttr(function.getResultTypes()));
-      Assigner assigner(function, *parsed);
-      if (failed(assigner.run()))
-        return signalPassFailure();
-      constants.emplace_back(name, builder.getArrayAttr(assigner.constants));
-      if (print)
-        printFormats(function, llvm::errs());
-    }
-    auto record = [&](StringRef key, ArrayRef<NamedAttribute> entries) {
-      if (!entries.empty() && !module->hasAttr(key))
-        module->setAttr(key, entries.size() == 1 ? entries[0].getValue() : builder.getDictionaryAttr(entries));
-    };
-    record("dm.model_inputs.type", inputs);
-    record("dm.model_outputs.type", outputs);
-    record("dm.model_constants.type", constants);
-  }
-
-  FailureOr<std::vector<Rule>> parseRules() {
-    std::vector<Rule> parsed;
-    for (const std::string &text : rules) {
-      auto [glob, name] = StringRef(text).rsplit('=');
-      auto nodes = llvm::GlobPattern::create(glob);
-      if (!nodes) {
-        llvm::consumeError(nodes.takeError());
-        return getOperation().emitError() << "option 'rules': '" << glob << "' is no glob";
-      }
-      std::optional<dmx::blockfp::BlockFormat> format = dmx::blockfp::blockFormatFromName(name.str());
-      if (!format || format->isBfp32() || format->kind != dmx::blockfp::FormatKind::Bfp || format->precision == 6)
-        return getOperation().emitError()
-               << "option 'rules': '" << text << "' is not GLOB=FORMAT with a format such as BFP16_64 or BFP12_128";
-      parsed.push_back({std::move(*nodes), *format});
-    }
-    return parsed;
+    ModelTypes(getOperation()).record();
   }
 };
 

@@ -1,7 +1,7 @@
 //===- LowerTiles.cpp - products of tile arrays to the cores of a slice ---===//
 //
-// Each tile along k is a core's. More tiles than cores are chunks in increasing k, each added to what the output buffer
-// holds: the order is part of the result's bits.
+// Each tile along k is a core's. More tiles than num_imc of the plan are chunks in increasing k, each added to what the
+// output buffer holds: the order is part of the result's bits.
 //
 //===----------------------------------------------------------------------===//
 #include "Passes.h"
@@ -60,16 +60,10 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
   using LowerTilesBase::LowerTilesBase;
 
   void runOnOperation() override {
-    int64_t most = lldmir::machineOf(&getContext()).coresPerSlice();
-    if (cores < 0 || cores > most) {
-      getOperation().emitError() << "option 'cores' is 1 to " << most << ", or 0 for all, not " << cores.getValue();
-      return signalPassFailure();
-    }
-    int64_t limit = cores ? cores.getValue() : most;
     SmallVector<affine_ext::MatMulOp> products;
     getOperation().walk([&](affine_ext::MatMulOp op) { products.push_back(op); });
     for (affine_ext::MatMulOp op : products)
-      if (failed(lower(op, limit)))
+      if (failed(lower(op)))
         return signalPassFailure();
     getOperation().walk([&](affine_ext::CastOp op) {
       OpBuilder builder(op);
@@ -80,21 +74,18 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
     });
   }
 
-  LogicalResult lower(affine_ext::MatMulOp op, int64_t limit) {
+  LogicalResult lower(affine_ext::MatMulOp op) {
     auto [a, format] = loadOf(op.getLhs());
     auto [w, weightFormat] = loadOf(op.getRhs());
     auto plan = op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
-    if (plan)
-      limit = std::min(limit, plan.getNumImc());
     if (!a || !w)
       return op.emitError("multiplies arrays of tiles that no affine_ext.load brings");
     if (!canLoadAt(op, a) || !canLoadAt(op, w))
       return op.emitError("does not stand right after the loads of its tiles");
-    if (auto atOnce = op->getAttrOfType<IntegerAttr>(dmir::kTreeTilesAttr))
-      limit = std::min(limit, atOnce.getInt());
     // The arrays' dimension along k: 1xK after any leading dimensions, Kx1.
     int64_t tiles = a.getType().getShape().back(), axisA = a.getType().getRank() - 1, axisW = w.getType().getRank() - 2;
-    const int64_t most = std::min(limit, tiles), cores = lldmir::machineOf(&getContext()).coresPerSlice();
+    const int64_t cores = lldmir::machineOf(&getContext()).coresPerSlice(),
+                  limit = plan ? std::min(cores, plan.getNumImc()) : cores, most = std::min(limit, tiles);
     if (const int64_t mode = plan ? plan.getPprMode() : 0;
         plan && (mode > 30 || most > int64_t(1) << mode || int64_t(1) << mode > cores))
       return op.emitError() << "has a '" << lldmir::kPlanAttr << "' by which num_imc " << most << " <= 2^ppr_mode "

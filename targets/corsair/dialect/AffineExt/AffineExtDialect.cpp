@@ -60,28 +60,6 @@ LogicalResult VecExtType::verify(function_ref<InFlightDiagnostic()> emitError, A
   return success();
 }
 
-VecExtType affine_ext::tileOf(RankedTensorType tensor) {
-  int64_t rank = tensor.getRank();
-  Type element = tensor.getElementType();
-  if (rank < 2)
-    return VecExtType::get(tensor.getContext(), {rank ? int64_t(64) : int64_t(1)}, element);
-  int64_t along = dmir::blockedDim(tensor);
-  SmallVector<int64_t> shape(2, 64);
-  if (along >= 0)
-    shape[along - (rank - 2)] = dmx::blockfp::defaultTileDepth(cast<dmir::BlockFpType>(element).getFormat());
-  return VecExtType::get(tensor.getContext(), shape, element);
-}
-
-MemRefType affine_ext::tiledMemRef(RankedTensorType tensor) {
-  VecExtType tile = tileOf(tensor);
-  SmallVector<int64_t> grid(tensor.getShape());
-  int64_t lead = tensor.getRank() - tile.getRank();
-  for (int64_t i = 0; i < tensor.getRank(); ++i)
-    if (i >= lead)
-      grid[i] = (grid[i] + tile.getShape()[i - lead] - 1) / tile.getShape()[i - lead];
-  return MemRefType::get(grid, tile);
-}
-
 MemRefType affine_ext::gridOf(MemRefType buffer) {
   Type element = buffer.getElementType();
   if (auto one = dyn_cast<VecExtType>(element))
@@ -94,13 +72,6 @@ MemRefType affine_ext::gridOf(MemRefType buffer) {
 }
 
 //===--- ops ----------------------------------------------------------------------===//
-
-LogicalResult ConstantOp::verify() {
-  auto type = dyn_cast<RankedTensorType>(getValue().getType());
-  if (!type || !type.hasStaticShape() || !isOfTiles(type.getElementType()) || tiledMemRef(type) != getType())
-    return emitOpError("C1: ") << getType() << " does not hold the tiles of " << getValue().getType();
-  return success();
-}
 
 ParseResult LoadOp::parse(OpAsmParser &parser, OperationState &state) {
   OpAsmParser::UnresolvedOperand memref;

@@ -3,19 +3,9 @@
 #define DMXC_TARGETS_CORSAIR_AFFINEEXT_OPS
 
 include "targets/corsair/dialect/AffineExt/AffineExtBase.td"
-include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class AffineExt_Op<string mnemonic, list<Trait> traits = []> : Op<AffineExt_Dialect, mnemonic, traits>;
-
-def AffineExt_ConstantOp : AffineExt_Op<"constant", [Pure]> {
-  let summary = "a constant tensor as a memref of tiles";
-  let description = "C1: the memref is that of the tiles of the value's type.";
-  let arguments = (ins TypedAttrInterface:$value);
-  let results = (outs AffineExt_MemRef:$result);
-  let assemblyFormat = "attr-dict $value `to` type($result)";
-  let hasVerifier = 1;
-}
 
 def AffineExt_LoadOp : AffineExt_Op<"load"> {
   let summary = "several neighbouring tiles of a memref";
@@ -33,8 +23,8 @@ def AffineExt_LoadOp : AffineExt_Op<"load"> {
 def AffineExt_MatMulOp : AffineExt_Op<"matmul", [Pure]> {
   let summary = "a row of tiles times a column of tiles";
   let description = [{
-    The array's product of one result tile: dmir.matmul on the tensors whose tiles these are, `dmir.tree_tiles` tiles a
-    chunk, in increasing k.
+    The array's product of one result tile: dmir.matmul on the tensors whose tiles these are, in chunks of
+    increasing k.
     C1: 1xK tiles by Kx1 tiles, with more dimensions of 1 before them or not. C2: tiles of m x d and d x 64, block_fp R and C of equal p and block. C3: the result is a
     tile of m x 64 BFP32_1. C4: `rows`, how many rows matter, is from 1 to m.
   }];

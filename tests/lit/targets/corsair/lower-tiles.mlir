@@ -1,17 +1,18 @@
-// RUN: dmx-opt %s -corsair-tile-matmul -corsair-bufferize-tiles -corsair-lower-tiles | FileCheck %s
-// RUN: dmx-opt %s -corsair-tile-matmul -corsair-bufferize-tiles -corsair-lower-tiles=cores=4 | FileCheck %s --check-prefix=FOUR
-// RUN: not dmx-opt %s -corsair-lower-tiles=cores=17 2>&1 | FileCheck %s --check-prefix=MANY
-// MANY: option 'cores' is 1 to 16, or 0 for all, not 17
+// RUN: dmx-opt %s -corsair-lower-tiles | FileCheck %s
 
-!R = !dmir.block_fp<BFP16_64R>
-!C = !dmir.block_fp<BFP16_64C>
+!R = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>
+!C = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>
+!P = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
+!H = !affine_ext.vec_ext<64x64xf16>
 
 // One tile along k: one core, no tree.
 // CHECK-LABEL: func @one
-// CHECK: lldmir.matmul [%{{[0-9]+}}] x [%{{[0-9]+}}] num_imc 1 ppr_mode 0 {rows = 1 : i64} :
-func.func @one(%a: tensor<1x64x!R>, %b: tensor<64x64x!C>) -> tensor<1x64xf16> {
-  %0 = dmir.matmul %a, %b : (tensor<1x64x!R>, tensor<64x64x!C>) -> tensor<1x64xf16>
-  return %0 : tensor<1x64xf16>
+// CHECK: lldmir.matmul [%{{[0-9]+}}] x [%{{[0-9]+}}] num_imc 1 ppr_mode 0 :
+func.func @one(%a: memref<1x1x!R>, %b: memref<1x1x!C>) -> !P {
+  %x = affine_ext.load %a[0, 0] : memref<1x1x!R>, !affine_ext.vec_ext<1x1x!R>
+  %y = affine_ext.load %b[0, 0] : memref<1x1x!C>, !affine_ext.vec_ext<1x1x!C>
+  %0 = affine_ext.matmul %x, %y : (!affine_ext.vec_ext<1x1x!R>, !affine_ext.vec_ext<1x1x!C>) -> !P
+  return %0 : !P
 }
 
 // 21 tiles are 16 and 5, in increasing k; the second chunk is added to the first. 5 tiles need 3 levels.
@@ -24,21 +25,26 @@ func.func @one(%a: tensor<1x64x!R>, %b: tensor<64x64x!C>) -> tensor<1x64xf16> {
 // CHECK: affine.load %arg1[20, %{{.*}}]
 // CHECK: %[[SUM:.*]] = lldmir.matmul {{.*}} num_imc 5 ppr_mode 3 accumulate %[[FIRST]] :
 // CHECK: lldmir.simd "cast"(%[[SUM]] :
-// FOUR-LABEL: func @long
-// FOUR: %[[A:.*]] = lldmir.matmul {{.*}} num_imc 4 ppr_mode 2 :
-// FOUR: %[[B:.*]] = lldmir.matmul {{.*}} num_imc 4 ppr_mode 2 accumulate %[[A]] :
-// FOUR-COUNT-3: lldmir.matmul {{.*}} num_imc 4 ppr_mode 2 accumulate
-// FOUR: lldmir.matmul {{.*}} num_imc 1 ppr_mode 0 accumulate
-func.func @long(%a: tensor<128x1300x!R>, %b: tensor<1300x128x!C>) -> tensor<128x128xf16> {
-  %0 = dmir.matmul %a, %b : (tensor<128x1300x!R>, tensor<1300x128x!C>) -> tensor<128x128xf16>
-  return %0 : tensor<128x128xf16>
+func.func @long(%a: memref<2x21x!R>, %b: memref<21x2x!C>, %c: memref<2x2x!H>) {
+  affine.for %i = 0 to 2 {
+    affine.for %j = 0 to 2 {
+      %x = affine_ext.load %a[%i, 0] : memref<2x21x!R>, !affine_ext.vec_ext<1x21x!R>
+      %y = affine_ext.load %b[0, %j] : memref<21x2x!C>, !affine_ext.vec_ext<21x1x!C>
+      %0 = affine_ext.matmul %x, %y : (!affine_ext.vec_ext<1x21x!R>, !affine_ext.vec_ext<21x1x!C>) -> !P
+      %1 = affine_ext.cast %0 : (!P) -> !H
+      affine.store %1, %c[%i, %j] : memref<2x2x!H>
+    }
+  }
+  return
 }
 
-// The grouping that the tensor's product asks for is kept.
-// CHECK-LABEL: func @grouped
-// CHECK: num_imc 3 ppr_mode 2 :
-// CHECK: num_imc 1 ppr_mode 0 accumulate
-func.func @grouped(%a: tensor<64x256x!R>, %b: tensor<256x64x!C>) -> tensor<64x64xf16> {
-  %0 = dmir.matmul %a, %b {dmir.tree_tiles = 3 : i64} : (tensor<64x256x!R>, tensor<256x64x!C>) -> tensor<64x64xf16>
-  return %0 : tensor<64x64xf16>
+// The plan says how many cores a sum has, and how many levels its tree.
+// CHECK-LABEL: func @planned
+// CHECK: %[[FIRST:.*]] = lldmir.matmul {{.*}} num_imc 3 ppr_mode 2 {lldmir.plan
+// CHECK: lldmir.matmul {{.*}} num_imc 1 ppr_mode 2 accumulate %[[FIRST]] {lldmir.plan
+func.func @planned(%a: memref<1x4x!R>, %b: memref<4x1x!C>) -> !P {
+  %x = affine_ext.load %a[0, 0] : memref<1x4x!R>, !affine_ext.vec_ext<1x4x!R>
+  %y = affine_ext.load %b[0, 0] : memref<4x1x!C>, !affine_ext.vec_ext<4x1x!C>
+  %0 = affine_ext.matmul %x, %y {lldmir.plan = #lldmir.plan<num_imc 3, ppr_mode 2, groups 1, slices 1, share columns, segment 1>} : (!affine_ext.vec_ext<1x4x!R>, !affine_ext.vec_ext<4x1x!C>) -> !P
+  return %0 : !P
 }

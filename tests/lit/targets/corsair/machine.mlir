@@ -3,11 +3,6 @@
 // RUN: dmx-opt %s -o /dev/null
 // RUN: not dmx-opt %s --target=corsair:%t.json 2>&1 | FileCheck %s --check-prefix=OTHER
 // OTHER: C2: num_imc 1 <= 2^ppr_mode 4 <= 8 cores of a slice does not hold
-// RUN: not dmx-opt %s -corsair-lower-tiles=cores=17 2>&1 | FileCheck %s --check-prefix=MOST
-// MOST: option 'cores' is 1 to 16, or 0 for all, not 17
-// RUN: echo 'func.func @f() { return }' > %t.empty.mlir
-// RUN: not dmx-opt %t.empty.mlir --target=corsair:%t.json -corsair-lower-tiles=cores=9 2>&1 | FileCheck %s --check-prefix=FEWER
-// FEWER: option 'cores' is 1 to 8, or 0 for all, not 9
 // RUN: not dmx-opt %s --target=toaster 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // UNKNOWN: dmx-opt: error: {{.*}}toaster
 // RUN: not dmx-opt %s --target=corsair:%t.none.json 2>&1 | FileCheck %s --check-prefix=MISSING

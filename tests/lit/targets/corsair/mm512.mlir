@@ -1,173 +1,121 @@
-// The reference example, 512 x 512 x 512, at every stage; each stage starts from the text of the one before.
-// RUN: dmx-opt %s -corsair-assign-formats -o %t.formats.mlir
-// RUN: dmx-opt %t.formats.mlir -mlir-elide-resource-strings-if-larger=16 | FileCheck %s --check-prefix=FORMATS
-// RUN: dmx-opt %t.formats.mlir -corsair-tile-matmul -o %t.tiled.mlir
-// RUN: dmx-opt %t.tiled.mlir -mlir-elide-resource-strings-if-larger=16 | FileCheck %s --check-prefix=TILED
-// RUN: dmx-opt %t.tiled.mlir -corsair-bufferize-tiles -o %t.buffers.mlir
-// RUN: dmx-opt %t.buffers.mlir -mlir-elide-resource-strings-if-larger=16 | FileCheck %s --check-prefix=BUFFERS
-// RUN: dmx-opt %t.buffers.mlir -corsair-lower-tiles -o %t.tiles.mlir
-// RUN: dmx-opt %t.tiles.mlir -mlir-elide-resource-strings-if-larger=16 | FileCheck %s --check-prefix=TILES
-// RUN: dmx-opt %t.tiles.mlir -corsair-outline-spmd -o %t.spmd.mlir
-// RUN: dmx-opt %t.spmd.mlir -mlir-elide-resource-strings-if-larger=16 | FileCheck %s --check-prefix=SPMD
-
-// RUN: dmx-opt %t.spmd.mlir -corsair-build-dlir -o %t.dlir.mlir
-// RUN: dmx-opt %t.dlir.mlir -mlir-elide-resource-strings-if-larger=16 | FileCheck %s --check-prefix=DLIR
-// RUN: dmx-opt %t.dlir.mlir -corsair-encode="file=%t.dmxisa text=%t.s" -o %t.again.mlir
+// The reference example, 512 x 512 x 512, at every stage of a compile; each starts from the text of the one before.
+// DEFINE: %{opt} = dmx-opt --target=corsair:quads=8
+// RUN: %{opt} %s -dmxc-partition -dmxc-memory -dmxc-schedule.formats -o %t.formats.mlir
+// RUN: FileCheck %s --check-prefix=FORMATS --input-file=%t.formats.mlir
+// RUN: %{opt} %t.formats.mlir -dmxc-schedule.tiles -o %t.tiles.mlir
+// RUN: FileCheck %s --check-prefix=TILES --input-file=%t.tiles.mlir
+// RUN: %{opt} %t.tiles.mlir -dmxc-schedule.buffers -o %t.buffers.mlir
+// RUN: FileCheck %s --check-prefix=BUFFERS --input-file=%t.buffers.mlir
+// RUN: %{opt} %t.buffers.mlir -dmxc-schedule.array -o %t.array.mlir
+// RUN: FileCheck %s --check-prefix=ARRAY --input-file=%t.array.mlir
+// RUN: %{opt} %t.array.mlir -dmxc-schedule.spmd -o %t.spmd.mlir
+// RUN: FileCheck %s --check-prefix=SPMD --input-file=%t.spmd.mlir
+// RUN: %{opt} %t.spmd.mlir -dmxc-schedule.bands -dlir-schedule-devices -o %t.dlir.mlir
+// RUN: FileCheck %s --check-prefix=DLIR --input-file=%t.dlir.mlir
+// RUN: %{opt} %t.dlir.mlir -corsair-encode="file=%t.dmxisa text=%t.s" -o %t.again.mlir
 // RUN: FileCheck %s --check-prefix=ISA --input-file=%t.s
 
-// All stages at once give the same text.
-// RUN: dmx-opt %s -corsair-assign-formats -corsair-tile-matmul -corsair-bufferize-tiles -corsair-lower-tiles -corsair-outline-spmd | diff - %t.spmd.mlir
-
-// DLIR is a fixed point of printing and parsing, and the stages in one go give the same bytes as one after the other.
-// RUN: dmx-opt %t.dlir.mlir | diff - %t.dlir.mlir
+// DLIR is a fixed point of printing and parsing, and the phases in one go give the same text and bytes as the steps.
+// RUN: %{opt} %t.dlir.mlir | diff - %t.dlir.mlir
 // RUN: diff %t.again.mlir %t.dlir.mlir
-// RUN: dmx-opt %s -corsair-assign-formats -corsair-tile-matmul -corsair-bufferize-tiles -corsair-lower-tiles -corsair-outline-spmd -corsair-build-dlir -corsair-encode=file=%t.once.dmxisa -o /dev/null
+// RUN: %{opt} %s -dmxc-partition -dmxc-memory -dmxc-schedule | diff - %t.dlir.mlir
+// RUN: %{opt} %t.dlir.mlir -corsair-encode=file=%t.once.dmxisa -o /dev/null
 // RUN: cmp %t.dmxisa %t.once.dmxisa
 
-// Eight threads over four quads: a quad takes every fourth column.
-// RUN: dmx-opt %t.tiles.mlir -corsair-outline-spmd=quads=4 | FileCheck %s --check-prefix=WRAPPED
+// Eight rows of tiles over four quads: each loops over two.
+// RUN: dmx-opt --target=corsair:quads=4 %s -dmxc-partition -dmxc-memory -dmxc-schedule.formats -dmxc-schedule.tiles -dmxc-schedule.buffers -dmxc-schedule.array -dmxc-schedule.spmd | FileCheck %s --check-prefix=WRAPPED
 
-// The constant is wire format: 266,240 bytes, two hexadecimal digits each, and eight of the alignment before them.
-// RUN: grep -o '"0x[0-9A-F]*"' %t.formats.mlir | tr -d '\n"' | wc -c | FileCheck %s --check-prefix=BYTES
-// BYTES: 532490
-
-// FORMATS: module attributes {dm.model_constants.type = [tensor<512x512x!dmir.block_fp<BFP16_64C>>], dm.model_inputs.type = [tensor<512x512xf32>], dm.model_outputs.type = [tensor<512x512xf32>]}
-// FORMATS: func.func @main(%[[X:.*]]: tensor<512x512x!dmir.block_fp<BFP16_64R>>) -> tensor<512x512xf16>
-// FORMATS-NEXT: %[[W:.*]] = dmir.constant dense_resource<c> : tensor<512x512x!dmir.block_fp<BFP16_64C>>
-// FORMATS-NEXT: %[[Y:.*]] = dmir.matmul %[[X]], %[[W]] : (tensor<512x512x!dmir.block_fp<BFP16_64R>>, tensor<512x512x!dmir.block_fp<BFP16_64C>>) -> tensor<512x512xf16>
+// FORMATS: module attributes {dm.model_constants.type = [tensor<512x512x!dmir.block_fp<BFP16_64C>>], dm.model_inputs.type = [tensor<512x512xf32>], dm.model_outputs.type = [tensor<512x512xf32>]
+// FORMATS: %[[C:.*]] = dlir.buffer constant "c0" : tensor<512x512xf32> {{.*}} size = 266240 : i64}
+// FORMATS: func.func @[[K:k0.*]](%[[X:.*]]: tensor<512x512x!dmir.block_fp<BFP16_64R>> {lldmir.deal = #lldmir.deal<dim 0, quads 8>, {{.*}}}, %[[W:.*]]: tensor<512x512x!dmir.block_fp<BFP16_64C>> {{.*}}) -> (tensor<512x512xf16> {lldmir.deal = #lldmir.deal<dim 0, quads 8>
+// FORMATS-NEXT: %[[Y:.*]] = dmir.matmul %[[X]], %[[W]] {lldmir.deal = #lldmir.deal<dim 0, quads 8>, lldmir.plan = #lldmir.plan<num_imc 8, ppr_mode 3, groups 2, slices 4, share columns, segment 8>} : {{.*}} -> tensor<512x512xf16>
 // FORMATS-NEXT: return %[[Y]] : tensor<512x512xf16>
 
-// TILED: dm.model_inputs.type = [tensor<512x512xf32>]
-// TILED: func.func @main(%[[X:.*]]: tensor<512x512x!dmir.block_fp<BFP16_64R>>) -> tensor<512x512xf16>
-// TILED: %[[W:.*]] = dmir.constant {{.*}} : tensor<512x512x!dmir.block_fp<BFP16_64C>>
-// TILED: %[[INIT:.*]] = dmir.undef : tensor<512x512xf16>
-// TILED: affine.for %[[I:.*]] = 0 to 8 iter_args(%[[OUTER:.*]] = %[[INIT]]) -> (tensor<512x512xf16>)
-// TILED-NEXT: affine.for %[[J:.*]] = 0 to 8 iter_args(%[[INNER:.*]] = %[[OUTER]]) -> (tensor<512x512xf16>)
-// TILED: %[[ROW:.*]] = affine.apply #map(%[[I]])
-// TILED: %[[COLUMN:.*]] = affine.apply #map(%[[J]])
-// TILED: %[[A:.*]] = tensor.extract_slice %[[X]][%[[ROW]], 0] [64, 512] [1, 1] : tensor<512x512x!dmir.block_fp<BFP16_64R>> to tensor<64x512x!dmir.block_fp<BFP16_64R>>
-// TILED: %[[B:.*]] = tensor.extract_slice %[[W]][0, %[[COLUMN]]] [512, 64] [1, 1] : tensor<512x512x!dmir.block_fp<BFP16_64C>> to tensor<512x64x!dmir.block_fp<BFP16_64C>>
-// TILED: %[[P:.*]] = dmir.matmul %[[A]], %[[B]] : {{.*}} -> tensor<64x64x!dmir.block_fp<BFP32_1>>
-// TILED: %[[H:.*]] = dmir.cast %[[P]] : {{.*}} -> tensor<64x64xf16>
-// TILED: tensor.insert_slice %[[H]] into %[[INNER]][%[[ROW]], %[[COLUMN]]] [64, 64] [1, 1] : tensor<64x64xf16> into tensor<512x512xf16>
+// TILES: dm.model_inputs.type = [tensor<512x512xf32>]
+// TILES: func.func @k0{{.*}}(%[[X:[a-z0-9]+]]: tensor<512x512x!dmir.block_fp<BFP16_64R>> {{{.*}}}, %[[W:[a-z0-9]+]]: tensor<512x512x!dmir.block_fp<BFP16_64C>> {
+// TILES: affine.for %[[Q:.*]] = 0 to 8 iter_args({{.*}}) -> (tensor<512x512xf16>)
+// TILES: %[[A:.*]] = tensor.extract_slice %[[X]][%{{.*}}, 0] [64, 512] [1, 1] : tensor<512x512x!dmir.block_fp<BFP16_64R>> to tensor<64x512x!dmir.block_fp<BFP16_64R>>
+// TILES: affine.for %{{.*}} = 0 to 1 iter_args
+// TILES-NEXT: affine.for %[[J:.*]] = 0 to 8 iter_args(%[[INNER:.*]] = %{{.*}}) -> (tensor<64x512xf16>)
+// TILES: %[[ROW:.*]] = affine.apply
+// TILES-NEXT: %[[COLUMN:.*]] = affine.apply #map(%[[J]])
+// TILES: %[[B:.*]] = tensor.extract_slice %[[W]][0, %[[COLUMN]]] [512, 64] [1, 1] : tensor<512x512x!dmir.block_fp<BFP16_64C>> to tensor<512x64x!dmir.block_fp<BFP16_64C>>
+// TILES: %[[P:.*]] = dmir.matmul %[[A]], %[[B]] {{.*}} -> tensor<64x64x!dmir.block_fp<BFP32_1>>
+// TILES: %[[H:.*]] = dmir.cast %[[P]] : {{.*}} -> tensor<64x64xf16>
+// TILES: tensor.insert_slice %[[H]] into %[[INNER]][%[[ROW]], %[[COLUMN]]] [64, 64] [1, 1] : tensor<64x64xf16> into tensor<64x512xf16>
+// TILES: {lldmir.deal = #lldmir.deal<dim 0, quads 8>, lldmir.quads}
 
-// BUFFERS: func.func @main(%[[X:.*]]: memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>>) -> memref<8x8x!affine_ext.vec_ext<64x64xf16>>
-// BUFFERS: %[[W:.*]] = affine_ext.constant {{.*}} to memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>>
-// BUFFERS: %[[O:.*]] = memref.alloc() : memref<8x8x!affine_ext.vec_ext<64x64xf16>>
-// BUFFERS: affine.for %[[I:.*]] = 0 to 8 {
+// BUFFERS: func.func @k0{{.*}}(%[[X:[a-z0-9]+]]: memref<1x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>, "GM"> {{{.*}}}, %[[W:[a-z0-9]+]]: memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>, "ST">
+// BUFFERS: %[[O:.*]] = memref.alloc() : memref<64x512xf16, "GM">
+// BUFFERS: affine.for %{{.*}} = 0 to 8 {
+// BUFFERS-NEXT: %[[G:.*]] = affine_ext.tiles %[[O]] : memref<64x512xf16, "GM"> to memref<1x8x!affine_ext.vec_ext<64x64xf16>, "GM">
+// BUFFERS-NEXT: affine.for %[[I:.*]] = 0 to 1 {
 // BUFFERS-NEXT: affine.for %[[J:.*]] = 0 to 8 {
-// BUFFERS-NEXT: %[[A:.*]] = affine_ext.load %[[X]][%[[I]], 0] : {{.*}}, !affine_ext.vec_ext<1x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>>
-// BUFFERS-NEXT: %[[B:.*]] = affine_ext.load %[[W]][0, %[[J]]] : {{.*}}, !affine_ext.vec_ext<8x1x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>>
-// BUFFERS-NEXT: %[[P:.*]] = affine_ext.matmul %[[A]], %[[B]] : {{.*}} -> !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
+// BUFFERS-DAG: %[[A:.*]] = affine_ext.load %[[X]][0, 0] : {{.*}}, !affine_ext.vec_ext<1x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>>
+// BUFFERS-DAG: %[[B:.*]] = affine_ext.load %[[W]][0, %[[J]]] : {{.*}}, !affine_ext.vec_ext<8x1x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>>
+// BUFFERS: %[[P:.*]] = affine_ext.matmul %[[A]], %[[B]] {{.*}} -> !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
 // BUFFERS-NEXT: %[[H:.*]] = affine_ext.cast %[[P]] : {{.*}} -> !affine_ext.vec_ext<64x64xf16>
-// BUFFERS-NEXT: affine.store %[[H]], %[[O]][%[[I]], %[[J]]] : memref<8x8x!affine_ext.vec_ext<64x64xf16>>
+// BUFFERS-NEXT: affine.store %[[H]], %[[G]][%[[I]], %[[J]]] : memref<1x8x!affine_ext.vec_ext<64x64xf16>, "GM">
 
-// TILES: affine.for %[[I:.*]] = 0 to 8 {
-// TILES-NEXT: affine.for %[[J:.*]] = 0 to 8 {
-// TILES-NEXT: %[[A0:.*]] = affine.load %{{.*}}[%[[I]], 0] : memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>>
-// TILES: %[[A7:.*]] = affine.load %{{.*}}[%[[I]], 7] : memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>>
-// TILES-NEXT: %[[W0:.*]] = affine.load %{{.*}}[0, %[[J]]] : memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>>
-// TILES: %[[W7:.*]] = affine.load %{{.*}}[7, %[[J]]] : memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>>
-// TILES-NEXT: %[[P:.*]] = lldmir.matmul [%[[A0]], {{(%[0-9]+, ){6} ?}}%[[A7]]] x [%[[W0]], {{(%[0-9]+, ){6} ?}}%[[W7]]] num_imc 8 ppr_mode 3 : !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>> x !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>> -> !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
-// TILES-NEXT: %[[H:.*]] = lldmir.simd "cast"(%[[P]] : {{.*}}) -> !affine_ext.vec_ext<64x64xf16>
-// TILES-NEXT: affine.store %[[H]], %{{.*}}[%[[I]], %[[J]]]
+// ARRAY: affine.for %[[I:.*]] = 0 to 1 {
+// ARRAY-NEXT: affine.for %[[J:.*]] = 0 to 8 {
+// ARRAY-NEXT: %[[A0:.*]] = affine.load %{{.*}}[0, 0] : memref<1x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>, "GM">
+// ARRAY: %[[A7:.*]] = affine.load %{{.*}}[0, 7] : memref<1x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>, "GM">
+// ARRAY-NEXT: %[[W0:.*]] = affine.load %{{.*}}[0, %[[J]]] : memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>, "ST">
+// ARRAY: %[[W7:.*]] = affine.load %{{.*}}[7, %[[J]]] : memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>, "ST">
+// ARRAY-NEXT: %[[P:.*]] = lldmir.matmul [%[[A0]], {{(%[0-9]+, ){6} ?}}%[[A7]]] x [%[[W0]], {{(%[0-9]+, ){6} ?}}%[[W7]]] num_imc 8 ppr_mode 3 {{.*}} : !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>> x !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>> -> !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
+// ARRAY-NEXT: %[[H:.*]] = lldmir.simd "cast"(%[[P]] : {{.*}}) -> !affine_ext.vec_ext<64x64xf16>
+// ARRAY-NEXT: affine.store %[[H]], %{{.*}}[%[[I]], %[[J]]]
 
 // SPMD: gpu.container_module
-// SPMD: func.func @main(%[[X:.*]]: memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>>)
-// SPMD: %[[W:.*]] = affine_ext.constant
+// SPMD: func.func @[[K:k0.*]](%[[X:[a-z0-9]+]]: memref<1x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>, "GM"> {{{.*}}}, %[[W:[a-z0-9]+]]: memref
 // SPMD: %[[O:.*]] = memref.alloc()
 // SPMD-DAG: %[[C1:.*]] = arith.constant 1 : index
 // SPMD-DAG: %[[C8:.*]] = arith.constant 8 : index
-// SPMD: gpu.launch_func @main_kernels::@main_0 blocks in (%[[C1]], %[[C1]], %[[C1]]) threads in (%[[C8]], %[[C1]], %[[C1]]) args(%[[W]] : {{.*}}, %[[X]] : {{.*}}, %[[O]] : {{.*}})
+// SPMD: gpu.launch_func @[[K]]_kernels::@[[K]] blocks in (%[[C1]], %[[C1]], %[[C1]]) threads in (%[[C8]], %[[C1]], %[[C1]]) args(%[[W]] : {{.*}}, %[[X]] : {{.*}}, %[[O]] : {{.*}})
 // SPMD: return %[[O]]
-// SPMD: gpu.module @main_kernels
-// SPMD: gpu.func @main_0(%[[KW:.*]]: memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>>, %[[KX:.*]]: memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>>, %[[KO:.*]]: memref<8x8x!affine_ext.vec_ext<64x64xf16>>) kernel attributes {known_block_size = array<i32: 8, 1, 1>}
-// SPMD-NEXT: %[[T:.*]] = gpu.thread_id x
-// SPMD-NEXT: affine.for %[[I:.*]] = 0 to 8 {
-// SPMD: affine.load %[[KX]][%[[I]], 0]
-// SPMD: affine.load %[[KW]][7, %[[T]]]
+// SPMD: gpu.module @[[K]]_kernels
+// SPMD: gpu.func @[[K]](%[[KW:.*]]: memref<8x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>, "ST">, %[[KX:.*]]: memref<1x8x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>, "GM">, %[[KO:.*]]: memref<64x512xf16, "GM">) kernel attributes {known_block_size = array<i32: 8, 1, 1>}
+// SPMD-NEXT: gpu.thread_id x
+// SPMD: affine.for %[[I:.*]] = 0 to 1 {
+// SPMD-NEXT: affine.for %[[J:.*]] = 0 to 8 {
+// SPMD: affine.load %[[KX]][0, 0]
+// SPMD: affine.load %[[KW]][7, %[[J]]]
 // SPMD: lldmir.matmul {{.*}} num_imc 8 ppr_mode 3
-// SPMD: affine.store %{{.*}}, %[[KO]][%[[I]], %[[T]]]
+// SPMD: affine.store %{{.*}}, %{{.*}}[%[[I]], %[[J]]]
 // SPMD: gpu.return
 
 // WRAPPED: known_block_size = array<i32: 4, 1, 1>
-// WRAPPED-NEXT: %[[T:.*]] = gpu.thread_id x
-// WRAPPED-NEXT: affine.for %[[J:.*]] = #{{.*}}(%[[T]]) to 8 step 4 {
-// WRAPPED-NEXT: affine.for %[[I:.*]] = 0 to 8 {
-// WRAPPED: affine.store %{{.*}}, %{{.*}}[%[[I]], %[[J]]]
+// WRAPPED: affine.for %[[J:.*]] = 0 to 8 {
+// WRAPPED-NEXT: affine.for %[[I:.*]] = 0 to 2 {
+// WRAPPED: affine.store %{{.*}}, %{{.*}}[%[[I]], %[[J]]] : memref<2x8x!affine_ext.vec_ext<64x64xf16>, "GM">
 
-// Each quad its column of weights, once; every dispatch, a chiplet's quads load a quarter of the activations each.
-// DLIR: module attributes {dm.model_constants.type = [tensor<512x512x!dmir.block_fp<BFP16_64C>>], dm.model_inputs.type = [tensor<512x512xf32>], dm.model_outputs.type = [tensor<512x512xf32>]}
-// DLIR-NEXT: dlir.device_program @main_0 on "corsair" {
-// DLIR-NEXT: dlir.argument constant "weights" : tensor<266240xui8> as "bfp16c" data(dense_resource<c> : tensor<512x512x!dmir.block_fp<BFP16_64C>>)
-// DLIR-NEXT: %[[W:.*]] = dlir.memory "DDR" "weights" size 266240 permanent
-// DLIR-NEXT: dlir.piece "weights" unit 0 in %[[W]] offset 0 begin [0] extent [133120] strides []
-// DLIR-NEXT: dlir.piece "weights" unit 1 in %[[W]] offset 133120 begin [133120] extent [133120] strides []
-// DLIR-NEXT: dlir.argument input "arg0" : tensor<512x512xf32> as "bfp16r"
-// DLIR-NEXT: %[[X:.*]] = dlir.memory "DDR" "arg0" size 266240
-// DLIR: dlir.argument output "result0" : tensor<512x512xf32> as "f16"
-// DLIR-NEXT: %[[Y:.*]] = dlir.memory "DDR" "result0" size 524288
-// DLIR-NEXT: dlir.piece "result0" unit 0 in %[[Y]] offset 0 begin [0, 0] extent [512, 256] strides [1024, 2]
-// DLIR-NEXT: dlir.piece "result0" unit 1 in %[[Y]] offset 512 begin [0, 256] extent [512, 256] strides [1024, 2]
-// DLIR-NEXT: %[[GX:.*]] = dlir.memory "GM" "gm_activations" size 266240
-// DLIR-NEXT: %[[GY:.*]] = dlir.memory "GM" "gm_result" size 65536
-// DLIR-NEXT: %[[ST:.*]] = dlir.memory "ST" "stash" size 33280 permanent
-// DLIR-NEXT: %[[IB:.*]] = dlir.memory "IB" "ib" size 66560
-// DLIR-NEXT: %[[WB:.*]] = dlir.memory "WB" "wb" size 8384
-// DLIR-NEXT: %[[OB:.*]] = dlir.memory "OB" "ob" size 32768
-// DLIR: dlir.descriptor "bfp16c" unit 4160 dims [] source [] target [] {source_subunit_step = 4160 : i64}
-// DLIR: dlir.descriptor "bfp32" to "f16" unit 64 dims [64] source [256] target [128] {target_unit_step = 8192 : i64}
-// DLIR: dlir.scheduled_graph "init" units 8 (%[[Q:.*]]) {
-// DLIR-NEXT: dlir.dispatch_queue "quad" "dispatch" 0 {
-// DLIR-NEXT: dlir.task_group "load weights" {
-// DLIR-NEXT: dlir.copy DDR -> ST %[[W]][%[[Q]] * 33280] to %[[ST]][0] with %{{.*}} units 15
+// Weights once, to each quad; every run, each quad its rows in and out.
+// DLIR: module attributes {dm.model_constants.type = [tensor<512x512x!dmir.block_fp<BFP16_64C>>], dm.model_inputs.type = [tensor<512x512xf32>], dm.model_outputs.type = [tensor<512x512xf32>]
+// DLIR: dlir.device_program @k0{{.*}} on "corsair" {
+// DLIR: dlir.argument input "arg0" : tensor<512x512xf32> as "bfp16r"
+// DLIR: dlir.piece "arg0" unit 0 in %[[X:.*]] offset 0 begin [0, 0] extent [64, 512]
+// DLIR: dlir.scheduled_graph "init" units 8
+// DLIR: dlir.copy DDR -> ST %{{.*}} to %[[ST:.*]][0] with %{{.*}} units 15
 // DLIR: dlir.scheduled_graph "main" units 8 (%[[Q:.*]]) {
-// DLIR: %[[LOADED:.*]] = dlir.token
-// DLIR: %[[SHARE:.*]] = dlir.register 0 [0, 1, 2, 3, 0, 1, 2, 3]
-// DLIR: %[[MASK:.*]] = dlir.register 1 [15, 15, 15, 15, 240, 240, 240, 240]
-// DLIR: dlir.dispatch_queue "quad" "dispatch" 0 {
-// DLIR-NEXT: dlir.loop %[[I:.*]] times[2] {
-// DLIR-NEXT: dlir.task_group "load activations" signal(%[[LOADED]]) {
-// DLIR-NEXT: dlir.copy DDR -> GM %[[X]][%[[I]] * 133120 + %[[SHARE]] * 33280] to %[[GX]][%[[I]] * 133120 + %[[SHARE]] * 33280] with %{{.*}} peers[%[[MASK]]]
-// DLIR-NEXT: dlir.task_barrier over "chiplet" id 0 queues [0]
-// DLIR: dlir.task_group "store results" wait(%[[STORED:.*]]) {
-// DLIR-NEXT: dlir.copy GM -> DDR %[[GY]][%{{.*}} * 32768] to %[[Y]][%[[Q]] * 128 + %{{.*}} * 262144]
-// DLIR: dlir.dispatch_queue "quad" "dispatch" 1 {
-// DLIR-NEXT: dlir.task_group "fetch weights" wait(%{{.*}}) signal(%{{.*}}) {
-// DLIR-NEXT: dlir.copy ST -> WB %[[ST]][0] to %[[WB]][0] with %{{.*}} units 15 subunits 255
-// DLIR: dlir.task_group "fetch tiles" wait(%[[FREE:.*]], %[[LOADED]]) signal(%[[READY:.*]]) {
-// DLIR-NEXT: dlir.copy GM -> IB %[[GX]][0] to %[[IB]][0] with %{{.*}} units 15
-// DLIR: dlir.task_group "fetch tiles"
-// DLIR-NEXT: dlir.copy GM -> IB %[[GX]][133120] to %[[IB]][33280] with %{{.*}} units 15
-// DLIR: dlir.dispatch_queue "quad" "dispatch" 2 {
-// DLIR: dlir.task_group "matmul" wait(%[[EMPTY:.*]], %[[READY]]) signal(%[[FREE]], %[[FULL:.*]]) {
-// DLIR-NEXT: corsair.matmul %[[IB]][0] x %[[WB]][0] to %[[OB]][0] num_imc 8 ppr_mode 3 groups 1 slices 15 activation_kind "bfp16r" weight_kind "bfp16c" rows[64] accumulate[0]
-// DLIR: corsair.matmul %[[IB]][33280] x %[[WB]][0] to %[[OB]][16384] num_imc 8 ppr_mode 3
-// DLIR: dlir.dispatch_queue "quad" "dispatch" 3 {
-// DLIR-NEXT: dlir.task_group "drain" wait(%[[FULL]]) signal(%[[EMPTY]], %[[STORED]]) {
-// DLIR-NEXT: dlir.copy OB -> GM %[[OB]][0] to %[[GY]][0] with %{{.*}} units 15
+// DLIR: dlir.copy DDR -> GM %[[X]][%[[Q]] * 33280] to %[[GX:.*]][0] with
+// DLIR: dlir.copy GM -> IB %[[GX]][0] to %[[IB:.*]][0] with %{{.*}} units 15
+// DLIR: corsair.matmul %[[IB]][0] x %{{.*}}[0] to %[[OB:.*]][0] from %[[ST]][0] num_imc 8 ppr_mode 3 groups 2 slices 15 activation_kind "bfp16r" weight_kind "bfp16c" rows[64]
+// DLIR: dlir.copy OB -> GM %[[OB]][0] to %[[GY:.*]][0] with %bfp32_to_f16 units 15
+// DLIR: dlir.copy GM -> DDR %[[GY]][0] to %{{.*}}[%[[Q]] * 65536]
 
-// ISA-LABEL: .stream main_0_init_q0
-// ISA: MOVE_DDR2ST saddr=0x0+Q*33280 slices=0xf
-// ISA-LABEL: .stream main_0_main_q0
-// ISA: LOOP n=2
-// ISA: MOVE_DDR2GM {{.*}} quads=0x0+R1
-// ISA-NEXT: BARRIER scope=chiplet queues=0x1
-// ISA: ENDLOOP
-// ISA: MOVE_GM2DDR
-// ISA-LABEL: .stream main_0_main_q1
-// ISA: MOVE_ST2WB slices=0xf cores=0xff
-// ISA: MOVE_GM2IB slices=0xf
-// ISA-LABEL: .stream main_0_main_q2
+// ISA-LABEL: .stream k0_dmx_isa_init_q0
+// ISA: MOVE_DDR2ST {{.*}}slices=0xf
+// ISA-LABEL: .stream k0_dmx_isa_main_q0
+// ISA: MOVE_DDR2GM saddr=0x{{[0-9a-f]+}}+Q*33280
+// ISA: MOVE_GM2IB {{.*}}slices=0xf
+// ISA-LABEL: .stream k0_dmx_isa_main_q1
 // ISA: CONFIG_AC
-// ISA-NEXT: MATMUL slices=0xf imc=8 ppr=3
-// ISA-NOT: CONFIG_AC
-// ISA: MATMUL slices=0xf imc=8 ppr=3 ib=0x8200 ob=0x4000
-// ISA-LABEL: .stream main_0_main_q3
+// ISA: MATMUL slices=0xf imc=8 ppr=3
+// ISA-LABEL: .stream k0_dmx_isa_main_q2
 // ISA: MOVE_OB2GM
-// ISA-LABEL: .kernel "main_0"
-// ISA: .launch quad=7 q0=main_0_main_q0 q1=main_0_main_q1 q2=main_0_main_q2 q3=main_0_main_q3 R0=3 R1=240
-func.func @main(%x: tensor<512x512xf32>) -> tensor<512x512xf32> {
+// ISA: MOVE_GM2DDR
+func.func @main(%x: tensor<512x512xf32> {dmir.name = "x"}) -> (tensor<512x512xf32> {dmir.name = "y"}) {
   %w = dmir.constant dense<0.5> : tensor<512x512xf32>
   %y = dmir.matmul %x, %w : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
   return %y : tensor<512x512xf32>

@@ -16,14 +16,6 @@ func.func private @f(!affine_ext.vec_ext<64xindex>)
 
 // -----
 
-func.func @f() {
-  // expected-error @+1 {{C1:}}
-  %b = affine_ext.constant dense<1.0> : tensor<100x70xf16> to memref<2x1x!affine_ext.vec_ext<64x64xf16>>
-  return
-}
-
-// -----
-
 func.func @f(%a: memref<8x8x!affine_ext.vec_ext<64x64xf16>>) {
   // expected-error @+1 {{C1:}}
   %x = affine_ext.load %a[0, 0] : memref<8x8x!affine_ext.vec_ext<64x64xf16>>, !affine_ext.vec_ext<1x8x!affine_ext.vec_ext<64x64xf32>>

@@ -4,7 +4,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
-namespace dmxc {
+namespace dmxc::transform {
 
 /// True when all memory that ops of a nest touch is touched by affine loads and stores. MLIR's dependence analysis sees
 /// nothing else, and would take a nest that it does not understand for a nest without dependences.
@@ -23,4 +23,4 @@ inline bool isPlainLoop(mlir::affine::AffineForOp loop) {
   return loop.hasConstantBounds() && loop.getNumResults() == 0;
 }
 
-} // namespace dmxc
+} // namespace dmxc::transform

@@ -1,9 +1,9 @@
 //===- EncodeProgram.cpp - DLIR to files of the DMX ISA -------------------===//
-#include "../Passes.h"
+#include "Passes.h"
 
-#include "../../encode/Encode.h"
 #include "schemas/corsair/text/Assembler.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/encode/Encode.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"

@@ -4,23 +4,23 @@
 // between; ops on memrefs of tiles tell theirs.
 //
 //===----------------------------------------------------------------------===//
-#include "../Passes.h"
+#include "dmxc/Dialect/Transform/Passes.h"
 
 #include "mlir/Analysis/AliasAnalysis.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Dominance.h"
 
-namespace dmxc {
+namespace dmxc::transform {
 #define GEN_PASS_DEF_AFFINETILESCALREP
-#include "Passes.h.inc"
-} // namespace dmxc
+#include "dmxc/Dialect/Transform/Passes.h.inc"
+} // namespace dmxc::transform
 
 using namespace mlir;
 
 namespace {
 
-struct AffineTileScalrep : dmxc::impl::AffineTileScalrepBase<AffineTileScalrep> {
+struct AffineTileScalrep : dmxc::transform::impl::AffineTileScalrepBase<AffineTileScalrep> {
   void runOnOperation() override {
     affine::affineScalarReplace(getOperation(), getAnalysis<DominanceInfo>(), getAnalysis<PostDominanceInfo>(),
                                 getAnalysis<AliasAnalysis>());

@@ -1,6 +1,7 @@
 //===- AffineNormalizeFuse.cpp - normalize, then fuse ---------------------===//
-#include "../Passes.h"
 #include "AffineSupport.h"
+
+#include "dmxc/Dialect/Transform/Passes.h"
 
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
@@ -9,10 +10,10 @@
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace dmxc {
+namespace dmxc::transform {
 #define GEN_PASS_DEF_AFFINENORMALIZEFUSE
-#include "Passes.h.inc"
-} // namespace dmxc
+#include "dmxc/Dialect/Transform/Passes.h.inc"
+} // namespace dmxc::transform
 
 using namespace mlir;
 using affine::AffineForOp;
@@ -31,11 +32,12 @@ bool feeds(AffineForOp producer, AffineForOp consumer) {
 }
 
 bool haveEqualBounds(AffineForOp a, AffineForOp b) {
-  return dmxc::isPlainLoop(a) && dmxc::isPlainLoop(b) && a.getConstantLowerBound() == b.getConstantLowerBound() &&
+  return dmxc::transform::isPlainLoop(a) && dmxc::transform::isPlainLoop(b) &&
+         a.getConstantLowerBound() == b.getConstantLowerBound() &&
          a.getConstantUpperBound() == b.getConstantUpperBound() && a.getStep() == b.getStep();
 }
 
-struct AffineNormalizeFuse : dmxc::impl::AffineNormalizeFuseBase<AffineNormalizeFuse> {
+struct AffineNormalizeFuse : dmxc::transform::impl::AffineNormalizeFuseBase<AffineNormalizeFuse> {
   using AffineNormalizeFuseBase::AffineNormalizeFuseBase;
 
   void runOnOperation() override {
@@ -54,7 +56,7 @@ struct AffineNormalizeFuse : dmxc::impl::AffineNormalizeFuseBase<AffineNormalize
       auto producer = dyn_cast<AffineForOp>(*at++);
       auto consumer = producer && at != block.end() ? dyn_cast<AffineForOp>(*at) : AffineForOp();
       if (!consumer || !haveEqualBounds(producer, consumer) || !feeds(producer, consumer) ||
-          !dmxc::hasOnlyAffineAccesses(producer) || !dmxc::hasOnlyAffineAccesses(consumer))
+          !dmxc::transform::hasOnlyAffineAccesses(producer) || !dmxc::transform::hasOnlyAffineAccesses(consumer))
         continue;
       affine::ComputationSliceState slice;
       affine::FusionResult result =

@@ -1,15 +1,16 @@
 //===- AffinePermuteTrip.cpp - the largest trip count outermost -----------===//
-#include "../Passes.h"
 #include "AffineSupport.h"
+
+#include "dmxc/Dialect/Transform/Passes.h"
 
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
 #include "mlir/Dialect/Affine/LoopUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace dmxc {
+namespace dmxc::transform {
 #define GEN_PASS_DEF_AFFINEPERMUTETRIP
-#include "Passes.h.inc"
-} // namespace dmxc
+#include "dmxc/Dialect/Transform/Passes.h.inc"
+} // namespace dmxc::transform
 
 using namespace mlir;
 using affine::AffineForOp;
@@ -25,7 +26,7 @@ SmallVector<unsigned> placesByTrip(ArrayRef<uint64_t> trips) {
   return places;
 }
 
-struct AffinePermuteTrip : dmxc::impl::AffinePermuteTripBase<AffinePermuteTrip> {
+struct AffinePermuteTrip : dmxc::transform::impl::AffinePermuteTripBase<AffinePermuteTrip> {
   void runOnOperation() override {
     SmallVector<AffineForOp> roots;
     getOperation().walk([&](AffineForOp loop) {
@@ -42,12 +43,12 @@ struct AffinePermuteTrip : dmxc::impl::AffinePermuteTripBase<AffinePermuteTrip> 
     SmallVector<uint64_t> trips;
     for (AffineForOp loop : loops) {
       std::optional<uint64_t> trip = affine::getConstantTripCount(loop);
-      if (!trip || !dmxc::isPlainLoop(loop))
+      if (!trip || !dmxc::transform::isPlainLoop(loop))
         return;
       trips.push_back(*trip);
     }
     SmallVector<unsigned> places = placesByTrip(trips);
-    if (llvm::is_sorted(places) || !dmxc::hasOnlyAffineAccesses(root) ||
+    if (llvm::is_sorted(places) || !dmxc::transform::hasOnlyAffineAccesses(root) ||
         !affine::isValidLoopInterchangePermutation(loops, places))
       return;
     affine::permuteLoops(loops, places);

@@ -1,25 +1,25 @@
 //===- AffinePromoteSingle.cpp - innermost loops of one trip --------------===//
 //
-// Outer loops of one trip stay: they are what is split over quads and cores, and a later stage counts on them.
+// Outer loops of one trip stay: they are what is dealt out, and what comes later counts on them.
 //
 //===----------------------------------------------------------------------===//
-#include "../Passes.h"
+#include "dmxc/Dialect/Transform/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/LoopUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace dmxc {
+namespace dmxc::transform {
 #define GEN_PASS_DEF_AFFINEPROMOTESINGLE
-#include "Passes.h.inc"
-} // namespace dmxc
+#include "dmxc/Dialect/Transform/Passes.h.inc"
+} // namespace dmxc::transform
 
 using namespace mlir;
 using affine::AffineForOp;
 
 namespace {
 
-struct AffinePromoteSingle : dmxc::impl::AffinePromoteSingleBase<AffinePromoteSingle> {
+struct AffinePromoteSingle : dmxc::transform::impl::AffinePromoteSingleBase<AffinePromoteSingle> {
   void runOnOperation() override {
     // All are found before any goes, so that a loop that becomes innermost stays.
     SmallVector<AffineForOp> innermost;
