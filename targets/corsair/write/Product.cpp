@@ -47,14 +47,21 @@ static StringRef name(hw::ElemKind kind) { return hw::nameOf(kind); }
 
 namespace dmxc::corsair {
 
+/// What the halves of IB hold one after the other, of a tile of the result.
+using Segments = std::vector<std::vector<Addition>>;
+
 /// Emits one product of two matrices, or a loop body of many.
 class ProductEmitter {
 public:
-  ProductEmitter(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands)
-      : program(program), plan(plan), at(operands), units(units) {}
+  /// `at` is the first tile of a box of the plan's size, its weights' first round.
+  ProductEmitter(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const Segments &segments,
+                 const MatmulOperands &operands)
+      : program(program), plan(plan), segments(segments), at(operands), units(units) {}
 
-  void run() {
-    if (plan.isStationary())
+  /// `stays`: the weights do, while rows pass.
+  void run(const TileOrder::Box &box, bool stays) {
+    phase = box.phase, stationary = stays;
+    if (stationary)
       // A round's weights stay in WB while all rows pass.
       return forEachRound([&](const ProductEmitter &round, const Round &columns, int wbHalf) {
         round.loadWeights(columns, wbHalf);
@@ -63,7 +70,7 @@ public:
         });
         program.on(Queue::Array).signal(kWbFree + wbHalf);
       });
-    if (plan.hasColumnsOutside())
+    if (box.columnsOutside)
       // Weights are streamed, and rows come again for each round.
       return forEachRound([&](const ProductEmitter &round, const Round &columns, int half) {
         round.forEachBand([&](const ProductEmitter &band, const Band &rows) {
@@ -90,7 +97,7 @@ public:
   }
 
   /// 64 rows by one round of columns, their sums over as many segments along K.
-  void runSegments(const Address &segments) {
+  void runSegments(const Address &count) {
     QueueWriter array = program.on(Queue::Array), store = program.on(Queue::Store);
     const int64_t rows = plan.sliceRows();
     const Round columns = plan.tilesN() < plan.tilesARound()
@@ -98,7 +105,7 @@ public:
                               : Round{plan.mask(), plan.groups, {{plan.mask(), 0, plan.groups, lastColumns()}}};
     constexpr int half = 0; // of OB
     auto segment = [&](const ProductEmitter &part, int64_t number, int ib) {
-      part.loadRows(columns.mask, rows, number * plan.segment, ib);
+      part.loadRows(columns.mask, rows, segments[number], ib);
       array.wait(kIbFull + ib);
       part.multiply(columns.mask, rows, 0, columns.tiles, number, ib, half, 0);
       array.signal(kIbFree + ib);
@@ -106,8 +113,8 @@ public:
     prepareSums(columns.mask, columns.tiles, rows, half);
     array.wait(kObReady + half);
     segment(*this, 0, 0);
-    if (plan.segments() > 1)
-      program.repeat(segments.plus(-1), [&](int depth) {
+    if (segments.size() > 1)
+      program.repeat(count.plus(-1), [&](int depth) {
         ProductEmitter next = *this;
         next.at.a = at.a.plusLoop(depth, plan.segment * kBlock * at.aColumn);
         next.at.st = at.st.plusLoop(depth, plan.segment * MatmulPlan::kTileBytes);
@@ -191,8 +198,12 @@ private:
            {plan.rowSlices() > 1 ? 1 << wholeSlices : plan.mask(), lastRows, wholeSlices ? 0 : 1});
   }
 
-  /// Whole rounds as a loop, then what is left.
-  void forEachRound(llvm::function_ref<void(const ProductEmitter &, const Round &, int half)> body) const {
+  using RoundBody = llvm::function_ref<void(const ProductEmitter &, const Round &, int half)>;
+
+  /// Whole rounds as a loop, then what is left; before them the rest of one in the middle of which the box begins.
+  void forEachRound(RoundBody body) const {
+    if (phase)
+      return startedRound(body);
     const int64_t rounds = plan.n / 64 / plan.tilesARound(), rest = plan.tilesN() - rounds * plan.tilesARound();
     const Round whole{plan.mask(), plan.groups, {{plan.mask(), 0, plan.groups, 64}}};
     program.loop(rounds / 2, [&](int depth) {
@@ -204,6 +215,34 @@ private:
       body(movedRight(rounds - 1), whole, 0);
     if (rest)
       body(movedRight(rounds), lastRound(rest), 1);
+  }
+
+  void startedRound(RoundBody body) const {
+    const int64_t begun = std::min(plan.tilesN(), plan.tilesARound() - phase);
+    int half = 0;
+    for (int64_t tile = 0; tile < begun; half ^= 1) {
+      const int64_t slice = (phase + tile) / plan.groups, group = (phase + tile) % plan.groups, left = begun - tile;
+      const int64_t slices = group ? 0 : left / plan.groups, count = std::min(plan.groups - group, left);
+      const int mask = slices ? ((1 << slices) - 1) << slice : 1 << slice;
+      const int64_t tiles = slices ? plan.groups : count, done = tile + (slices ? slices * plan.groups : count);
+      ProductEmitter part = movedTo(tile);
+      part.at.st = at.st.plus(group * plan.kChunks * MatmulPlan::kTileBytes);
+      body(part, {mask, tiles, {{mask, 0, tiles, done == plan.tilesN() ? lastColumns() : 64}}}, half);
+      tile = done;
+    }
+    ProductEmitter rest = movedTo(begun);
+    rest.at.st = at.st.plus(stRound());
+    rest.plan.n -= begun * 64;
+    rest.phase = 0;
+    if (rest.plan.n > 0)
+      rest.forEachRound(body);
+  }
+  /// The bias and the result of a tile to the right.
+  ProductEmitter movedTo(int64_t tile) const {
+    ProductEmitter body = *this;
+    body.at.bias = at.bias.plus(tile * 64 * 4);
+    body.at.out = at.out.plus(tile * 64 * at.outBytes);
+    return body;
   }
 
   int64_t lastColumns() const { return plan.n % 64 ? plan.n % 64 : 64; }
@@ -223,16 +262,16 @@ private:
   }
 
   //--- instructions
-  bool loadsOnce() const { return !at.conv && plan.segments() == 1; }
+  bool loadsOnce() const { return !at.conv && segments.size() == 1; }
 
   /// Runs `body` with the rows in IB, unless they come in segments or from an image.
   void withRows(const Band &rows, llvm::function_ref<void()> body) const {
     if (!loadsOnce())
       return body();
     if (at.aTiles)
-      loadTiles(rows.mask, rows.rows, 0, rows.half, 0);
+      loadTiles(rows.mask, rows.rows, segments.front(), rows.half, 0);
     else
-      loadRows(rows.mask, rows.rows, 0, rows.half);
+      loadRows(rows.mask, rows.rows, segments.front(), rows.half);
     program.on(Queue::Array).wait(kIbFull + rows.half);
     body();
     program.on(Queue::Array).signal(kIbFree + rows.half);
@@ -261,14 +300,14 @@ private:
       const ProductEmitter part = movedDown(first);
       prepareSums(mask, columns.tiles, rowsNow, half);
       array.wait(kObReady + half);
-      for (int64_t segment = 0; segment < plan.segments(); ++segment) {
+      for (size_t segment = 0; segment < segments.size(); ++segment) {
         const int ib = loadsOnce() ? rows.half : static_cast<int>(segment % 2);
         const bool loads = !loadsOnce() && !at.conv;
         if (loads) {
           if (at.aTiles)
-            loadTiles(mask, rowsNow, segment * plan.segment, ib, first);
+            loadTiles(mask, rowsNow, segments[segment], ib, first);
           else
-            part.loadRows(mask, rowsNow, segment * plan.segment, ib);
+            part.loadRows(mask, rowsNow, segments[segment], ib);
           array.wait(kIbFull + ib);
         }
         multiply(mask, rowsNow, loads ? 0 : first, columns.tiles, segment, ib, half, wbHalf);
@@ -297,82 +336,120 @@ private:
     load.signal(kObReady + half);
   }
 
-  int64_t chunksFrom(int64_t chunk) const { return std::min(plan.segment, plan.kChunks - chunk); }
-
-  /// Rows of A, chunks of 64 along K, quantised into half of IB.
-  void loadRows(int mask, int64_t rows, int64_t chunk, int half) const {
-    QueueWriter load = program.on(Queue::Load);
-    const int64_t chunks = chunksFrom(chunk);
-    DmaSpec spec{name(at.aKind), name(hw::ElemKind::Bfp16R)};
-    spec.toRows = true;
-    spec.dims = {{rows, at.aRow, 1}, {1, 0, 0}, {1, 0, 0}, {chunks, kBlock * at.aColumn, plan.pitch}};
-    spec.tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
-    spec.elementStride = at.aColumn == hw::elementBytes(at.aKind) ? 0 : at.aColumn;
-    spec.sourceUnitStep = plan.rowSlices() > 1             ? plan.sliceRows() * at.aRow
-                          : plan.sharing == Sharing::Batch ? at.aSlice
-                                                           : 0;
-    load.wait(kIbFree + half);
-    load.copy(at.a.plus(chunk * kBlock * at.aColumn), {units.ib, half * kIbHalf, {}}, spec)
-        .integer("units", mask)
-        .create();
-    load.signal(kIbFull + half);
+  /// Neighbouring blocks of A that a segment takes, and where they go.
+  struct Run {
+    int64_t block, count, slot;
+  };
+  static SmallVector<Run, 1> runsOf(ArrayRef<Addition> segment) {
+    SmallVector<Run, 1> runs;
+    int64_t slot = 0;
+    for (const Addition &addition : segment)
+      for (int64_t block : addition.activations) {
+        if (!runs.empty() && runs.back().block + runs.back().count == block)
+          ++runs.back().count;
+        else
+          runs.push_back({block, 1, slot});
+        ++slot;
+      }
+    return runs;
   }
 
-  /// Rows of tiles, from row `first` of each on: exponents, then mantissas, which follow each other where it is 0.
-  void loadTiles(int mask, int64_t rows, int64_t chunk, int half, int64_t first) const {
+  /// Rows of A, blocks of 64 along K, quantised into half of IB.
+  void loadRows(int mask, int64_t rows, ArrayRef<Addition> segment, int half) const {
     QueueWriter load = program.on(Queue::Load);
     load.wait(kIbFree + half);
-    auto run = [&](int64_t from, int64_t to, int64_t bytes) {
-      DmaSpec spec("raw", {}, bytes);
-      spec.dims = {{chunksFrom(chunk), MatmulPlan::kTileBytes, plan.pitch}};
-      spec.sourceUnitStep = plan.rowSlices() > 1 ? plan.sliceRows() * at.aRow : 0;
-      load.copy(at.a.plus(chunk * MatmulPlan::kTileBytes + from), {units.ib, half * kIbHalf + to, {}}, spec)
+    for (const Run &run : runsOf(segment)) {
+      DmaSpec spec{name(at.aKind), name(hw::ElemKind::Bfp16R)};
+      spec.toRows = true;
+      spec.dims = {{rows, at.aRow, 1}, {1, 0, 0}, {1, 0, 0}, {run.count, kBlock * at.aColumn, plan.pitch}};
+      spec.tail = run.block + run.count == plan.kChunks ? plan.k % kBlock : 0;
+      spec.elementStride = at.aColumn == hw::elementBytes(at.aKind) ? 0 : at.aColumn;
+      spec.sourceUnitStep = plan.rowSlices() > 1             ? plan.sliceRows() * at.aRow
+                            : plan.sharing == Sharing::Batch ? at.aSlice
+                                                             : 0;
+      load.copy(at.a.plus(run.block * kBlock * at.aColumn), {units.ib, half * kIbHalf + run.slot * plan.pitch, {}},
+                spec)
           .integer("units", mask)
           .create();
-    };
-    if (first == 0) {
-      run(0, 0, plan.pitch);
-    } else {
-      run(first, 0, rows);
-      run(kRows + first * kBlock, kRows, rows * kBlock);
     }
     load.signal(kIbFull + half);
   }
 
-  void multiply(int mask, int64_t rows, int64_t row, int64_t count, int64_t segment, int ibHalf, int obHalf,
+  /// Rows of tiles, from row `first` of each on: exponents, then mantissas, which follow each other where it is 0.
+  void loadTiles(int mask, int64_t rows, ArrayRef<Addition> segment, int half, int64_t first) const {
+    QueueWriter load = program.on(Queue::Load);
+    load.wait(kIbFree + half);
+    for (const Run &blocks : runsOf(segment)) {
+      auto run = [&](int64_t from, int64_t to, int64_t bytes) {
+        DmaSpec spec("raw", {}, bytes);
+        spec.dims = {{blocks.count, MatmulPlan::kTileBytes, plan.pitch}};
+        spec.sourceUnitStep = plan.rowSlices() > 1 ? plan.sliceRows() * at.aRow : 0;
+        load.copy(at.a.plus(blocks.block * MatmulPlan::kTileBytes + from),
+                  {units.ib, half * kIbHalf + blocks.slot * plan.pitch + to, {}}, spec)
+            .integer("units", mask)
+            .create();
+      };
+      if (first == 0) {
+        run(0, 0, plan.pitch);
+      } else {
+        run(first, 0, rows);
+        run(kRows + first * kBlock, kRows, rows * kBlock);
+      }
+    }
+    load.signal(kIbFull + half);
+  }
+
+  void multiply(int mask, int64_t rows, int64_t row, int64_t count, size_t segment, int ibHalf, int obHalf,
                 int wbHalf) const {
+    int64_t slot = 0;
+    for (const Addition &addition : segments[segment]) {
+      const bool isFirst = segment == 0 && slot == 0;
+      add(addition, {mask, rows, row, count}, isFirst, ibHalf * kIbHalf + slot * plan.pitch, obHalf,
+          stationary ? wbHalf * kWbHalf : 0);
+      slot += addition.count();
+    }
+  }
+
+  /// Which rows of a tile, and how many tiles of columns.
+  struct Extent {
+    int mask;
+    int64_t rows, row, tiles;
+  };
+  void add(const Addition &addition, const Extent &extent, bool isFirst, int64_t ib, int obHalf, int64_t wb) const {
     QueueWriter array = program.on(Queue::Array);
-    const int64_t chunk = segment * plan.segment;
     TaskWriter product = array.task(at.conv ? "corsair.conv" : "corsair.matmul");
     if (at.conv)
-      readImage(array, product, row);
+      readImage(array, product, extent.row);
     else
-      readRows(array, product, row, ibHalf);
-    array.reads(product, {units.wb, plan.isStationary() ? wbHalf * kWbHalf : 0, {}});
+      readRows(array, product, addition, extent.row, ib);
+    array.reads(product, {units.wb, wb, {}});
     array.writes(product, {units.ob, obHalf * kObHalf, {}});
-    if (!plan.isStationary()) // streamed
-      array.reads(product, at.st.plus(chunk * MatmulPlan::kTileBytes));
+    if (!stationary) // streamed
+      array.reads(product, at.st.plus(addition.first * MatmulPlan::kTileBytes));
     product.text("activation_kind", name(hw::ElemKind::Bfp16R))
         .text("weight_kind", name(hw::ElemKind::Bfp16C))
-        .integer("num_imc", plan.imc)
-        .integer("ppr_mode", plan.ppr)
-        .integer("groups", count)
-        .integer("slices", mask)
-        .integer("stash_step", plan.imc * MatmulPlan::kTileBytes)
+        .integer("num_imc", addition.imc)
+        .integer("ppr_mode", addition.ppr)
+        .integer("groups", extent.tiles)
+        .integer("slices", extent.mask)
+        .integer("stash_step", addition.imc * MatmulPlan::kTileBytes)
         .integer("stash_group", plan.kChunks * MatmulPlan::kTileBytes)
         .integer("result_group", obGroup())
         .integer("chunks", plan.kChunks)
         .set("accumulate_steps", array.builder().getUnitAttr())
-        .sum("rows", rows)
-        .sum("k0", chunk)
-        .sum("accumulate", chunk > 0 || at.bias.buffer >= 0 ? 1 : 0)
-        .sum("steps", (chunksFrom(chunk) + plan.imc - 1) / plan.imc)
+        .sum("rows", extent.rows)
+        .sum("k0", addition.first)
+        .sum("accumulate", !isFirst || at.bias.buffer >= 0 ? 1 : 0)
+        .sum("steps", (addition.count() + addition.imc - 1) / addition.imc)
         .create();
   }
 
-  void readRows(const QueueWriter &array, TaskWriter &product, int64_t row, int ibHalf) const {
-    array.reads(product, {units.ib, ibHalf * kIbHalf, {}});
-    product.integer("activation_chunk", plan.pitch).integer("activation_step", plan.imc * plan.pitch).sum("row", row);
+  void readRows(const QueueWriter &array, TaskWriter &product, const Addition &addition, int64_t row,
+                int64_t ib) const {
+    array.reads(product, {units.ib, ib, {}});
+    product.integer("activation_chunk", plan.pitch)
+        .integer("activation_step", addition.imc * plan.pitch)
+        .sum("row", row);
   }
 
   void readImage(const QueueWriter &array, TaskWriter &product, int64_t row) const {
@@ -412,23 +489,102 @@ private:
   int64_t obGroup() const { return kObHalf / (plan.rowsAtOnce() == 64 ? 2 : 4); }
 
   Program &program;
-  const MatmulPlan &plan;
+  MatmulPlan plan;
+  const Segments &segments;
   MatmulOperands at;
   const ArrayUnits units;
+  int64_t phase = 0;
+  bool stationary = false;
 };
 
+/// Emits the boxes of an order, and its loops.
+class OrderEmitter {
+public:
+  OrderEmitter(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const TileOrder &order,
+               const MatmulOperands &operands)
+      : program(program), units(units), plan(plan), order(order), operands(operands),
+        stays(order.isStationary(plan.kChunks)) {
+    for (const TileTerms &terms : order.terms)
+      segments.push_back(terms.segments(plan.segment, plan.kChunks));
+  }
+
+  void run() { emit(order.nodes); }
+
+private:
+  void emit(const std::vector<TileOrder::Node> &nodes) {
+    for (const TileOrder::Node &node : nodes) {
+      if (!node.trips) {
+        box(node);
+        continue;
+      }
+      program.loop(node.trips, [&](int depth) {
+        loops.push_back({depth, node.step});
+        emit(node.body);
+        loops.pop_back();
+      });
+    }
+  }
+
+  void box(const TileOrder::Node &node) {
+    MatmulPlan part = plan;
+    if (!order.isWhole()) {
+      part.m = std::min(node.box.rows * 64, plan.m - node.at.row * 64);
+      part.n = std::min(node.box.columns * 64, plan.n - node.at.column * 64);
+    }
+    MatmulOperands at = operands;
+    if (!order.terms[node.box.terms].biased)
+      at.bias = {};
+    move(at, node.at, [](Address &place, int64_t bytes) { place = place.plus(bytes); });
+    for (const auto &[depth, step] : loops)
+      move(at, step, [depth = depth](Address &place, int64_t bytes) {
+        if (bytes)
+          place = place.plusLoop(depth, bytes);
+      });
+    ProductEmitter(program, units, part, segments[node.box.terms], at).run(node.box, stays);
+  }
+
+  void move(MatmulOperands &at, const TilePlace &by, llvm::function_ref<void(Address &, int64_t)> plus) const {
+    plus(at.a, by.activations * 64 * at.aRow);
+    plus(at.out, by.row * 64 * at.outRow + by.column * 64 * at.outBytes);
+    if (at.bias.buffer >= 0)
+      plus(at.bias, by.bias * 64 * 4);
+    const int64_t tile = plan.kChunks * MatmulPlan::kTileBytes;
+    plus(at.st, plan.columnSlices() == 1 ? by.weights * tile : by.weights / plan.tilesARound() * plan.groups * tile);
+  }
+
+  Program &program;
+  const ArrayUnits units;
+  const MatmulPlan &plan;
+  const TileOrder &order;
+  const MatmulOperands &operands;
+  const bool stays;
+  std::vector<Segments> segments;
+  SmallVector<std::pair<int, TilePlace>> loops; ///< that are open
+};
+
+void emitTiles(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const TileOrder &order,
+               const MatmulOperands &operands) {
+  OrderEmitter(program, units, plan, order, operands).run();
+}
+
 void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands) {
-  ProductEmitter(program, units, plan, operands).run();
+  emitTiles(program, units, plan, TileOrder::whole(plan, operands.bias.buffer >= 0), operands);
+}
+
+static Segments segmentsOf(const MatmulPlan &plan) {
+  return TileTerms::of(plan, /*biased=*/false).segments(plan.segment, plan.kChunks);
 }
 
 void emitRounds(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
                 const Address &rounds) {
-  ProductEmitter(program, units, plan, operands).runRounds(rounds);
+  const Segments segments = segmentsOf(plan);
+  ProductEmitter(program, units, plan, segments, operands).runRounds(rounds);
 }
 
 void emitSegments(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
                   const Address &segments) {
-  ProductEmitter(program, units, plan, operands).runSegments(segments);
+  const Segments all = segmentsOf(plan);
+  ProductEmitter(program, units, plan, all, operands).runSegments(segments);
 }
 
 /// `columns` columns of B from GM, of which `valid` exist, to tiles in the slices of a mask; `rounds` of them.

@@ -76,6 +76,9 @@ Status StageWriter::lower() {
   for (Operation &op : kernel.getBody().front().without_terminator())
     if (Status s = lower(&op); !s)
       return s;
+  for (auto &[matrix, done] : filled)
+    if (Status s = checkFilled(kernel, done); !s)
+      return s;
   finishBands();
   unsigned index = 0;
   for (Value value : function.getBody().front().getTerminator()->getOperands()) {
@@ -383,6 +386,10 @@ Status StageWriter::lower(Operation *op) {
       isa<affine::AffineForOp, memref::AllocOp, affine::AffineApplyOp, affine_ext::TilesOp>(op) || isBufferView(op);
   if (!mayGoOn || (isa<affine::AffineForOp>(op) && !hasBands(op)))
     finishBands();
+  if (!mayGoOn)
+    for (Value operand : op->getOperands())
+      if (Status s = checkFilled(op, operand); !s)
+        return s;
   return llvm::TypeSwitch<Operation *, Status>(op)
       .Case<gpu::ThreadIdOp, gpu::BarrierOp, memref::AllocOp, affine::AffineApplyOp, arith::ConstantOp>(
           [](auto) { return Status::ok(); }) // places come with the first use, a barrier with what is sent
