@@ -222,9 +222,12 @@ private:
     int half = 0;
     for (int64_t tile = 0; tile < begun; half ^= 1) {
       const int64_t slice = (phase + tile) / plan.groups, group = (phase + tile) % plan.groups, left = begun - tile;
-      const int64_t slices = group ? 0 : left / plan.groups, count = std::min(plan.groups - group, left);
+      int64_t slices = group ? 0 : left / plan.groups;
+      if (slices > 1 && tile + slices * plan.groups == plan.tilesN() && plan.n % 64)
+        --slices; // the last one stores fewer columns
       const int mask = slices ? ((1 << slices) - 1) << slice : 1 << slice;
-      const int64_t tiles = slices ? plan.groups : count, done = tile + (slices ? slices * plan.groups : count);
+      const int64_t tiles = slices ? plan.groups : std::min(plan.groups - group, left),
+                    done = tile + std::max<int64_t>(slices, 1) * tiles;
       ProductEmitter part = movedTo(tile);
       part.at.st = at.st.plus(group * plan.kChunks * MatmulPlan::kTileBytes);
       body(part, {mask, tiles, {{mask, 0, tiles, done == plan.tilesN() ? lastColumns() : 64}}}, half);
