@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace dmxc;
 using affine_ext::VecExtType;
 
-/// Steps of a product's loops that are followed: some hundred million multiplications of tiles.
-static constexpr int64_t kMostSteps = int64_t(1) << 28;
+/// Steps of a product's loops that are followed: more than the tiles of any matrix in GM take.
+static constexpr int64_t kMostSteps = int64_t(1) << 26;
 
 namespace {
 
