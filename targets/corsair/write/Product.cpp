@@ -47,9 +47,6 @@ static StringRef name(hw::ElemKind kind) { return hw::nameOf(kind); }
 
 namespace dmxc::corsair {
 
-/// What the halves of IB hold one after the other, of a tile of the result.
-using Segments = std::vector<std::vector<Addition>>;
-
 /// Emits one product of two matrices, or a loop body of many.
 class ProductEmitter {
 public:
@@ -147,34 +144,23 @@ private:
   };
 
   //--- places
-  ProductEmitter movedDown(int64_t rows) const {
+  /// Down and to the right, once or in each trip of the loop at a depth.
+  ProductEmitter moved(int64_t rows, int64_t rounds, int depth = -1) const {
+    auto by = [depth](const Address &place, int64_t distance) {
+      return distance == 0 ? place : depth < 0 ? place.plus(distance) : place.plusLoop(depth, distance);
+    };
     ProductEmitter body = *this;
-    body.at.a = at.conv ? at.a : at.a.plus(rows * at.aRow);
-    body.at.pixel = at.pixel.plus(rows);
-    body.at.out = at.out.plus(rows * at.outRow);
+    body.at.a = by(at.a, at.conv ? 0 : rows * at.aRow);
+    body.at.pixel = by(at.pixel, rows);
+    body.at.st = by(at.st, rounds * stRound());
+    body.at.bias = by(at.bias, rounds * biasRound());
+    body.at.out = by(at.out, rows * at.outRow + rounds * outRound());
     return body;
   }
-  ProductEmitter movedDown(int depth, int64_t rows) const {
-    ProductEmitter body = *this;
-    body.at.a = at.conv ? at.a : at.a.plusLoop(depth, rows * at.aRow);
-    body.at.pixel = at.pixel.plusLoop(depth, rows);
-    body.at.out = at.out.plusLoop(depth, rows * at.outRow);
-    return body;
-  }
-  ProductEmitter movedRight(int64_t rounds) const {
-    ProductEmitter body = *this;
-    body.at.st = at.st.plus(rounds * stRound());
-    body.at.bias = at.bias.plus(rounds * biasRound());
-    body.at.out = at.out.plus(rounds * outRound());
-    return body;
-  }
-  ProductEmitter movedRight(int depth, int64_t rounds) const {
-    ProductEmitter body = *this;
-    body.at.st = at.st.plusLoop(depth, rounds * stRound());
-    body.at.bias = at.bias.plusLoop(depth, rounds * biasRound());
-    body.at.out = at.out.plusLoop(depth, rounds * outRound());
-    return body;
-  }
+  ProductEmitter movedDown(int64_t rows) const { return moved(rows, 0); }
+  ProductEmitter movedDown(int depth, int64_t rows) const { return moved(rows, 0, depth); }
+  ProductEmitter movedRight(int64_t rounds) const { return moved(0, rounds); }
+  ProductEmitter movedRight(int depth, int64_t rounds) const { return moved(0, rounds, depth); }
   int64_t stRound() const { return plan.groups * plan.kChunks * MatmulPlan::kTileBytes; }
   int64_t biasRound() const { return plan.tilesARound() * 64 * 4; }
   int64_t outRound() const { return plan.tilesARound() * 64 * at.outBytes; }
@@ -339,29 +325,11 @@ private:
     load.signal(kObReady + half);
   }
 
-  /// Neighbouring blocks of A that a segment takes, and where they go.
-  struct Run {
-    int64_t block, count, slot;
-  };
-  static SmallVector<Run, 1> runsOf(ArrayRef<Addition> segment) {
-    SmallVector<Run, 1> runs;
-    int64_t slot = 0;
-    for (const Addition &addition : segment)
-      for (int64_t block : addition.activations) {
-        if (!runs.empty() && runs.back().block + runs.back().count == block)
-          ++runs.back().count;
-        else
-          runs.push_back({block, 1, slot});
-        ++slot;
-      }
-    return runs;
-  }
-
   /// Rows of A, blocks of 64 along K, quantised into half of IB.
   void loadRows(int mask, int64_t rows, ArrayRef<Addition> segment, int half) const {
     QueueWriter load = program.on(Queue::Load);
     load.wait(kIbFree + half);
-    for (const Run &run : runsOf(segment)) {
+    for (const BlockRun &run : runsOf(segment)) {
       DmaSpec spec{name(at.aKind), name(hw::ElemKind::Bfp16R)};
       spec.toRows = true;
       spec.dims = {{rows, at.aRow, 1}, {1, 0, 0}, {1, 0, 0}, {run.count, kBlock * at.aColumn, plan.pitch}};
@@ -382,7 +350,7 @@ private:
   void loadTiles(int mask, int64_t rows, ArrayRef<Addition> segment, int half, int64_t first) const {
     QueueWriter load = program.on(Queue::Load);
     load.wait(kIbFree + half);
-    for (const Run &blocks : runsOf(segment)) {
+    for (const BlockRun &blocks : runsOf(segment)) {
       auto run = [&](int64_t from, int64_t to, int64_t bytes) {
         DmaSpec spec("raw", {}, bytes);
         spec.dims = {{blocks.count, MatmulPlan::kTileBytes, plan.pitch}};
@@ -500,78 +468,9 @@ private:
   bool stationary = false;
 };
 
-/// Emits the boxes of an order, and its loops.
-class OrderEmitter {
-public:
-  OrderEmitter(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const TileOrder &order,
-               const MatmulOperands &operands)
-      : program(program), units(units), plan(plan), order(order), operands(operands),
-        stays(order.isStationary(plan.kChunks)) {
-    for (const TileTerms &terms : order.terms)
-      segments.push_back(terms.segments(plan.segment, plan.kChunks));
-  }
-
-  void run() { emit(order.nodes); }
-
-private:
-  void emit(const std::vector<TileOrder::Node> &nodes) {
-    for (const TileOrder::Node &node : nodes) {
-      if (!node.trips) {
-        box(node);
-        continue;
-      }
-      program.loop(node.trips, [&](int depth) {
-        loops.push_back({depth, node.step});
-        emit(node.body);
-        loops.pop_back();
-      });
-    }
-  }
-
-  void box(const TileOrder::Node &node) {
-    MatmulPlan part = plan;
-    if (!order.isWhole()) {
-      part.m = std::min(node.box.rows * 64, plan.m - node.at.row * 64);
-      part.n = std::min(node.box.columns * 64, plan.n - node.at.column * 64);
-    }
-    MatmulOperands at = operands;
-    if (!order.terms[node.box.terms].biased)
-      at.bias = {};
-    move(at, node.at, [](Address &place, int64_t bytes) { place = place.plus(bytes); });
-    for (const auto &[depth, step] : loops)
-      move(at, step, [depth = depth](Address &place, int64_t bytes) {
-        if (bytes)
-          place = place.plusLoop(depth, bytes);
-      });
-    ProductEmitter(program, units, part, segments[node.box.terms], at).run(node.box, stays);
-  }
-
-  void move(MatmulOperands &at, const TilePlace &by, llvm::function_ref<void(Address &, int64_t)> plus) const {
-    plus(at.a, by.activations * 64 * at.aRow);
-    plus(at.out, by.row * 64 * at.outRow + by.column * 64 * at.outBytes);
-    if (at.bias.buffer >= 0)
-      plus(at.bias, by.bias * 64 * 4);
-    const int64_t tile = plan.kChunks * MatmulPlan::kTileBytes;
-    plus(at.st, plan.columnSlices() == 1 ? by.weights * tile : by.weights / plan.tilesARound() * plan.groups * tile);
-  }
-
-  Program &program;
-  const ArrayUnits units;
-  const MatmulPlan &plan;
-  const TileOrder &order;
-  const MatmulOperands &operands;
-  const bool stays;
-  std::vector<Segments> segments;
-  SmallVector<std::pair<int, TilePlace>> loops; ///< that are open
-};
-
-void emitTiles(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const TileOrder &order,
-               const MatmulOperands &operands) {
-  OrderEmitter(program, units, plan, order, operands).run();
-}
-
-void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands) {
-  emitTiles(program, units, plan, TileOrder::whole(plan, operands.bias.buffer >= 0), operands);
+void emitBox(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const Segments &segments,
+             const MatmulOperands &operands, const TileOrder::Box &box, bool stays) {
+  ProductEmitter(program, units, plan, segments, operands).run(box, stays);
 }
 
 static Segments segmentsOf(const MatmulPlan &plan) {
@@ -588,47 +487,6 @@ void emitSegments(Program &program, const ArrayUnits &units, const MatmulPlan &p
                   const Address &segments) {
   const Segments all = segmentsOf(plan);
   ProductEmitter(program, units, plan, all, operands).runSegments(segments);
-}
-
-/// `columns` columns of B from GM, of which `valid` exist, to tiles in the slices of a mask; `rounds` of them.
-static void packColumns(Program &program, const MatmulPlan &plan, const MatmulOperands &at, int mask, int64_t rounds,
-                        int64_t valid) {
-  const int64_t columns = plan.groups * 64;
-  const int64_t slice = plan.sharing == Sharing::Columns ? columns * at.bColumn
-                        : plan.sharing == Sharing::Batch ? at.bSlice
-                                                         : 0;
-  DmaSpec spec{name(hw::ElemKind::F16), name(hw::ElemKind::Bfp16C)};
-  spec.toRows = true;
-  spec.dims = {{columns, at.bColumn, 1},
-               {rounds, plan.tilesARound() * 64 * at.bColumn, columns},
-               {1, 0, 0},
-               {plan.kChunks, kBlock * at.bRow, MatmulPlan::kTileBytes}};
-  spec.valid = valid < columns ? valid : 0;
-  spec.targetBand = plan.kChunks * MatmulPlan::kTileBytes;
-  spec.tail = plan.k % kBlock;
-  spec.elementStride = at.bRow == 2 ? 0 : at.bRow;
-  spec.sourceUnitStep = llvm::popcount(unsigned(mask)) > 1 ? slice : 0;
-  program.on(Queue::Load).copy(at.b, at.st, spec).integer("units", mask).create();
-}
-
-void emitPack(Program &program, const MatmulPlan &plan, const MatmulOperands &operands) {
-  const int64_t perRound = plan.tilesARound() * 64, rounds = plan.n / perRound, rest = plan.n - rounds * perRound;
-  if (rounds)
-    packColumns(program, plan, operands, plan.mask(), rounds, plan.groups * 64);
-  if (!rest)
-    return;
-  MatmulOperands tail = operands;
-  tail.b = operands.b.plus(rounds * perRound * operands.bColumn);
-  tail.st = operands.st.plus(rounds * plan.groups * plan.kChunks * MatmulPlan::kTileBytes);
-  if (plan.columnSlices() == 1)
-    return packColumns(program, plan, tail, plan.mask(), 1, rest);
-  const int64_t columns = plan.groups * 64, full = rest / columns, left = rest - full * columns;
-  if (full)
-    packColumns(program, plan, tail, (1 << full) - 1, 1, columns);
-  if (!left)
-    return;
-  tail.b = tail.b.plus(full * columns * operands.bColumn);
-  packColumns(program, plan, tail, 1 << full, 1, left);
 }
 
 } // namespace dmxc::corsair

@@ -19,6 +19,20 @@ TilePlace TilePlace::plus(const TilePlace &step, int64_t times) const {
 // Along K
 //===----------------------------------------------------------------------===//
 
+SmallVector<BlockRun, 1> dmxc::corsair::runsOf(ArrayRef<Addition> segment) {
+  SmallVector<BlockRun, 1> runs;
+  int64_t slot = 0;
+  for (const Addition &addition : segment)
+    for (int64_t block : addition.activations) {
+      if (!runs.empty() && runs.back().block + runs.back().count == block)
+        ++runs.back().count;
+      else
+        runs.push_back({block, 1, slot});
+      ++slot;
+    }
+  return runs;
+}
+
 TileTerms TileTerms::of(const MatmulPlan &plan, bool biased) {
   TileTerms terms;
   terms.biased = biased;
@@ -37,11 +51,11 @@ static bool goesOn(const Addition &done, const Addition &next, int64_t kChunks) 
          (cut ? next.first + next.count() == kChunks : next.imc == done.imc);
 }
 
-std::vector<std::vector<Addition>> TileTerms::segments(int64_t blocks, int64_t kChunks) const {
+Segments TileTerms::segments(int64_t blocks, int64_t kChunks) const {
   int64_t all = 0, held = 0;
   for (const Addition &addition : additions)
     all += addition.count();
-  std::vector<std::vector<Addition>> made;
+  Segments made;
   for (const Addition &addition : additions) {
     if (made.empty() || (all > blocks && held + addition.count() > blocks)) {
       made.emplace_back();

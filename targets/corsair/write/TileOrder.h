@@ -25,6 +25,15 @@ struct Addition {
   bool operator==(const Addition &) const = default;
 };
 
+/// What the halves of IB hold one after the other, of a tile of the result.
+using Segments = std::vector<std::vector<Addition>>;
+
+/// Neighbouring blocks of the activations that a half of IB holds, and in which of its places.
+struct BlockRun {
+  int64_t block, count, slot;
+};
+llvm::SmallVector<BlockRun, 1> runsOf(llvm::ArrayRef<Addition> segment);
+
 /// All that is added up to a tile of the result, in this order.
 struct TileTerms {
   std::vector<Addition> additions;
@@ -35,7 +44,7 @@ struct TileTerms {
   static TileTerms of(const MatmulPlan &plan, bool biased);
   /// The additions whose activations half of IB holds at the same time, for so many blocks; those that one instruction
   /// does are one.
-  std::vector<std::vector<Addition>> segments(int64_t blocks, int64_t kChunks) const;
+  Segments segments(int64_t blocks, int64_t kChunks) const;
 };
 
 /// A tile of the result, and the rows and columns of tiles that it is made of; or how far these are apart.

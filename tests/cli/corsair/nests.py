@@ -178,6 +178,16 @@ def weights_hoisted(n):
     return n.text(loop("%c", n.columns, loads + loop("%r", n.rows, n.body("%r", "%c", w=w))))
 
 
+def quads_split(n):
+    """Of a product that is dealt two loops over the quads, each with a part of the tiles of a quad."""
+    end = next((i for i in range(n.end, len(n.lines)) if "{lldmir.quads}" in n.lines[i]), None)
+    if end is None or "memref.subview" in "".join(n.lines[:n.begin]):
+        return rows_split(n)
+    begin = max(i for i in range(n.begin) if LOOP.match(n.lines[i]))
+    parts = [loop("%c", bounds, loop("%r", n.rows, n.body("%r", "%c"))) for bounds in (f"0 to {n.columns // 2}", f"{n.columns // 2} to {n.columns}")]
+    return "\n".join(n.lines[:begin] + [line for part in parts for line in n.lines[begin:n.begin] + part + n.lines[n.end:end + 1]] + n.lines[end + 1:])
+
+
 def k_in_a_loop(n):
     """All additions but the first and a shorter last one are one loop that carries the sum."""
     count = n.sums[0]
@@ -208,7 +218,7 @@ def k_halved(n):
 
 
 KEEPING = (interchanged, rows_stripped, columns_stripped, tiled, rows_split, columns_split, columns_unrolled, rows_unrolled, all_unrolled,
-           rows_backwards, columns_backwards, even_columns_first, one_loop, rows_hoisted, weights_hoisted, k_in_a_loop)
+           rows_backwards, columns_backwards, even_columns_first, one_loop, rows_hoisted, weights_hoisted, quads_split, k_in_a_loop)
 REORDERING = (k_backwards, k_halved)
 
 

@@ -13,7 +13,7 @@ using namespace dmxc::corsair;
 /// LOOPs that a queue may have in each other.
 static constexpr int kLoopsDeep = 8;
 /// A product's program has a few instructions for each box of tiles.
-static constexpr size_t kMostBoxes = 512;
+static constexpr size_t kMostBoxes = 256;
 
 Status StageWriter::product(affine::AffineForOp loop) {
   if (loop->hasAttr(kBatchAttr))
