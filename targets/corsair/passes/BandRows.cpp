@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 #include "KernelFunctions.h"
 #include "Passes.h"
-#include "TileLoops.h"
 #include "Views.h"
+#include "writer/TileLoops.h"
 
 #include "targets/corsair/decide/scores/Bands.h"
 

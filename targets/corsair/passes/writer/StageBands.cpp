@@ -1,8 +1,8 @@
 //===- StageBands.cpp - loops over bands of rows to tasks -----------------===//
 #include "../KernelFunctions.h"
-#include "../TileLoops.h"
 #include "../Views.h"
 #include "StageWriter.h"
+#include "TileLoops.h"
 
 #include "targets/corsair/decide/Ops.h"
 

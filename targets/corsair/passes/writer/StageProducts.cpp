@@ -1,8 +1,8 @@
 //===- StageProducts.cpp - loops over tiles to products -------------------===//
 #include "../KernelFunctions.h"
-#include "../TileLoops.h"
 #include "../Views.h"
 #include "StageWriter.h"
+#include "TileLoops.h"
 
 #include "dmxc/Dialect/DMIR/Model.h"
 
@@ -15,6 +15,12 @@ static constexpr int kLoopsDeep = 8;
 /// A product's program has a few instructions for each box of tiles.
 static constexpr size_t kMostBoxes = 256;
 
+/// The matrix that a grid's tiles are of.
+static Value matrixOf(Value grid) {
+  auto tiles = grid.getDefiningOp<affine_ext::TilesOp>();
+  return tiles ? tiles.getOperand() : grid;
+}
+
 Status StageWriter::product(affine::AffineForOp loop) {
   if (loop->hasAttr(kBatchAttr))
     return matrices(loop);
@@ -23,9 +29,12 @@ Status StageWriter::product(affine::AffineForOp loop) {
   TileLoops loops;
   if (!loops.follow(loop))
     return fail(loops.at, loops.problem);
-  for (Value operand : {loops.left, loops.right})
+  for (Value operand : {loops.left, loops.right}) {
+    if (matrixOf(operand) == matrixOf(loops.out))
+      return fail(loops.store, "fills the matrix that its product reads");
     if (Status s = checkFilled(loop, operand); !s)
       return s;
+  }
   if (Status s = note(loops); !s)
     return s;
   task(loop);
@@ -38,12 +47,6 @@ Status StageWriter::product(affine::AffineForOp loop) {
 //===----------------------------------------------------------------------===//
 // Every tile once
 //===----------------------------------------------------------------------===//
-
-/// The matrix that a grid's tiles are of.
-static Value matrixOf(Value grid) {
-  auto tiles = grid.getDefiningOp<affine_ext::TilesOp>();
-  return tiles ? tiles.getOperand() : grid;
-}
 
 Status StageWriter::note(const TileLoops &loops) {
   Filled &matrix = filled[matrixOf(loops.out)];

@@ -1,7 +1,7 @@
 //===- StageWriter.cpp - a kernel over quads to tasks ---------------------===//
 //
-// A buffer's type says what a DeviceTensor is. Loops over tiles are products whose tiles come in the order of the loops;
-// an op on whole buffers is one of the vector device.
+// A buffer's type says what a DeviceTensor is. Loops over tiles are products whose tiles come in the order of the
+// loops; an op on whole buffers is one of the vector device.
 //
 //===----------------------------------------------------------------------===//
 #include "StageWriter.h"
