@@ -99,6 +99,35 @@ class Loops(BundleTest):
                 else:
                     self.assertGreater(sqnr(first.astype(np.float64), y), 50)
 
+    def test_every_product_of_a_model(self):
+        """All loops of one with weights, heads and what is computed between them are others: the same bits."""
+        g, source = Graph(), np.random.default_rng(3)
+        weights = lambda *shape: g.constant(source.standard_normal(shape).astype(np.float32) / np.sqrt(shape[0]))
+        heads = lambda x: g.op("Transpose", g.op("Reshape", x, g.constant([150, 3, 40])), perm=[1, 0, 2])
+        hidden = g.op("Relu", g.op("Add", g.op("MatMul", "x", weights(200, 300)), weights(300)))
+        q, k, v = (heads(g.op("MatMul", hidden, weights(300, 120))) for _ in range(3))
+        scores = g.op("Softmax", g.op("MatMul", q, g.op("Transpose", k, perm=[0, 2, 1])), axis=-1)
+        joined = g.op("Reshape", g.op("Transpose", g.op("MatMul", scores, v), perm=[1, 0, 2]), g.constant([150, 120]))
+        g.nodes.append(onnx.node("MatMul", f"{joined} {weights(120, 100)}", "y"))
+        (self.dir / "m.onnx").write_bytes(onnx.model(g.nodes, [onnx.info("x", onnx.FLOAT, [150, 200])], [onnx.info("y", onnx.FLOAT, None)], weights=g.weights))
+        self.values = {"x": source.standard_normal((150, 200)).astype(np.float32)}
+        for quads in (1, 2, 3):
+            text = self.text("schedule.array", quads)
+            wanted, chooses, done = self.result(text, quads), random.Random(SEED + quads), []
+            rest, changed = text, []
+            while True:
+                try:
+                    nest = nests.Nest(rest)
+                except StopIteration:
+                    break
+                done.append(chooses.choice([each for each in nests.KEEPING if each != nests.quads_split]))
+                before = len(nest.lines) - nest.end
+                changed += done[-1](nest).split("\n")[:-before]
+                rest = "\n".join(nest.lines[nest.end:])
+            with self.subTest(quads=quads, changes=[each.__name__ for each in done]):
+                self.assertGreaterEqual(len(done), 7)
+                self.assertEqual(wanted.tobytes(), self.result("\n".join(changed) + "\n" + rest, quads).tobytes())
+
     def test_order_is_that_of_the_loops(self):
         """Other loops, another program: which operand stays, and how often the other is fetched."""
         self.write("square")
