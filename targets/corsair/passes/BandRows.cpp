@@ -13,7 +13,7 @@
 #include "KernelFunctions.h"
 #include "Passes.h"
 #include "Views.h"
-#include "product/ProductNest.h"
+#include "writer/TileLoops.h"
 
 #include "targets/corsair/decide/scores/Bands.h"
 
@@ -42,10 +42,10 @@ AffineForOp innerOf(AffineForOp loop) {
 }
 
 /// Loops over a batch, and in the last of them the loops over the tiles of one product.
-struct BatchedNest {
+struct BatchedLoops {
   SmallVector<AffineForOp> batch;
-  ProductNest nest;
-  AffineForOp tiles; ///< the outer of its loops
+  TileLoops loops;
+  AffineForOp tiles; ///< the outermost of them
 
   LogicalResult read(AffineForOp root) {
     AffineForOp loop = root;
@@ -54,8 +54,15 @@ struct BatchedNest {
       loop = innerOf(loop);
     }
     tiles = loop;
-    if (!loop || !nest.read(loop))
-      return root.emitError("is no product whose rows could be computed band by band: ") << nest.problem;
+    if (!loop)
+      return root.emitError("has no product whose rows could be computed band by band");
+    if (!loops.follow(loop))
+      return loops.at->emitError() << loops.problem;
+    const auto grid = cast<MemRefType>(loops.out.getType());
+    if (loops.terms.size() != 1 || !loops.isInOrder() ||
+        static_cast<int64_t>(loops.tiles.size()) != grid.getNumElements())
+      return root.emitError("is no product whose rows could be computed band by band: its tiles are sums of different "
+                            "terms, or not all of its result's");
     return success();
   }
   Operation *root() { return batch.empty() ? tiles.getOperation() : batch.front().getOperation(); }
@@ -173,7 +180,7 @@ private:
     bool same = scores.batch.size() == weighted.batch.size();
     for (auto [a, b] : llvm::zip(scores.batch, weighted.batch))
       same &= a.getConstantUpperBound() == b.getConstantUpperBound();
-    return same && !scores.nest.bias && !weighted.nest.bias
+    return same && !scores.loops.bias && !weighted.loops.bias
                ? success()
                : softmax.emitError("has bands, but the products around it are of other batches");
   }
@@ -260,34 +267,58 @@ private:
   }
 
   /// The loops of a product, of a band's rows: `left` or `out` is the strip that it reads or fills.
-  void product(BatchedNest &from, Value left, Value out) {
+  void product(BatchedLoops &from, Value left, Value out) {
     IRMapping mapping;
     for (auto [loop, counter] : llvm::zip(from.batch, batch))
       mapping.map(loop.getInductionVar(), counter);
-    ProductNest &nest = from.nest;
+    const TileLoops &loops = from.loops;
     auto grid = [&](Value tilesOf, Value strip) {
-      Value matrix = strip ? strip : rowsOf(again(tilesOf.getDefiningOp<affine_ext::TilesOp>().getOperand(), mapping));
-      mapping.map(tilesOf, tiles(matrix));
+      return tiles(strip ? strip : rowsOf(again(tilesOf.getDefiningOp<affine_ext::TilesOp>().getOperand(), mapping)));
     };
-    grid(nest.left, left);
-    mapping.map(nest.right, again(nest.right, mapping));
-    grid(nest.store.getMemRef(), out);
-    AffineForOp inner = innerOf(from.tiles);
+    Value a = grid(loops.left, left), b = again(loops.right, mapping), to = grid(loops.out, out);
     // Rows outside, of one tile; columns inside.
-    AffineForOp rowLoop = nest.columnsOutside ? inner : from.tiles,
-                columnLoop = nest.columnsOutside ? from.tiles : inner;
     auto outer = AffineForOp::create(builder, loc(), 0, 1);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(outer.getBody());
-    auto made = AffineForOp::create(builder, loc(), 0, columnLoop.getConstantUpperBound());
-    builder.setInsertionPointToStart(made.getBody());
-    mapping.map(rowLoop.getInductionVar(), outer.getInductionVar());
-    mapping.map(columnLoop.getInductionVar(), made.getInductionVar());
-    for (Operation &op : inner.getBody()->without_terminator()) {
-      Operation *copy = builder.clone(op, mapping);
-      if (auto load = dyn_cast<affine::AffineLoadOp>(copy)) // of the strip of another type
-        load.getResult().setType(load.getMemRefType().getElementType());
+    auto inner = AffineForOp::create(builder, loc(), 0, typeOf(to).getDimSize(1));
+    builder.setInsertionPointToStart(inner.getBody());
+    Value row = outer.getInductionVar(), column = inner.getInductionVar(), sum;
+    lldmir::MatMulOp like = loops.products.front();
+    for (const corsair::Addition &addition : loops.terms.front().additions) {
+      SmallVector<Value> activations, weights;
+      for (int64_t i = 0; i < addition.count(); ++i)
+        activations.push_back(tile(like, like.getActivations()[0], a, {row, at(addition.activations[i])}));
+      for (int64_t i = 0; i < addition.count(); ++i)
+        weights.push_back(tile(like, like.getWeights()[0], b, {at(addition.first + i), column}));
+      auto made = lldmir::MatMulOp::create(builder, like.getLoc(), like.getType(), activations, weights, addition.imc,
+                                           addition.ppr, sum, IntegerAttr());
+      made->setDiscardableAttrs(like->getDiscardableAttrDictionary());
+      sum = made;
     }
+    sum = cast(like.getLoc(), sum, typeOf(to).getElementType());
+    affine::AffineStoreOp::create(builder, like.getLoc(), sum, to, ValueRange{row, column});
+  }
+  OpFoldResult at(int64_t number) { return builder.getIndexAttr(number); }
+  /// A tile of a grid, in the format of an operand.
+  Value tile(lldmir::MatMulOp like, Value operand, Value grid, ArrayRef<OpFoldResult> place) {
+    SmallVector<AffineExpr> indices;
+    SmallVector<Value> counters;
+    for (OpFoldResult index : place) {
+      if (auto counter = dyn_cast<Value>(index)) {
+        indices.push_back(builder.getAffineDimExpr(0));
+        counters.push_back(counter);
+      } else {
+        indices.push_back(builder.getAffineConstantExpr(*getConstantIntValue(index)));
+      }
+    }
+    const AffineMap map = AffineMap::get(1, 0, indices, builder.getContext());
+    return cast(like.getLoc(), affine::AffineLoadOp::create(builder, like.getLoc(), grid, map, counters),
+                operand.getType());
+  }
+  Value cast(Location loc, Value tile, Type to) {
+    return tile.getType() == to
+               ? tile
+               : lldmir::SimdOp::create(builder, loc, to, "cast", tile, ValueRange(), DictionaryAttr()).getResult(0);
   }
 
   void vectorOp(lldmir::SimdOp unit) {
@@ -342,7 +373,7 @@ private:
   int64_t rows = 0, columns = 0;
   IntegerAttr folded; ///< rows of all quads, of which each has two parts; null: one part
   bool lower = false; ///< the part that is written
-  BatchedNest scores, weighted;
+  BatchedLoops scores, weighted;
   Value scoresBuffer;
   SmallVector<lldmir::SimdOp> units;
   SmallVector<Value> batch; ///< counters

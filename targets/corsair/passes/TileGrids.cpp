@@ -71,6 +71,9 @@ static Value scaledBy(OpFoldResult offset, int64_t scale) {
 
 FailureOr<AffineMap> dmxc::tileMap(Operation *op, ArrayRef<OpFoldResult> offsets, const IRMapping &mapping,
                                    SmallVector<Value> &operands) {
+  if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op))
+    if (llvm::any_of(slice.getMixedStrides(), [](OpFoldResult step) { return getConstantIntValue(step) != 1; }))
+      return op->emitError("takes no neighbouring elements, which a tile has");
   SmallVector<AffineExpr> indices;
   for (OpFoldResult offset : offsets) {
     if (std::optional<int64_t> constant = getConstantIntValue(offset); constant && *constant % 64 == 0) {

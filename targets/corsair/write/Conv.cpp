@@ -146,7 +146,7 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
     if (split.dim == 2)
       operands.pixel = operands.pixel.plusQuad(split.part * window.outW);
     array.wait(kIbFull + half);
-    multiply(plan, operands);
+    multiply(plan, TileOrder::whole(plan, operands.bias.buffer >= 0), operands);
     array.signal(kIbFree + half);
   };
   main->loop(outer.count, [&](int depth) {

@@ -104,13 +104,15 @@ protected:
   void meetAfterInputs(llvm::ArrayRef<int> inputs);
 
   //--- tasks
-  void multiply(const MatmulPlan &plan, const MatmulOperands &operands);
+  void multiply(const MatmulPlan &plan, const TileOrder &order, const MatmulOperands &operands);
   /// All products of a batch by B's tiles, which are in ST.
-  void multiplyAll(const MatmulPlan &plan, const MatmulShape &shape);
-  /// The same by a constant, which comes in pieces of its columns where it is to be fetched and ST does not hold it.
-  void multiplyByConstant(const MatmulPlan &plan, MatmulShape shape, const Tiles &tiles);
+  void multiplyAll(const MatmulPlan &plan, const TileOrder &order, const MatmulShape &shape);
+  /// Whether a constant is fetched piece by piece, since ST does not hold it.
+  bool comesInPieces(const Tiles &tiles) const;
+  /// The same by a constant, which may come in pieces of its columns; the order is whole then.
+  void multiplyByConstant(const MatmulPlan &plan, const TileOrder &order, MatmulShape shape, const Tiles &tiles);
   /// All products of a batch of matrices, each of B's packed before.
-  void multiplyValues(const MatmulPlan &plan, MatmulShape shape);
+  void multiplyValues(const MatmulPlan &plan, const TileOrder &order, MatmulShape shape);
   /// B's tiles of all products of a batch, each matrix once, to ST: where they are.
   Address pack(const MatmulPlan &plan, MatmulOperands operands, llvm::ArrayRef<BatchDim> batch);
   /// The same of these matrices, and how far it is from trip to trip

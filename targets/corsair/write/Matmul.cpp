@@ -57,15 +57,16 @@ static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at,
   emit(plan, at);
 }
 
-void KernelWriter::multiply(const MatmulPlan &plan, const MatmulOperands &operands) {
+void KernelWriter::multiply(const MatmulPlan &plan, const TileOrder &order, const MatmulOperands &operands) {
   const ArrayUnits units{buffers.unit(hw::Memory::IB), buffers.unit(hw::Memory::WB), buffers.unit(hw::Memory::OB)};
-  emitProduct(*main, units, plan, operands);
+  const bool stays = order.isStationary(plan.kChunks);
+  emitTiles(*main, units, plan, order, operands);
   // The array controller loads WB itself when it streams; what the load queue brings there later must wait for that.
-  if (!plan.isStationary())
+  if (!stays)
     main->on(Queue::Array).uses(units.wb, true);
   else if (streamed)
     main->on(Queue::Load).uses(units.wb, true);
-  streamed = !plan.isStationary();
+  streamed = !stays;
 }
 
 Address KernelWriter::pack(const MatmulPlan &plan, MatmulOperands operands, ArrayRef<BatchDim> batch) {
@@ -90,18 +91,23 @@ std::pair<Address, SmallVector<int64_t>> KernelWriter::packAll(const MatmulPlan 
   return {pack(plan, operands, batch), steps};
 }
 
-void KernelWriter::multiplyAll(const MatmulPlan &plan, const MatmulShape &shape) {
+void KernelWriter::multiplyAll(const MatmulPlan &plan, const TileOrder &order, const MatmulShape &shape) {
   main->taskWithAhead(node);
   forEachProduct(*main, plan, shape.operands, shape.batch, 0,
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, order, at); });
 }
 
-void KernelWriter::multiplyByConstant(const MatmulPlan &plan, MatmulShape shape, const Tiles &tiles) {
-  const auto room = static_cast<int64_t>(machine.memory(hw::Memory::ST).size);
-  if (!fromDdr || tiles.form.sliceBytes() <= room) {
+bool KernelWriter::comesInPieces(const Tiles &tiles) const {
+  return fromDdr && tiles.form.sliceBytes() > static_cast<int64_t>(machine.memory(hw::Memory::ST).size);
+}
+
+void KernelWriter::multiplyByConstant(const MatmulPlan &plan, const TileOrder &order, MatmulShape shape,
+                                      const Tiles &tiles) {
+  if (!comesInPieces(tiles)) {
     shape.operands.st = residentTiles(tiles);
-    return multiplyAll(plan, shape);
+    return multiplyAll(plan, order, shape);
   }
+  const auto room = static_cast<int64_t>(machine.memory(hw::Memory::ST).size);
   // Rounds lie one behind the other. Two pieces take turns: one comes while the other is multiplied by.
   const int64_t bytes = plan.bytesPerSlice() / plan.rounds(), most = std::max<int64_t>(1, room / 2 / bytes);
   int homes[2];
@@ -117,14 +123,14 @@ void KernelWriter::multiplyByConstant(const MatmulPlan &plan, MatmulShape shape,
     shape.operands.bias = bias.plus(column * 4);
     main->task(node);
     loadTiles(*main, tiles, shape.operands.st, round * bytes, part.rounds() * bytes);
-    multiplyAll(part, shape);
+    multiplyAll(part, order, shape);
   }
 }
 
-void KernelWriter::multiplyValues(const MatmulPlan &plan, MatmulShape shape) {
+void KernelWriter::multiplyValues(const MatmulPlan &plan, const TileOrder &order, MatmulShape shape) {
   llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
   shape.operands.st = pack(plan, shape.operands, shape.batch);
   main->taskWithAhead(node);
   forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, order, at); });
 }

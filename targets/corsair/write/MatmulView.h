@@ -3,6 +3,7 @@
 
 #include "../decide/MatmulPlan.h"
 #include "DeviceTensor.h"
+#include "TileOrder.h"
 #include "Window.h"
 
 namespace dmxc::corsair {
@@ -33,7 +34,7 @@ struct MatmulOperands {
 /// M, N, K and the batch dims of a product.
 struct MatmulShape {
   MatmulShape(const DeviceTensor &a, const DeviceTensor &b, const DeviceTensor &out);
-  /// With a B that is packed; batch dims that walk on through the rows are part of M.
+  /// With a B that is packed; batch dims that order on through the rows are part of M.
   MatmulShape(const DeviceTensor &a, const DeviceTensor &out);
   /// Makes batch dims rows where B stays and rows go on.
   void joinBatch();
@@ -52,7 +53,14 @@ struct ArrayUnits {
 /// Which of the arrays' memories is too small for any product: a clause with its key in the description, its size and
 /// what is needed; nullopt where none is.
 std::optional<std::string> lacksForProducts(const hw::Machine &machine);
-/// Writes one product (or one for each slice). B's tiles are in ST.
+/// Writes the tiles of one product (or of one for each slice) in an order. B's tiles are in ST.
+void emitTiles(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const TileOrder &order,
+               const MatmulOperands &operands);
+/// A box of a product's tiles, of the plan's size, from the operands' first one on. `stays`: weights do, while rows
+/// pass.
+void emitBox(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const Segments &segments,
+             const MatmulOperands &operands, const TileOrder::Box &box, bool stays);
+/// All of a product, in the plan's order.
 void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands);
 /// The same of 64 rows, of the first so many rounds of columns; the numbers are of no buffer.
 void emitRounds(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,

@@ -50,11 +50,15 @@ namespace dmxc::corsair {
 /// Emits one product of two matrices, or a loop body of many.
 class ProductEmitter {
 public:
-  ProductEmitter(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands)
-      : program(program), plan(plan), at(operands), units(units) {}
+  /// `at` is the first tile of a box of the plan's size, its weights' first round.
+  ProductEmitter(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const Segments &segments,
+                 const MatmulOperands &operands)
+      : program(program), plan(plan), segments(segments), at(operands), units(units) {}
 
-  void run() {
-    if (plan.isStationary())
+  /// `stays`: the weights do, while rows pass.
+  void run(const TileOrder::Box &box, bool stays) {
+    phase = box.phase, stationary = stays;
+    if (stationary)
       // A round's weights stay in WB while all rows pass.
       return forEachRound([&](const ProductEmitter &round, const Round &columns, int wbHalf) {
         round.loadWeights(columns, wbHalf);
@@ -63,7 +67,7 @@ public:
         });
         program.on(Queue::Array).signal(kWbFree + wbHalf);
       });
-    if (plan.hasColumnsOutside())
+    if (box.columnsOutside)
       // Weights are streamed, and rows come again for each round.
       return forEachRound([&](const ProductEmitter &round, const Round &columns, int half) {
         round.forEachBand([&](const ProductEmitter &band, const Band &rows) {
@@ -90,7 +94,7 @@ public:
   }
 
   /// 64 rows by one round of columns, their sums over as many segments along K.
-  void runSegments(const Address &segments) {
+  void runSegments(const Address &count) {
     QueueWriter array = program.on(Queue::Array), store = program.on(Queue::Store);
     const int64_t rows = plan.sliceRows();
     const Round columns = plan.tilesN() < plan.tilesARound()
@@ -98,7 +102,7 @@ public:
                               : Round{plan.mask(), plan.groups, {{plan.mask(), 0, plan.groups, lastColumns()}}};
     constexpr int half = 0; // of OB
     auto segment = [&](const ProductEmitter &part, int64_t number, int ib) {
-      part.loadRows(columns.mask, rows, number * plan.segment, ib);
+      part.loadRows(columns.mask, rows, segments[number], ib);
       array.wait(kIbFull + ib);
       part.multiply(columns.mask, rows, 0, columns.tiles, number, ib, half, 0);
       array.signal(kIbFree + ib);
@@ -106,8 +110,8 @@ public:
     prepareSums(columns.mask, columns.tiles, rows, half);
     array.wait(kObReady + half);
     segment(*this, 0, 0);
-    if (plan.segments() > 1)
-      program.repeat(segments.plus(-1), [&](int depth) {
+    if (segments.size() > 1)
+      program.repeat(count.plus(-1), [&](int depth) {
         ProductEmitter next = *this;
         next.at.a = at.a.plusLoop(depth, plan.segment * kBlock * at.aColumn);
         next.at.st = at.st.plusLoop(depth, plan.segment * MatmulPlan::kTileBytes);
@@ -140,34 +144,23 @@ private:
   };
 
   //--- places
-  ProductEmitter movedDown(int64_t rows) const {
+  /// Down and to the right, once or in each trip of the loop at a depth.
+  ProductEmitter moved(int64_t rows, int64_t rounds, int depth = -1) const {
+    auto by = [depth](const Address &place, int64_t distance) {
+      return distance == 0 ? place : depth < 0 ? place.plus(distance) : place.plusLoop(depth, distance);
+    };
     ProductEmitter body = *this;
-    body.at.a = at.conv ? at.a : at.a.plus(rows * at.aRow);
-    body.at.pixel = at.pixel.plus(rows);
-    body.at.out = at.out.plus(rows * at.outRow);
+    body.at.a = by(at.a, at.conv ? 0 : rows * at.aRow);
+    body.at.pixel = by(at.pixel, rows);
+    body.at.st = by(at.st, rounds * stRound());
+    body.at.bias = by(at.bias, rounds * biasRound());
+    body.at.out = by(at.out, rows * at.outRow + rounds * outRound());
     return body;
   }
-  ProductEmitter movedDown(int depth, int64_t rows) const {
-    ProductEmitter body = *this;
-    body.at.a = at.conv ? at.a : at.a.plusLoop(depth, rows * at.aRow);
-    body.at.pixel = at.pixel.plusLoop(depth, rows);
-    body.at.out = at.out.plusLoop(depth, rows * at.outRow);
-    return body;
-  }
-  ProductEmitter movedRight(int64_t rounds) const {
-    ProductEmitter body = *this;
-    body.at.st = at.st.plus(rounds * stRound());
-    body.at.bias = at.bias.plus(rounds * biasRound());
-    body.at.out = at.out.plus(rounds * outRound());
-    return body;
-  }
-  ProductEmitter movedRight(int depth, int64_t rounds) const {
-    ProductEmitter body = *this;
-    body.at.st = at.st.plusLoop(depth, rounds * stRound());
-    body.at.bias = at.bias.plusLoop(depth, rounds * biasRound());
-    body.at.out = at.out.plusLoop(depth, rounds * outRound());
-    return body;
-  }
+  ProductEmitter movedDown(int64_t rows) const { return moved(rows, 0); }
+  ProductEmitter movedDown(int depth, int64_t rows) const { return moved(rows, 0, depth); }
+  ProductEmitter movedRight(int64_t rounds) const { return moved(0, rounds); }
+  ProductEmitter movedRight(int depth, int64_t rounds) const { return moved(0, rounds, depth); }
   int64_t stRound() const { return plan.groups * plan.kChunks * MatmulPlan::kTileBytes; }
   int64_t biasRound() const { return plan.tilesARound() * 64 * 4; }
   int64_t outRound() const { return plan.tilesARound() * 64 * at.outBytes; }
@@ -191,8 +184,12 @@ private:
            {plan.rowSlices() > 1 ? 1 << wholeSlices : plan.mask(), lastRows, wholeSlices ? 0 : 1});
   }
 
-  /// Whole rounds as a loop, then what is left.
-  void forEachRound(llvm::function_ref<void(const ProductEmitter &, const Round &, int half)> body) const {
+  using RoundBody = llvm::function_ref<void(const ProductEmitter &, const Round &, int half)>;
+
+  /// Whole rounds as a loop, then what is left; before them the rest of one in the middle of which the box begins.
+  void forEachRound(RoundBody body) const {
+    if (phase)
+      return startedRound(body);
     const int64_t rounds = plan.n / 64 / plan.tilesARound(), rest = plan.tilesN() - rounds * plan.tilesARound();
     const Round whole{plan.mask(), plan.groups, {{plan.mask(), 0, plan.groups, 64}}};
     program.loop(rounds / 2, [&](int depth) {
@@ -204,6 +201,37 @@ private:
       body(movedRight(rounds - 1), whole, 0);
     if (rest)
       body(movedRight(rounds), lastRound(rest), 1);
+  }
+
+  void startedRound(RoundBody body) const {
+    const int64_t begun = std::min(plan.tilesN(), plan.tilesARound() - phase);
+    int half = 0;
+    for (int64_t tile = 0; tile < begun; half ^= 1) {
+      const int64_t slice = (phase + tile) / plan.groups, group = (phase + tile) % plan.groups, left = begun - tile;
+      int64_t slices = group ? 0 : left / plan.groups;
+      if (slices > 1 && tile + slices * plan.groups == plan.tilesN() && plan.n % 64)
+        --slices; // the last one stores fewer columns
+      const int mask = slices ? ((1 << slices) - 1) << slice : 1 << slice;
+      const int64_t tiles = slices ? plan.groups : std::min(plan.groups - group, left),
+                    done = tile + std::max<int64_t>(slices, 1) * tiles;
+      ProductEmitter part = movedTo(tile);
+      part.at.st = at.st.plus(group * plan.kChunks * MatmulPlan::kTileBytes);
+      body(part, {mask, tiles, {{mask, 0, tiles, done == plan.tilesN() ? lastColumns() : 64}}}, half);
+      tile = done;
+    }
+    ProductEmitter rest = movedTo(begun);
+    rest.at.st = at.st.plus(stRound());
+    rest.plan.n -= begun * 64;
+    rest.phase = 0;
+    if (rest.plan.n > 0)
+      rest.forEachRound(body);
+  }
+  /// The bias and the result of a tile to the right.
+  ProductEmitter movedTo(int64_t tile) const {
+    ProductEmitter body = *this;
+    body.at.bias = at.bias.plus(tile * 64 * 4);
+    body.at.out = at.out.plus(tile * 64 * at.outBytes);
+    return body;
   }
 
   int64_t lastColumns() const { return plan.n % 64 ? plan.n % 64 : 64; }
@@ -223,16 +251,16 @@ private:
   }
 
   //--- instructions
-  bool loadsOnce() const { return !at.conv && plan.segments() == 1; }
+  bool loadsOnce() const { return !at.conv && segments.size() == 1; }
 
   /// Runs `body` with the rows in IB, unless they come in segments or from an image.
   void withRows(const Band &rows, llvm::function_ref<void()> body) const {
     if (!loadsOnce())
       return body();
     if (at.aTiles)
-      loadTiles(rows.mask, rows.rows, 0, rows.half, 0);
+      loadTiles(rows.mask, rows.rows, segments.front(), rows.half, 0);
     else
-      loadRows(rows.mask, rows.rows, 0, rows.half);
+      loadRows(rows.mask, rows.rows, segments.front(), rows.half);
     program.on(Queue::Array).wait(kIbFull + rows.half);
     body();
     program.on(Queue::Array).signal(kIbFree + rows.half);
@@ -261,14 +289,14 @@ private:
       const ProductEmitter part = movedDown(first);
       prepareSums(mask, columns.tiles, rowsNow, half);
       array.wait(kObReady + half);
-      for (int64_t segment = 0; segment < plan.segments(); ++segment) {
+      for (size_t segment = 0; segment < segments.size(); ++segment) {
         const int ib = loadsOnce() ? rows.half : static_cast<int>(segment % 2);
         const bool loads = !loadsOnce() && !at.conv;
         if (loads) {
           if (at.aTiles)
-            loadTiles(mask, rowsNow, segment * plan.segment, ib, first);
+            loadTiles(mask, rowsNow, segments[segment], ib, first);
           else
-            part.loadRows(mask, rowsNow, segment * plan.segment, ib);
+            part.loadRows(mask, rowsNow, segments[segment], ib);
           array.wait(kIbFull + ib);
         }
         multiply(mask, rowsNow, loads ? 0 : first, columns.tiles, segment, ib, half, wbHalf);
@@ -297,82 +325,102 @@ private:
     load.signal(kObReady + half);
   }
 
-  int64_t chunksFrom(int64_t chunk) const { return std::min(plan.segment, plan.kChunks - chunk); }
-
-  /// Rows of A, chunks of 64 along K, quantised into half of IB.
-  void loadRows(int mask, int64_t rows, int64_t chunk, int half) const {
-    QueueWriter load = program.on(Queue::Load);
-    const int64_t chunks = chunksFrom(chunk);
-    DmaSpec spec{name(at.aKind), name(hw::ElemKind::Bfp16R)};
-    spec.toRows = true;
-    spec.dims = {{rows, at.aRow, 1}, {1, 0, 0}, {1, 0, 0}, {chunks, kBlock * at.aColumn, plan.pitch}};
-    spec.tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
-    spec.elementStride = at.aColumn == hw::elementBytes(at.aKind) ? 0 : at.aColumn;
-    spec.sourceUnitStep = plan.rowSlices() > 1             ? plan.sliceRows() * at.aRow
-                          : plan.sharing == Sharing::Batch ? at.aSlice
-                                                           : 0;
-    load.wait(kIbFree + half);
-    load.copy(at.a.plus(chunk * kBlock * at.aColumn), {units.ib, half * kIbHalf, {}}, spec)
-        .integer("units", mask)
-        .create();
-    load.signal(kIbFull + half);
-  }
-
-  /// Rows of tiles, from row `first` of each on: exponents, then mantissas, which follow each other where it is 0.
-  void loadTiles(int mask, int64_t rows, int64_t chunk, int half, int64_t first) const {
+  /// Rows of A, blocks of 64 along K, quantised into half of IB.
+  void loadRows(int mask, int64_t rows, ArrayRef<Addition> segment, int half) const {
     QueueWriter load = program.on(Queue::Load);
     load.wait(kIbFree + half);
-    auto run = [&](int64_t from, int64_t to, int64_t bytes) {
-      DmaSpec spec("raw", {}, bytes);
-      spec.dims = {{chunksFrom(chunk), MatmulPlan::kTileBytes, plan.pitch}};
-      spec.sourceUnitStep = plan.rowSlices() > 1 ? plan.sliceRows() * at.aRow : 0;
-      load.copy(at.a.plus(chunk * MatmulPlan::kTileBytes + from), {units.ib, half * kIbHalf + to, {}}, spec)
+    for (const BlockRun &run : runsOf(segment)) {
+      DmaSpec spec{name(at.aKind), name(hw::ElemKind::Bfp16R)};
+      spec.toRows = true;
+      spec.dims = {{rows, at.aRow, 1}, {1, 0, 0}, {1, 0, 0}, {run.count, kBlock * at.aColumn, plan.pitch}};
+      spec.tail = run.block + run.count == plan.kChunks ? plan.k % kBlock : 0;
+      spec.elementStride = at.aColumn == hw::elementBytes(at.aKind) ? 0 : at.aColumn;
+      spec.sourceUnitStep = plan.rowSlices() > 1             ? plan.sliceRows() * at.aRow
+                            : plan.sharing == Sharing::Batch ? at.aSlice
+                                                             : 0;
+      load.copy(at.a.plus(run.block * kBlock * at.aColumn), {units.ib, half * kIbHalf + run.slot * plan.pitch, {}},
+                spec)
           .integer("units", mask)
           .create();
-    };
-    if (first == 0) {
-      run(0, 0, plan.pitch);
-    } else {
-      run(first, 0, rows);
-      run(kRows + first * kBlock, kRows, rows * kBlock);
     }
     load.signal(kIbFull + half);
   }
 
-  void multiply(int mask, int64_t rows, int64_t row, int64_t count, int64_t segment, int ibHalf, int obHalf,
+  /// Rows of tiles, from row `first` of each on: exponents, then mantissas, which follow each other where it is 0.
+  void loadTiles(int mask, int64_t rows, ArrayRef<Addition> segment, int half, int64_t first) const {
+    QueueWriter load = program.on(Queue::Load);
+    load.wait(kIbFree + half);
+    for (const BlockRun &blocks : runsOf(segment)) {
+      auto run = [&](int64_t from, int64_t to, int64_t bytes) {
+        DmaSpec spec("raw", {}, bytes);
+        spec.dims = {{blocks.count, MatmulPlan::kTileBytes, plan.pitch}};
+        spec.sourceUnitStep = plan.rowSlices() > 1 ? plan.sliceRows() * at.aRow : 0;
+        load.copy(at.a.plus(blocks.block * MatmulPlan::kTileBytes + from),
+                  {units.ib, half * kIbHalf + blocks.slot * plan.pitch + to, {}}, spec)
+            .integer("units", mask)
+            .create();
+      };
+      if (first == 0) {
+        run(0, 0, plan.pitch);
+      } else {
+        run(first, 0, rows);
+        run(kRows + first * kBlock, kRows, rows * kBlock);
+      }
+    }
+    load.signal(kIbFull + half);
+  }
+
+  void multiply(int mask, int64_t rows, int64_t row, int64_t count, size_t segment, int ibHalf, int obHalf,
                 int wbHalf) const {
+    int64_t slot = 0;
+    for (const Addition &addition : segments[segment]) {
+      const bool isFirst = segment == 0 && slot == 0;
+      add(addition, {mask, rows, row, count}, isFirst, ibHalf * kIbHalf + slot * plan.pitch, obHalf,
+          stationary ? wbHalf * kWbHalf : 0);
+      slot += addition.count();
+    }
+  }
+
+  /// Which rows of a tile, and how many tiles of columns.
+  struct Extent {
+    int mask;
+    int64_t rows, row, tiles;
+  };
+  void add(const Addition &addition, const Extent &extent, bool isFirst, int64_t ib, int obHalf, int64_t wb) const {
     QueueWriter array = program.on(Queue::Array);
-    const int64_t chunk = segment * plan.segment;
     TaskWriter product = array.task(at.conv ? "corsair.conv" : "corsair.matmul");
     if (at.conv)
-      readImage(array, product, row);
+      readImage(array, product, extent.row);
     else
-      readRows(array, product, row, ibHalf);
-    array.reads(product, {units.wb, plan.isStationary() ? wbHalf * kWbHalf : 0, {}});
+      readRows(array, product, addition, extent.row, ib);
+    array.reads(product, {units.wb, wb, {}});
     array.writes(product, {units.ob, obHalf * kObHalf, {}});
-    if (!plan.isStationary()) // streamed
-      array.reads(product, at.st.plus(chunk * MatmulPlan::kTileBytes));
+    if (!stationary) // streamed
+      array.reads(product, at.st.plus(addition.first * MatmulPlan::kTileBytes));
     product.text("activation_kind", name(hw::ElemKind::Bfp16R))
         .text("weight_kind", name(hw::ElemKind::Bfp16C))
-        .integer("num_imc", plan.imc)
-        .integer("ppr_mode", plan.ppr)
-        .integer("groups", count)
-        .integer("slices", mask)
-        .integer("stash_step", plan.imc * MatmulPlan::kTileBytes)
+        .integer("num_imc", addition.imc)
+        .integer("ppr_mode", addition.ppr)
+        .integer("groups", extent.tiles)
+        .integer("slices", extent.mask)
+        .integer("stash_step", addition.imc * MatmulPlan::kTileBytes)
         .integer("stash_group", plan.kChunks * MatmulPlan::kTileBytes)
         .integer("result_group", obGroup())
         .integer("chunks", plan.kChunks)
         .set("accumulate_steps", array.builder().getUnitAttr())
-        .sum("rows", rows)
-        .sum("k0", chunk)
-        .sum("accumulate", chunk > 0 || at.bias.buffer >= 0 ? 1 : 0)
-        .sum("steps", (chunksFrom(chunk) + plan.imc - 1) / plan.imc)
+        .sum("rows", extent.rows)
+        .sum("k0", addition.first)
+        .sum("accumulate", !isFirst || at.bias.buffer >= 0 ? 1 : 0)
+        .sum("steps", (addition.count() + addition.imc - 1) / addition.imc)
         .create();
   }
 
-  void readRows(const QueueWriter &array, TaskWriter &product, int64_t row, int ibHalf) const {
-    array.reads(product, {units.ib, ibHalf * kIbHalf, {}});
-    product.integer("activation_chunk", plan.pitch).integer("activation_step", plan.imc * plan.pitch).sum("row", row);
+  void readRows(const QueueWriter &array, TaskWriter &product, const Addition &addition, int64_t row,
+                int64_t ib) const {
+    array.reads(product, {units.ib, ib, {}});
+    product.integer("activation_chunk", plan.pitch)
+        .integer("activation_step", addition.imc * plan.pitch)
+        .sum("row", row);
   }
 
   void readImage(const QueueWriter &array, TaskWriter &product, int64_t row) const {
@@ -412,64 +460,33 @@ private:
   int64_t obGroup() const { return kObHalf / (plan.rowsAtOnce() == 64 ? 2 : 4); }
 
   Program &program;
-  const MatmulPlan &plan;
+  MatmulPlan plan;
+  const Segments &segments;
   MatmulOperands at;
   const ArrayUnits units;
+  int64_t phase = 0;
+  bool stationary = false;
 };
 
-void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands) {
-  ProductEmitter(program, units, plan, operands).run();
+void emitBox(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const Segments &segments,
+             const MatmulOperands &operands, const TileOrder::Box &box, bool stays) {
+  ProductEmitter(program, units, plan, segments, operands).run(box, stays);
+}
+
+static Segments segmentsOf(const MatmulPlan &plan) {
+  return TileTerms::of(plan, /*biased=*/false).segments(plan.segment, plan.kChunks);
 }
 
 void emitRounds(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
                 const Address &rounds) {
-  ProductEmitter(program, units, plan, operands).runRounds(rounds);
+  const Segments segments = segmentsOf(plan);
+  ProductEmitter(program, units, plan, segments, operands).runRounds(rounds);
 }
 
 void emitSegments(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
                   const Address &segments) {
-  ProductEmitter(program, units, plan, operands).runSegments(segments);
-}
-
-/// `columns` columns of B from GM, of which `valid` exist, to tiles in the slices of a mask; `rounds` of them.
-static void packColumns(Program &program, const MatmulPlan &plan, const MatmulOperands &at, int mask, int64_t rounds,
-                        int64_t valid) {
-  const int64_t columns = plan.groups * 64;
-  const int64_t slice = plan.sharing == Sharing::Columns ? columns * at.bColumn
-                        : plan.sharing == Sharing::Batch ? at.bSlice
-                                                         : 0;
-  DmaSpec spec{name(hw::ElemKind::F16), name(hw::ElemKind::Bfp16C)};
-  spec.toRows = true;
-  spec.dims = {{columns, at.bColumn, 1},
-               {rounds, plan.tilesARound() * 64 * at.bColumn, columns},
-               {1, 0, 0},
-               {plan.kChunks, kBlock * at.bRow, MatmulPlan::kTileBytes}};
-  spec.valid = valid < columns ? valid : 0;
-  spec.targetBand = plan.kChunks * MatmulPlan::kTileBytes;
-  spec.tail = plan.k % kBlock;
-  spec.elementStride = at.bRow == 2 ? 0 : at.bRow;
-  spec.sourceUnitStep = llvm::popcount(unsigned(mask)) > 1 ? slice : 0;
-  program.on(Queue::Load).copy(at.b, at.st, spec).integer("units", mask).create();
-}
-
-void emitPack(Program &program, const MatmulPlan &plan, const MatmulOperands &operands) {
-  const int64_t perRound = plan.tilesARound() * 64, rounds = plan.n / perRound, rest = plan.n - rounds * perRound;
-  if (rounds)
-    packColumns(program, plan, operands, plan.mask(), rounds, plan.groups * 64);
-  if (!rest)
-    return;
-  MatmulOperands tail = operands;
-  tail.b = operands.b.plus(rounds * perRound * operands.bColumn);
-  tail.st = operands.st.plus(rounds * plan.groups * plan.kChunks * MatmulPlan::kTileBytes);
-  if (plan.columnSlices() == 1)
-    return packColumns(program, plan, tail, plan.mask(), 1, rest);
-  const int64_t columns = plan.groups * 64, full = rest / columns, left = rest - full * columns;
-  if (full)
-    packColumns(program, plan, tail, (1 << full) - 1, 1, columns);
-  if (!left)
-    return;
-  tail.b = tail.b.plus(full * columns * operands.bColumn);
-  packColumns(program, plan, tail, 1 << full, 1, left);
+  const Segments all = segmentsOf(plan);
+  ProductEmitter(program, units, plan, all, operands).runSegments(segments);
 }
 
 } // namespace dmxc::corsair

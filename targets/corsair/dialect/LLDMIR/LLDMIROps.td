@@ -58,6 +58,8 @@ def LLDMIR_PlanAttr : AttrDef<LLDMIR_Dialect, "Plan"> {
     `#lldmir.plan<num_imc 8, ppr_mode 3, groups 2, slices 4, share columns, segment 8>`. `groups` tiles of 64 columns side by
     side, `num_imc` cores each, whose sums a tree of `ppr_mode` levels adds up. `slices` take part; each has columns, rows
     or products (`batch`) of its own. `segment` blocks of 64 along K lie in half of IB at once.
+    Loops over tiles are made by it; what is computed by them, and in which order, is then what they and `lldmir.matmul` say:
+    of their plan only `groups`, `slices` and `share` are read, where no packed form says it.
   }];
   let parameters = (ins "int64_t":$numImc, "int64_t":$pprMode, "int64_t":$groups, "int64_t":$slices, StringRefParameter<"columns, rows or batch">:$share,
                         "int64_t":$segment);

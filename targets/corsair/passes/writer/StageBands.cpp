@@ -1,8 +1,8 @@
 //===- StageBands.cpp - loops over bands of rows to tasks -----------------===//
 #include "../KernelFunctions.h"
 #include "../Views.h"
-#include "../product/ProductNest.h"
 #include "StageWriter.h"
+#include "TileLoops.h"
 
 #include "targets/corsair/decide/Ops.h"
 
@@ -13,7 +13,7 @@ using namespace dmxc::corsair;
 /// The body of a loop over bands: a product that makes scores, ops on strips, a product that weighs values.
 struct StageWriter::BandBody {
   affine::AffineForOp loop;
-  SmallVector<std::pair<affine::AffineForOp, ProductNest>, 2> products;
+  SmallVector<std::pair<affine::AffineForOp, TileLoops>, 2> products;
   SmallVector<lldmir::SimdOp> units;
   llvm::DenseMap<Value, int> strips;
 };
@@ -82,10 +82,10 @@ Status StageWriter::addTo(BandBody &body, Operation *op) {
     return Status::ok();
   }
   if (auto inner = dyn_cast<affine::AffineForOp>(op)) {
-    ProductNest nest;
-    if (!nest.read(inner))
-      return fail(op, "is no product that the arrays compute: " + nest.problem);
-    body.products.push_back({inner, nest});
+    TileLoops loops;
+    if (!loops.follow(inner))
+      return fail(loops.at, loops.problem);
+    body.products.push_back({inner, std::move(loops)});
     return body.products.size() <= 2 ? Status::ok() : fail(op, "is a third product of a band");
   }
   return isa<affine::AffineApplyOp>(op) ? Status::ok() : fail(op, "is not known in a band");
@@ -116,11 +116,27 @@ Result<BandTensor> StageWriter::bandTensor(const BandBody &body, Operation *user
   return tensor;
 }
 
+Result<MatmulPlan> StageWriter::bandPlan(affine::AffineForOp loop, const TileLoops &loops, const ProductDims &dims) {
+  lldmir::MatMulOp first = loops.products.front();
+  auto given = first->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
+  if (!given)
+    return fail(loop, "has no '" + lldmir::kPlanAttr + "'").takeError();
+  if (std::optional<std::string> why = unfit(given, dims, machine))
+    return fail(loop, "has the plan of a product that no slice computes: " + *why).takeError();
+  MatmulPlan plan = MatmulPlan::read(given, dims);
+  plan.columnsOutside = false; // bands are the outer loop
+  if (loops.terms.size() != 1 || !(loops.terms.front() == TileTerms::of(plan, false)) ||
+      !orderOf(loops, given, dims).isWhole())
+    return fail(loop, "computes the tiles of a band, or adds up their terms, in another order than that of its plan")
+        .takeError();
+  return plan;
+}
+
 /// A product's operands and its plan; the strip that it reads or fills is one of 64 x `columns`.
 Status StageWriter::bandProduct(const BandBody &body, unsigned number, int64_t columns, BandedScores &job) {
-  auto &[loop, nest] = body.products[number];
-  Result<BandTensor> left = bandTensor(body, loop, nest.left, true), right = bandTensor(body, loop, nest.right, false),
-                     out = bandTensor(body, loop, affine::AffineStoreOp(nest.store).getMemRef(), true);
+  auto &[loop, loops] = body.products[number];
+  Result<BandTensor> left = bandTensor(body, loop, loops.left, true),
+                     right = bandTensor(body, loop, loops.right, false), out = bandTensor(body, loop, loops.out, true);
   for (Result<BandTensor> *each : {&left, &right, &out})
     if (!*each)
       return each->takeError();
@@ -136,10 +152,9 @@ Status StageWriter::bandProduct(const BandBody &body, unsigned number, int64_t c
   dims.k = right->at.shape[0], dims.n = right->at.shape[1], dims.kChunks = (dims.k + 63) / 64;
   if ((makes ? dims.n : dims.k) != columns || (makes ? left->at.shape[1] != dims.k : out->at.shape[1] != dims.n))
     return fail(loop, "multiplies matrices that do not fit each other");
-  Result<MatmulPlan> plan = planOf(loop, nest, dims);
+  Result<MatmulPlan> plan = bandPlan(loop, loops, dims);
   if (!plan)
     return plan.takeError();
-  plan->columnsOutside = false; // bands are the outer loop
   (makes ? job.plan : job.weightedPlan) = *plan;
   (makes ? job.query : job.result) = makes ? *left : *out;
   (makes ? job.keys : job.values) = *right;
@@ -221,8 +236,8 @@ Status StageWriter::write(const BandBody &body) {
       return s;
   // Strip 0 is what the scores fill, and the last unit's what values are weighed by.
   auto stripOf = [&](Value grid) { return body.strips.lookup(grid.getDefiningOp<affine_ext::TilesOp>().getOperand()); };
-  if (stripOf(affine::AffineStoreOp(body.products[0].second.store).getMemRef()) != 0 ||
-      stripOf(body.products[1].second.left) != job.units.back().out || job.units.back().out == 0)
+  if (stripOf(body.products[0].second.out) != 0 || stripOf(body.products[1].second.left) != job.units.back().out ||
+      job.units.back().out == 0)
     return fail(body.loop, "weighs values by another strip than its softmax fills");
   if (!banded.empty() && !banded.front().goesOnWith(job))
     finishBands();

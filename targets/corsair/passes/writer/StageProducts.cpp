@@ -1,25 +1,88 @@
 //===- StageProducts.cpp - loops over tiles to products -------------------===//
 #include "../KernelFunctions.h"
-#include "../product/ProductNest.h"
+#include "../Views.h"
 #include "StageWriter.h"
+#include "TileLoops.h"
+
+#include "dmxc/Dialect/DMIR/Model.h"
 
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
+
+/// LOOPs that a queue may have in each other.
+static constexpr int kLoopsDeep = 8;
+/// A product's program has a few instructions for each box of tiles.
+static constexpr size_t kMostBoxes = 256;
+
+/// The matrix that a grid's tiles are of.
+static Value matrixOf(Value grid) {
+  auto tiles = grid.getDefiningOp<affine_ext::TilesOp>();
+  return tiles ? tiles.getOperand() : grid;
+}
 
 Status StageWriter::product(affine::AffineForOp loop) {
   if (loop->hasAttr(kBatchAttr))
     return matrices(loop);
   if (loop->hasAttr(lldmir::kBandsAttr))
     return bands(loop);
-  ProductNest nest;
-  if (!nest.read(loop))
-    return fail(loop, "is no product that the arrays compute: " + nest.problem);
+  TileLoops loops;
+  if (!loops.follow(loop))
+    return fail(loops.at, loops.problem);
+  for (Value operand : {loops.left, loops.right}) {
+    if (matrixOf(operand) == matrixOf(loops.out))
+      return fail(loops.store, "fills the matrix that its product reads");
+    if (Status s = checkFilled(loop, operand); !s)
+      return s;
+  }
+  if (Status s = note(loops); !s)
+    return s;
   task(loop);
-  Value packed = outside(nest.right) ? outside(nest.right) : nest.right;
+  Value packed = outside(loops.right) ? outside(loops.right) : loops.right;
   if (auto tiles = weights.find(packed); tiles != weights.end())
-    return byWeights(loop, nest, tiles->second);
-  return byValues(loop, nest);
+    return byWeights(loop, loops, tiles->second);
+  return byValues(loop, loops);
+}
+
+//===----------------------------------------------------------------------===//
+// Every tile once
+//===----------------------------------------------------------------------===//
+
+Status StageWriter::note(const TileLoops &loops) {
+  Filled &matrix = filled[matrixOf(loops.out)];
+  const auto grid = cast<MemRefType>(loops.out.getType());
+  matrix.store = loops.store, matrix.tiles = grid.getNumElements(), matrix.columns = grid.getDimSize(1);
+  for (const TileOrder::Tile &tile : loops.tiles)
+    if (!matrix.written.insert(tile.at.row * matrix.columns + tile.at.column).second)
+      return fail(loops.store, "stores tile [" + Twine(tile.at.row) + ", " + Twine(tile.at.column) +
+                                   "], which other loops store too");
+  return Status::ok();
+}
+
+Status StageWriter::checkFilled(Operation *user, Value memref) {
+  for (Value value = memref; value; value = value.getDefiningOp() ? value.getDefiningOp()->getOperand(0) : Value()) {
+    if (auto found = filled.find(value); found != filled.end())
+      return checkFilled(user, found->second);
+    if (!isBufferView(value.getDefiningOp()) && !value.getDefiningOp<affine_ext::TilesOp>())
+      break;
+  }
+  return Status::ok();
+}
+
+Status StageWriter::checkFilled(Operation *user, const Filled &matrix) {
+  for (int64_t tile = 0; tile < matrix.tiles; ++tile)
+    if (!matrix.written.contains(tile))
+      return fail(user, "needs tile [" + Twine(tile / matrix.columns) + ", " + Twine(tile % matrix.columns) +
+                            "] of the product at node '" + dmir::nodeName(matrix.store) +
+                            "', which no loop before stores");
+  return Status::ok();
+}
+
+/// The matrix that the last store in a loop is to; null: none, or several are.
+static Value filledBy(affine::AffineForOp loop) {
+  Value matrix;
+  loop.walk([&](affine::AffineStoreOp store) { matrix = matrixOf(store.getMemRef()); });
+  return matrix;
 }
 
 Status StageWriter::matrices(affine::AffineForOp loop) {
@@ -29,11 +92,14 @@ Status StageWriter::matrices(affine::AffineForOp loop) {
   batch.push_back(loop);
   Status status = Status::ok();
   int products = 0;
+  Value matrix; // that loops over tiles fill, each a part of it
   for (Operation &op : loop.getBody()->without_terminator()) {
     if (auto inner = dyn_cast<affine::AffineForOp>(op); inner && inner->hasAttr(lldmir::kBandsAttr)) {
       status = ++products == 1 ? bands(inner) : fail(&op, "is a second loop in one over a batch");
     } else if (inner) {
-      status = ++products == 1 ? product(inner) : fail(&op, "is a second product in a loop over a batch");
+      const Value before = std::exchange(matrix, filledBy(inner));
+      status = ++products == 1 || before == matrix ? product(inner)
+                                                   : fail(&op, "is a second product in a loop over a batch");
     } else if (isa<memref::SubViewOp, affine_ext::TilesOp>(op)) {
       status = view(&op);
     } else if (!isa<affine::AffineApplyOp>(op)) {
@@ -46,31 +112,70 @@ Status StageWriter::matrices(affine::AffineForOp loop) {
   return status;
 }
 
-Status StageWriter::checkChain(const ProductNest &nest, lldmir::PlanAttr plan) {
-  for (lldmir::MatMulOp product : nest.chain)
-    if (static_cast<int64_t>(product.getPprMode()) != plan.getPprMode() ||
-        (static_cast<int64_t>(product.getNumImc()) != plan.getNumImc() && product != nest.chain.back()))
-      return fail(product, "has another num_imc or ppr_mode than its plan");
+//===----------------------------------------------------------------------===//
+// One product
+//===----------------------------------------------------------------------===//
+
+/// Over how many slices and groups of cores a product goes. Constants lie in ST so; of others the ops say it.
+static lldmir::PlanAttr spreadOf(const TileLoops &loops, const TileForm *packed, MLIRContext *context) {
+  lldmir::MatMulOp product = loops.products.front();
+  auto given = product->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
+  int64_t groups = given ? given.getGroups() : 1, slices = given ? given.getSlices() : 1;
+  StringRef share = given ? given.getShare() : "columns";
+  if (packed) {
+    groups = packed->groups;
+    if (packed->slices > 1 || share == "columns")
+      slices = packed->slices, share = "columns";
+  }
+  uint64_t mode = 0;
+  for (lldmir::MatMulOp each : loops.products)
+    mode = std::max(mode, each.getPprMode());
+  const int64_t imc = loops.widest();
+  return lldmir::PlanAttr::get(context, imc, static_cast<int64_t>(mode), groups, slices, share, /*segment=*/imc);
+}
+
+TileOrder StageWriter::orderOf(const TileLoops &loops, lldmir::PlanAttr spread, const ProductDims &dims) const {
+  const MatmulPlan plan = MatmulPlan::read(spread, dims);
+  OrderRules rules;
+  rules.rows = dims.m, rules.columns = dims.n, rules.kChunks = dims.kChunks;
+  rules.period = plan.columnSlices() > 1 ? plan.tilesARound() : 1;
+  rules.rowSlices = plan.rowSlices();
+  constexpr int own = 2; // loops over rows and over columns in a box
+  return {loops.terms, loops.tiles, rules, std::max(0, kLoopsDeep - own - static_cast<int>(batch.size()))};
+}
+
+Status StageWriter::checkTiles(const TileLoops &loops, const TileOrder &order, const ProductDims &dims) {
+  for (const TileOrder::Tile &tile : loops.tiles)
+    if ((tile.at.activations > tile.at.row && (tile.at.activations + 1) * 64 > dims.m) ||
+        (tile.at.weights > tile.at.column && (tile.at.weights + 1) * 64 > dims.n))
+      return fail(loops.store, "stores tile [" + Twine(tile.at.row) + ", " + Twine(tile.at.column) +
+                                   "] of operands that end in the middle of a tile");
+  if (order.boxes() > kMostBoxes)
+    return fail(loops.store, "stores tiles in an order that takes " + Twine(order.boxes()) +
+                                 " products of neighbouring tiles, more than " + Twine(kMostBoxes));
   return Status::ok();
 }
 
-Result<MatmulPlan> StageWriter::planOf(affine::AffineForOp loop, const ProductNest &nest, const ProductDims &dims) {
-  lldmir::MatMulOp first = nest.chain.front();
-  auto plan = first->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
-  if (!plan)
-    return fail(loop, "has no '" + lldmir::kPlanAttr + "'").takeError();
-  if (std::optional<std::string> why = unfit(plan, dims, machine))
+Result<MatmulPlan> StageWriter::planOf(affine::AffineForOp loop, const TileLoops &loops, lldmir::PlanAttr spread,
+                                       const ProductDims &dims) {
+  const int64_t rows = std::min(dims.m, MatmulPlan::read(spread, dims).sliceRows()),
+                held = MatmulPlan::longestSegment(rows);
+  for (const TileTerms &terms : loops.terms)
+    for (const Addition &addition : terms.additions)
+      if (addition.count() > held && dims.kChunks > held)
+        return fail(loops.products.front(),
+                    "adds up " + Twine(addition.count()) + " blocks at once; half of IB holds " + Twine(held))
+            .takeError();
+  const int64_t imc = spread.getNumImc(), segment = dims.kChunks <= held ? held : std::max(imc, held / imc * imc);
+  auto whole = lldmir::PlanAttr::get(loop.getContext(), imc, spread.getPprMode(), spread.getGroups(),
+                                     spread.getSlices(), spread.getShare(), segment);
+  if (std::optional<std::string> why = unfit(whole, dims, machine))
     return fail(loop, "has the plan of a product that no slice computes: " + *why).takeError();
-  if (Status s = checkChain(nest, plan); !s)
-    return s.takeError();
-  MatmulPlan chosen = MatmulPlan::read(plan, dims);
-  chosen.columnsOutside = nest.columnsOutside;
-  return chosen;
+  return MatmulPlan::read(whole, dims);
 }
 
-Status StageWriter::byWeights(affine::AffineForOp loop, const ProductNest &nest, const Tiles &tiles) {
-  affine::AffineStoreOp store = nest.store;
-  Result<DeviceTensor> a = matricesOf(loop, nest.left), out = matricesOf(loop, store.getMemRef());
+Status StageWriter::byWeights(affine::AffineForOp loop, const TileLoops &loops, const Tiles &tiles) {
+  Result<DeviceTensor> a = matricesOf(loop, loops.left), out = matricesOf(loop, loops.out);
   if (!a)
     return a.takeError();
   if (!out)
@@ -84,26 +189,31 @@ Status StageWriter::byWeights(affine::AffineForOp loop, const ProductNest &nest,
   dims.kChunks = (dims.k + 63) / 64;
   if (areTiles && (a->shape[0] + 63) / 64 == (dims.m + 63) / 64)
     a->shape[0] = dims.m; // tiles of a part, the last of them ragged
-  const int64_t rows = dims.m;
-  for (affine::AffineForOp each : batch)
-    dims.m *= each.getConstantUpperBound();
-  Result<MatmulPlan> plan = planOf(loop, nest, dims);
+  if (dims.m != a->shape[rank - 2] || tiles.form.n != dims.n || tiles.form.kChunks != dims.kChunks)
+    return fail(loop, "does not fit the packed form of its weights");
+  const lldmir::PlanAttr spread = spreadOf(loops, &tiles.form, loop.getContext());
+  const TileOrder order = orderOf(loops, spread, dims);
+  if (Status s = checkTiles(loops, order, dims); !s)
+    return s;
+  if (!order.isWhole() && comesInPieces(tiles))
+    return fail(loop, "is in an order that weights which ST does not hold cannot follow");
+  MatmulShape shape(*a, DeviceTensor{a->kind, {1, 1}, {0, 0}, {}}, *out);
+  if (order.isWhole()) // rows of a batch go on
+    shape.joinBatch();
+  dims.m = shape.m;
+  Result<MatmulPlan> plan = planOf(loop, loops, spread, dims);
   if (!plan)
     return plan.takeError();
-  const TileForm &form = tiles.form, wanted = TileForm::of(*plan);
-  if (rows != a->shape[rank - 2] || form.n != dims.n || form.kChunks != dims.kChunks || form.rounds != wanted.rounds ||
-      form.slices != wanted.slices || form.groups != wanted.groups)
+  if (tiles.form.rounds != plan->rounds())
     return fail(loop, "does not fit the packed form of its weights");
-  MatmulShape shape(*a, *out);
   shape.operands.outBytes = out->elementSize();
-  plan->m = shape.m;
-  if (affine::AffineLoadOp bias = nest.bias) {
-    Result<DeviceTensor> vector = tensorOf(loop, bias.getMemRef());
+  if (loops.bias) {
+    Result<DeviceTensor> vector = tensorOf(loop, loops.bias);
     if (!vector)
       return vector.takeError();
     shape.operands.bias = vector->address;
   }
-  multiplyByConstant(*plan, std::move(shape), tiles);
+  multiplyByConstant(*plan, order, std::move(shape), tiles);
   return Status::ok();
 }
 
@@ -122,10 +232,9 @@ Result<DeviceTensor> StageWriter::matricesOf(Operation *user, Value grid) {
   return tensor;
 }
 
-Status StageWriter::byValues(affine::AffineForOp loop, const ProductNest &nest) {
-  affine::AffineStoreOp store = nest.store;
-  Result<DeviceTensor> a = matricesOf(loop, nest.left), b = matricesOf(loop, nest.right),
-                       out = matricesOf(loop, store.getMemRef());
+Status StageWriter::byValues(affine::AffineForOp loop, const TileLoops &loops) {
+  Result<DeviceTensor> a = matricesOf(loop, loops.left), b = matricesOf(loop, loops.right),
+                       out = matricesOf(loop, loops.out);
   for (Result<DeviceTensor> *each : {&a, &b, &out})
     if (!*each)
       return each->takeError();
@@ -134,17 +243,23 @@ Status StageWriter::byValues(affine::AffineForOp loop, const ProductNest &nest) 
     if ((*each)->kind != hw::ElemKind::F16)
       return fail(loop, "multiplies what are no matrices of f16");
   if (a->shape[rank - 2] != out->shape[rank - 2] || b->shape[rank - 2] != a->shape.back() ||
-      b->shape.back() != out->shape.back() || nest.bias)
+      b->shape.back() != out->shape.back() || loops.bias)
     return fail(loop, "multiplies matrices that do not fit each other");
-  MatmulShape shape(*a, *b, *out);
-  shape.joinBatch();
-  // A plan that was made for the matrices of a batch is obeyed where their rows would go on.
-  auto given = nest.chain.front()->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
-  if (given && unfit(given, shape.dims(), machine))
-    shape = MatmulShape(*a, *b, *out);
-  Result<MatmulPlan> plan = planOf(loop, nest, shape.dims());
+  const MatmulShape apart(*a, *b, *out);
+  const lldmir::PlanAttr spread = spreadOf(loops, nullptr, loop.getContext());
+  const TileOrder order = orderOf(loops, spread, apart.dims());
+  if (Status s = checkTiles(loops, order, apart.dims()); !s)
+    return s;
+  MatmulShape shape = apart;
+  // Slices that were to share the matrices of a batch do so where their rows would go on.
+  if (order.isWhole()) {
+    shape.joinBatch();
+    if (unfit(spread, shape.dims(), machine))
+      shape = apart;
+  }
+  Result<MatmulPlan> plan = planOf(loop, loops, spread, shape.dims());
   if (!plan)
     return plan.takeError();
-  multiplyValues(*plan, std::move(shape));
+  multiplyValues(*plan, order, std::move(shape));
   return Status::ok();
 }

@@ -1,7 +1,7 @@
 //===- StageWriter.cpp - a kernel over quads to tasks ---------------------===//
 //
-// A buffer's type says what a DeviceTensor is. Loops over tiles are one product, whose order of rows and columns is
-// that of the loops; an op on whole buffers is one of the vector device.
+// A buffer's type says what a DeviceTensor is. Loops over tiles are products whose tiles come in the order of the
+// loops; an op on whole buffers is one of the vector device.
 //
 //===----------------------------------------------------------------------===//
 #include "StageWriter.h"
@@ -75,6 +75,9 @@ Status StageWriter::lower() {
     return s;
   for (Operation &op : kernel.getBody().front().without_terminator())
     if (Status s = lower(&op); !s)
+      return s;
+  for (auto &[matrix, done] : filled)
+    if (Status s = checkFilled(kernel, done); !s)
       return s;
   finishBands();
   unsigned index = 0;
@@ -383,6 +386,10 @@ Status StageWriter::lower(Operation *op) {
       isa<affine::AffineForOp, memref::AllocOp, affine::AffineApplyOp, affine_ext::TilesOp>(op) || isBufferView(op);
   if (!mayGoOn || (isa<affine::AffineForOp>(op) && !hasBands(op)))
     finishBands();
+  if (!mayGoOn)
+    for (Value operand : op->getOperands())
+      if (Status s = checkFilled(op, operand); !s)
+        return s;
   return llvm::TypeSwitch<Operation *, Status>(op)
       .Case<gpu::ThreadIdOp, gpu::BarrierOp, memref::AllocOp, affine::AffineApplyOp, arith::ConstantOp>(
           [](auto) { return Status::ok(); }) // places come with the first use, a barrier with what is sent

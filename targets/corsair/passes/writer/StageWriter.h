@@ -8,10 +8,12 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace dmxc {
 
-class ProductNest;
+class TileLoops;
 
 /// Writes the program of a function that launches one kernel over quads, as corsair-outline-spmd leaves it.
 class StageWriter : public corsair::KernelWriter {
@@ -31,11 +33,24 @@ private:
   Status product(mlir::affine::AffineForOp loop);
   /// A loop over the matrices of a batch.
   Status matrices(mlir::affine::AffineForOp loop);
-  Status byWeights(mlir::affine::AffineForOp loop, const ProductNest &nest, const Tiles &tiles);
-  Status byValues(mlir::affine::AffineForOp loop, const ProductNest &nest);
-  Result<corsair::MatmulPlan> planOf(mlir::affine::AffineForOp loop, const ProductNest &nest,
+  Status byWeights(mlir::affine::AffineForOp loop, const TileLoops &loops, const Tiles &tiles);
+  Status byValues(mlir::affine::AffineForOp loop, const TileLoops &loops);
+  /// How the arrays compute the tiles of a product of these dims, spread so over slices and groups of cores.
+  Result<corsair::MatmulPlan> planOf(mlir::affine::AffineForOp loop, const TileLoops &loops, lldmir::PlanAttr spread,
                                      const corsair::ProductDims &dims);
-  Status checkChain(const ProductNest &nest, lldmir::PlanAttr plan);
+  corsair::TileOrder orderOf(const TileLoops &loops, lldmir::PlanAttr spread, const corsair::ProductDims &dims) const;
+  Status checkTiles(const TileLoops &loops, const corsair::TileOrder &order, const corsair::ProductDims &dims);
+  /// A matrix that loops over tiles fill, and which of its tiles they did so far.
+  struct Filled {
+    mlir::affine::AffineStoreOp store;
+    int64_t tiles = 0, columns = 0;
+    llvm::DenseSet<int64_t> written;
+  };
+  /// Fails where loops store a tile that others have stored.
+  Status note(const TileLoops &loops);
+  /// Fails where loops so far have left out a tile of a buffer.
+  Status checkFilled(mlir::Operation *user, mlir::Value memref);
+  Status checkFilled(mlir::Operation *user, const Filled &matrix);
   /// What a grid is of, with the dims of the open loops over a batch in front.
   Result<corsair::DeviceTensor> matricesOf(mlir::Operation *user, mlir::Value grid);
   /// A number, and what a quad and a trip of each open loop over a batch add to it.
@@ -56,6 +71,8 @@ private:
   Status addTo(BandBody &body, mlir::Operation *op);
   Status write(const BandBody &body);
   Status bandProduct(const BandBody &body, unsigned number, int64_t columns, corsair::BandedScores &job);
+  Result<corsair::MatmulPlan> bandPlan(mlir::affine::AffineForOp loop, const TileLoops &loops,
+                                       const corsair::ProductDims &dims);
   Status bandUnit(const BandBody &body, lldmir::SimdOp op, corsair::BandedScores &job);
   /// A strip, or a matrix in GM. `ofRows`: it is a band of one, its rows 64 further from band to band; else the same
   /// for all bands.
@@ -106,6 +123,7 @@ private:
   llvm::DenseMap<mlir::Value, Tiles> weights;
   std::vector<corsair::BandedScores> banded;                     ///< whose tasks are not written yet
   llvm::DenseMap<unsigned, corsair::DeviceTensor> states;        ///< by the result that is the next value
+  llvm::MapVector<mlir::Value, Filled> filled;                   ///< by the matrix
   llvm::SmallVector<mlir::affine::AffineForOp> batch;            ///< the open loops over a batch
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int64_t>> trips; ///< of a view: bytes from trip to trip of each
 };

@@ -1,0 +1,441 @@
+//===- TileLoops.cpp - what loops over tiles do ---------------------------===//
+#include "TileLoops.h"
+
+#include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace dmxc;
+using affine_ext::VecExtType;
+
+/// Steps of a product's loops that are followed: more than the tiles of any matrix in GM take.
+static constexpr int64_t kMostSteps = int64_t(1) << 26;
+
+namespace {
+
+enum class Form : uint8_t { Index, Number, Activations, Weights, Bias, Sum };
+
+/// As what a tile of this type takes part in a product; nothing for other types.
+std::optional<Form> formOf(Type type) {
+  auto tile = dyn_cast<VecExtType>(type);
+  if (!tile)
+    return std::nullopt;
+  const Type element = tile.getElementType();
+  if (tile.getShape() == ArrayRef<int64_t>{64} && dmir::isBfp32(element))
+    return Form::Bias;
+  if (tile.getShape() != ArrayRef<int64_t>{64, 64})
+    return std::nullopt;
+  if (dmir::isBfp32(element))
+    return Form::Sum;
+  if (auto block = dyn_cast<dmir::BlockFpType>(element))
+    return block.getName() == "BFP16_64R"   ? std::optional(Form::Activations)
+           : block.getName() == "BFP16_64C" ? std::optional(Form::Weights)
+                                            : std::nullopt;
+  return element.isF16() || element.isF32() ? std::optional(Form::Number) : std::nullopt;
+}
+
+/// A value while the loops run: an index, the place of a tile in a grid, or of the operands of a sum and what it has.
+struct Item {
+  int64_t first = 0, second = 0;
+  int terms = -1;
+  int64_t bias = -1;
+};
+
+int64_t evaluate(AffineExpr expr, ArrayRef<int64_t> dims, ArrayRef<int64_t> symbols) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return constant.getValue();
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return dims[dim.getPosition()];
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return symbols[symbol.getPosition()];
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  const int64_t a = evaluate(binary.getLHS(), dims, symbols), b = evaluate(binary.getRHS(), dims, symbols);
+  const auto wrapped = [](uint64_t value) { return static_cast<int64_t>(value); };
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return wrapped(uint64_t(a) + uint64_t(b));
+  case AffineExprKind::Mul:
+    return wrapped(uint64_t(a) * uint64_t(b));
+  case AffineExprKind::Mod:
+    return b < 1 ? -1 : llvm::mod(a, b);
+  case AffineExprKind::FloorDiv:
+    return b < 1 ? -1 : llvm::divideFloorSigned(a, b);
+  default:
+    return b < 1 ? -1 : llvm::divideCeilSigned(a, b);
+  }
+}
+
+/// Runs the loops on places of tiles instead of on tiles.
+class Follower {
+public:
+  explicit Follower(TileLoops &loops) : loops(loops) {}
+
+  bool run(affine::AffineForOp loop) {
+    if (!read(loop, code))
+      return false;
+    items.resize(slots.size());
+    for (auto [slot, value] : constants)
+      items[slot].first = value;
+    return execute(code) && (loops.store || refuse(loop, "stores no tile"));
+  }
+
+private:
+  struct Map {
+    AffineMap map;
+    SmallVector<unsigned, 4> operands;
+  };
+  /// An op with the numbers of its values.
+  struct Code {
+    Operation *op = nullptr;
+    SmallVector<unsigned, 4> in, out;
+    Map map, upper; ///< of indices, or the bounds of a loop
+    std::vector<Code> body;
+    std::pair<int, corsair::Addition> last = {-2, {}}; ///< that a product added to which terms ..
+    int made = -1;                                     ///< .. and which these became
+  };
+
+  bool refuse(Operation *op, const std::string &why) {
+    loops.at = op;
+    loops.problem = why;
+    return false;
+  }
+
+  //--- ops
+  unsigned slotOf(Value value) { return slots.try_emplace(value, slots.size()).first->second; }
+
+  bool readMap(Operation *op, AffineMap map, ValueRange operands, Map &to) {
+    to.map = map;
+    for (Value operand : operands) {
+      const bool known = slots.contains(operand);
+      to.operands.push_back(slotOf(operand));
+      if (known)
+        continue;
+      std::optional<int64_t> constant = getConstantIntValue(operand);
+      if (!constant)
+        return refuse(op, "has an index that is no sum of the counters of its loops");
+      constants.push_back({to.operands.back(), *constant});
+    }
+    return true;
+  }
+  bool readValues(Operation *op, ValueRange values, SmallVectorImpl<unsigned> &to) {
+    for (Value value : values) {
+      if (!slots.contains(value))
+        return refuse(op, "takes a tile that no op of its loops loads or makes");
+      to.push_back(slotOf(value));
+    }
+    return true;
+  }
+  void readResults(Operation *op, Code &to) {
+    for (Value result : op->getResults())
+      to.out.push_back(slotOf(result));
+  }
+
+  bool read(Operation *op, std::vector<Code> &into) {
+    Code made;
+    made.op = op;
+    const bool known =
+        llvm::TypeSwitch<Operation *, bool>(op)
+            .Case([&](affine::AffineForOp loop) { return readLoop(loop, made); })
+            .Case([&](affine::AffineLoadOp load) {
+              std::optional<Form> form = formOf(load.getType());
+              const bool fits = form && load.getMemRefType().getRank() == (*form == Form::Bias ? 1 : 2);
+              return fits ? readMap(op, load.getAffineMap(), load.getMapOperands(), made.map)
+                          : refuse(op, "loads what is no tile of a matrix or of a bias");
+            })
+            .Case([&](affine::AffineStoreOp store) {
+              if (formOf(store.getValueToStore().getType()) != Form::Number || store.getMemRefType().getRank() != 2)
+                return refuse(op, "stores what is no tile of numbers of a matrix");
+              if (loops.out && loops.out != store.getMemRef())
+                return refuse(op, "stores tiles of a second matrix");
+              loops.out = store.getMemRef(), loops.store = store;
+              return readValues(op, store.getValueToStore(), made.in) &&
+                     readMap(op, store.getAffineMap(), store.getMapOperands(), made.map);
+            })
+            .Case([&](affine::AffineApplyOp apply) {
+              return readMap(op, apply.getAffineMap(), apply.getMapOperands(), made.map);
+            })
+            .Case([&](lldmir::MatMulOp product) { return readProduct(product, made); })
+            .Case([&](lldmir::SimdOp unit) { return readUnit(unit, made); })
+            .Case<affine::AffineYieldOp>([&](auto yield) { return readValues(op, yield.getOperands(), made.in); })
+            .Case<arith::ConstantOp>([](auto) { return true; })
+            .Default([&](Operation *other) { return refuse(other, "is not known in the loops of a product"); });
+    if (!known)
+      return false;
+    if (!isa<affine::AffineForOp, arith::ConstantOp>(op))
+      readResults(op, made);
+    if (!isa<arith::ConstantOp>(op))
+      into.push_back(std::move(made));
+    return true;
+  }
+
+  bool readLoop(affine::AffineForOp loop, Code &made) {
+    if (!readMap(loop, loop.getLowerBoundMap(), loop.getLowerBoundOperands(), made.map) ||
+        !readMap(loop, loop.getUpperBoundMap(), loop.getUpperBoundOperands(), made.upper) ||
+        !readValues(loop, loop.getInits(), made.in))
+      return false;
+    for (Value argument : loop.getBody()->getArguments())
+      made.out.push_back(slotOf(argument));
+    for (Operation &op : *loop.getBody())
+      if (!read(&op, made.body))
+        return false;
+    for (Value result : loop->getResults()) // what was carried last
+      made.out.push_back(slotOf(result));
+    return true;
+  }
+
+  bool readProduct(lldmir::MatMulOp product, Code &made) {
+    for (auto [tiles, form] :
+         {std::pair(product.getActivations(), Form::Activations), std::pair(product.getWeights(), Form::Weights)})
+      for (Value tile : tiles)
+        if (formOf(tile.getType()) != form)
+          return refuse(product, "multiplies tiles of other types than 64x64 of BFP16_64R and BFP16_64C");
+    if (product.getRows().value_or(64) != 64)
+      return refuse(product, "computes a part of the rows of a tile");
+    if (product.getInit() && !readValues(product, product.getInit(), made.in))
+      return false;
+    loops.products.push_back(product);
+    return readValues(product, product.getActivations(), made.in) &&
+           readValues(product, product.getWeights(), made.in) &&
+           sameGrid(product, product.getActivations(), loops.left) &&
+           sameGrid(product, product.getWeights(), loops.right);
+  }
+  /// The grid that tiles of operands are loaded from.
+  bool sameGrid(Operation *op, ValueRange tiles, Value &grid) {
+    for (Value tile : tiles) {
+      if (auto cast = tile.getDefiningOp<lldmir::SimdOp>())
+        tile = cast.getInputs()[0];
+      auto load = tile.getDefiningOp<affine::AffineLoadOp>();
+      if (!load || (grid && grid != load.getMemRef()))
+        return refuse(op, "multiplies tiles of more than one matrix from either side");
+      grid = load.getMemRef();
+    }
+    return true;
+  }
+
+  bool readUnit(lldmir::SimdOp unit, Code &made) {
+    SmallVector<std::optional<Form>> forms;
+    for (Value input : unit.getInputs())
+      forms.push_back(formOf(input.getType()));
+    const std::optional<Form> to = unit.getResults().size() == 1 ? formOf(unit.getResult(0).getType()) : std::nullopt;
+    const bool casts = unit.getFunction() == "cast" && forms.size() == 1 && to &&
+                       (forms[0] == Form::Sum ? *to == Form::Number
+                                              : forms[0] == Form::Number && unit.getInputs()[0].getDefiningOp() &&
+                                                    isa<affine::AffineLoadOp>(unit.getInputs()[0].getDefiningOp()) &&
+                                                    (*to == Form::Activations || *to == Form::Weights));
+    const bool adds = unit.getFunction() == "add" && forms.size() == 2 && forms[0] == Form::Sum &&
+                      forms[1] == Form::Bias && to == Form::Sum;
+    if (!casts && !adds)
+      return refuse(unit, "of \"" + unit.getFunction().str() + "\" is no cast of a tile and adds no bias to one");
+    if (adds) {
+      auto load = unit.getInputs()[1].getDefiningOp<affine::AffineLoadOp>();
+      if (!load || (loops.bias && loops.bias != load.getMemRef()))
+        return refuse(unit, "adds more than one bias");
+      loops.bias = load.getMemRef();
+    }
+    return readValues(unit, unit.getInputs(), made.in);
+  }
+
+  //--- trips
+  int64_t indexOf(const Map &map, unsigned result) {
+    numbers.clear();
+    for (unsigned slot : map.operands)
+      numbers.push_back(items[slot].first);
+    const ArrayRef<int64_t> all(numbers);
+    return evaluate(map.map.getResult(result), all.take_front(map.map.getNumDims()),
+                    all.drop_front(map.map.getNumDims()));
+  }
+  int64_t boundOf(const Map &map, bool lower) {
+    int64_t bound = indexOf(map, 0);
+    for (unsigned i = 1; i < map.map.getNumResults(); ++i)
+      bound = lower ? std::max(bound, indexOf(map, i)) : std::min(bound, indexOf(map, i));
+    return bound;
+  }
+
+  bool execute(std::vector<Code> &ops) {
+    return llvm::all_of(ops, [&](Code &each) { return execute(each); });
+  }
+
+  bool execute(Code &each) {
+    if (++steps > kMostSteps)
+      return refuse(each.op, "is reached too often to be a product's");
+    return llvm::TypeSwitch<Operation *, bool>(each.op)
+        .Case([&](affine::AffineForOp loop) { return executeLoop(loop, each); })
+        .Case([&](affine::AffineLoadOp load) { return place(each, load.getMemRefType(), items[each.out[0]]); })
+        .Case([&](affine::AffineStoreOp store) { return executeStore(store, each); })
+        .Case([&](affine::AffineApplyOp) {
+          items[each.out[0]].first = indexOf(each.map, 0);
+          return true;
+        })
+        .Case([&](lldmir::MatMulOp product) { return executeProduct(product, each); })
+        .Case([&](lldmir::SimdOp unit) {
+          Item &made = items[each.out[0]];
+          made = items[each.in[0]];
+          if (each.in.size() < 2)
+            return true;
+          if (made.bias >= 0)
+            return refuse(unit, "adds a second bias");
+          made.bias = items[each.in[1]].first;
+          return true;
+        })
+        .Default([](Operation *) { return true; }); // a yield
+  }
+
+  bool place(Code &each, MemRefType grid, Item &to) {
+    to = Item();
+    for (unsigned dim = 0; dim < grid.getRank(); ++dim) {
+      const int64_t index = indexOf(each.map, dim);
+      if (index < 0 || index >= grid.getDimSize(dim))
+        return refuse(each.op, "is of tile " + std::to_string(index) + " along dim " + std::to_string(dim) +
+                                   " of a grid that has " + std::to_string(grid.getDimSize(dim)));
+      (dim ? to.second : to.first) = index;
+    }
+    return true;
+  }
+
+  bool executeLoop(affine::AffineForOp loop, Code &each) {
+    const int64_t lower = boundOf(each.map, true), upper = boundOf(each.upper, false);
+    const auto step = static_cast<uint64_t>(loop.getStepAsInt());
+    const uint64_t trips = upper > lower ? (uint64_t(upper) - uint64_t(lower) - 1) / step + 1 : 0;
+    const size_t carried = each.in.size();
+    for (size_t i = 0; i < carried; ++i)
+      items[each.out[1 + i]] = items[each.in[i]];
+    SmallVector<Item> next(carried);
+    for (uint64_t trip = 0; trip < trips; ++trip) {
+      items[each.out[0]].first = static_cast<int64_t>(uint64_t(lower) + trip * step);
+      if (!execute(each.body))
+        return false;
+      const Code &yield = each.body.back();
+      for (size_t i = 0; i < carried; ++i)
+        next[i] = items[yield.in[i]];
+      for (size_t i = 0; i < carried; ++i)
+        items[each.out[1 + i]] = next[i];
+    }
+    for (size_t i = 0; i < carried; ++i)
+      items[each.out[1 + carried + i]] = items[each.out[1 + i]];
+    return true;
+  }
+
+  bool executeProduct(lldmir::MatMulOp product, Code &each) {
+    const size_t init = product.getInit() ? 1 : 0, count = product.getActivations().size();
+    Item made;
+    if (init)
+      made = items[each.in[0]];
+    if (made.bias >= 0)
+      return refuse(product, "adds to a sum that has its bias already");
+    const ArrayRef<unsigned> a = ArrayRef(each.in).drop_front(init).take_front(count),
+                             w = ArrayRef(each.in).drop_front(init + count);
+    corsair::Addition next{
+        items[w[0]].first, static_cast<int>(product.getNumImc()), static_cast<int>(product.getPprMode()), {}};
+    const int64_t row = items[a[0]].first, column = items[w[0]].second;
+    for (size_t i = 0; i < count; ++i) {
+      if (items[a[i]].first != row || items[w[i]].second != column)
+        return refuse(product, "adds tiles of several rows or columns");
+      if (items[w[i]].first != next.first + static_cast<int64_t>(i))
+        return refuse(product, "multiplies by tile " + std::to_string(items[w[i]].first) + " along K on core " +
+                                   std::to_string(i) + ", where " + std::to_string(next.first + i) +
+                                   " is: weights of neighbouring cores are neighbours");
+      next.activations.push_back(items[a[i]].second);
+    }
+    if (made.terms >= 0 && (made.first != row || made.second != column))
+      return refuse(product, "adds to a sum of another row or column");
+    if (each.last.first != made.terms || !(each.last.second == next)) {
+      each.last = {made.terms, next};
+      each.made = termsWith(made.terms, next);
+    }
+    items[each.out[0]] = {row, column, each.made, -1};
+    return true;
+  }
+
+  /// The number of the terms that some and an addition are.
+  int termsWith(int number, const corsair::Addition &next) {
+    std::vector<int64_t> key{number, next.first, next.imc, next.ppr};
+    llvm::append_range(key, next.activations);
+    auto [found, isNew] = known.try_emplace(key, static_cast<int>(sums.size()));
+    if (isNew) {
+      corsair::TileTerms all = number < 0 ? corsair::TileTerms() : sums[number];
+      all.additions.push_back(next);
+      sums.push_back(std::move(all));
+    }
+    return found->second;
+  }
+
+  bool executeStore(affine::AffineStoreOp store, Code &each) {
+    const Item &sum = items[each.in[0]];
+    if (sum.terms < 0)
+      return refuse(store, "stores a tile that no product made");
+    Item to;
+    if (!place(each, store.getMemRefType(), to))
+      return false;
+    if (!written.insert({to.first, to.second}).second)
+      return refuse(store, "stores tile [" + std::to_string(to.first) + ", " + std::to_string(to.second) + "] again");
+    auto [found, isNew] = stored.try_emplace({sum.terms, sum.bias >= 0}, loops.terms.size());
+    if (isNew) {
+      loops.terms.push_back(sums[sum.terms]);
+      loops.terms.back().biased = sum.bias >= 0;
+      if (!coversK(store, loops.terms.back()))
+        return false;
+    }
+    loops.tiles.push_back(
+        {{to.first, to.second, sum.first, sum.second, std::max<int64_t>(sum.bias, 0)}, found->second});
+    return true;
+  }
+
+  bool coversK(affine::AffineStoreOp store, const corsair::TileTerms &terms) {
+    std::vector<int> times(cast<MemRefType>(loops.right.getType()).getDimSize(0), 0);
+    for (const corsair::Addition &addition : terms.additions)
+      for (int64_t i = 0; i < addition.count(); ++i)
+        if (++times[addition.first + i] > 1)
+          return refuse(store, "stores a sum with tile " + std::to_string(addition.first + i) +
+                                   " along K of the weights twice");
+    auto missing = llvm::find(times, 0);
+    return missing == times.end()
+               ? true
+               : refuse(store, "stores a sum without tile " + std::to_string(missing - times.begin()) +
+                                   " along K of the weights");
+  }
+
+  TileLoops &loops;
+  std::vector<Code> code;
+  llvm::DenseMap<Value, unsigned> slots;
+  SmallVector<std::pair<unsigned, int64_t>> constants;
+  std::vector<Item> items; ///< by slot
+  SmallVector<int64_t> numbers;
+  int64_t steps = 0;
+  std::vector<corsair::TileTerms> sums;
+  std::map<std::vector<int64_t>, int> known;
+  std::map<std::pair<int, bool>, size_t> stored;
+  llvm::DenseSet<std::pair<int64_t, int64_t>> written;
+};
+
+} // namespace
+
+bool TileLoops::follow(affine::AffineForOp loop) { return Follower(*this).run(loop); }
+
+int64_t TileLoops::widest() const {
+  int64_t most = 1;
+  for (const corsair::TileTerms &each : terms)
+    for (const corsair::Addition &addition : each.additions)
+      most = std::max<int64_t>(most, addition.imc);
+  return most;
+}
+
+bool TileLoops::isInOrder() const {
+  return llvm::all_of(terms, [](const corsair::TileTerms &each) {
+    int64_t k = 0;
+    for (const corsair::Addition &addition : each.additions) {
+      if (addition.first != k)
+        return false;
+      for (int64_t block : addition.activations)
+        if (block != k++)
+          return false;
+    }
+    return true;
+  });
+}
