@@ -1,8 +1,10 @@
 //===- Compare.cpp - the reference interpreter against a bundle -----------===//
 #include "dmxc/Driver/Compare.h"
+#include "StageTable.h"
 #include "compile/Streams.h"
 #include "reports/Reports.h"
 
+#include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -36,7 +38,7 @@ public:
         progress(progressForm(request.options), 0) {}
 
   int run() {
-    int code = compare();
+    int code = request.stages ? compareStages() : compare();
     progress.finish();
     return code;
   }
@@ -54,6 +56,54 @@ private:
     if (!request.perNode)
       return good ? 0 : exitCodeOf(ErrorKind::Mismatch);
     return request.maxRms ? errorsByNode(good) : perNode(good);
+  }
+
+  /// A line a stop. What is compared are the stops of this compile, or what was made of their texts.
+  int compareStages() {
+    progress.step("import", shownModel(options));
+    std::unique_ptr<Compilation> compilation = Compilation::create(options, diagnostics);
+    if (!compilation)
+      return diagnostics.exitCode();
+    Result<reference::KernelEvaluators> evaluators = stageEvaluators(compilation->phaseContext());
+    if (!evaluators)
+      return fail(evaluators.error()), diagnostics.exitCode();
+    if (!compilation->import() || (options.from.empty() && !compilation->runPhase(phases().front())))
+      return diagnostics.exitCode();
+    Result<std::pair<std::string, func::FuncOp>> entry = entryAtAnyStop(*compilation);
+    if (!entry)
+      return fail(entry.error()), diagnostics.exitCode();
+    func::FuncOp function = entry->second;
+    std::optional<std::vector<Tensor>> inputs = readInputs(function);
+    if (!inputs)
+      return diagnostics.exitCode();
+    if (compilation->format() != "mlir" && bindDims(function, *inputs))
+      return compareStages();
+    if (!checkShapes(function, *inputs))
+      return diagnostics.exitCode();
+    const std::string name = entry->first;
+    StageTable table(*compilation, name, *inputs, std::move(*evaluators), request.stageTexts);
+    table.add(options.from.empty() ? phases().front().name : options.from);
+    compilation->afterStops([&](const Stop &stop) { return table.add(stop.name), true; });
+    std::vector<Tensor> ran;
+    const bool good = runBundle(*compilation, *inputs, name, /*everyNode=*/false, ran);
+    progress.step("stages", "the text of each stop is evaluated");
+    Status compared = table.compare(good ? ran : std::vector<Tensor>(), out);
+    if (!compared)
+      fail(compared.error());
+    return diagnostics.exitCode();
+  }
+
+  /// The function that names and types of inputs are read from: the entry point itself, or one declared like the
+  /// program that it has become.
+  Result<std::pair<std::string, func::FuncOp>> entryAtAnyStop(Compilation &compilation) {
+    if (func::FuncOp function = entryOf(compilation.module()); function && !function->hasAttr(dlir::kDeviceAttr))
+      return std::pair(function.getSymName().str(), function);
+    for (auto program : compilation.module().getOps<dlir::ProgramOp>())
+      if (!program.getOwned() && (options.entry.empty() || program.getSymName() == options.entry)) {
+        declared = declarationOf(program);
+        return std::pair(program.getSymName().str(), *declared);
+      }
+    return modelError("the model has no entry point '" + options.entry + "'");
   }
 
   void sayRule() {
@@ -303,9 +353,12 @@ private:
       temporary = std::move(*made);
       path = temporary->path();
       progress.step("compile", "the model becomes a bundle");
-      for (const Phase &phase : phases().drop_front())
-        if (!(phase.makesIR() ? compilation.runPhase(phase) : compilation.runCodegen()))
+      bool begun = false; // behind the text that was read, or the first phase
+      for (const Stop &stop : stops(compilation.phaseContext())) {
+        if (begun && !(stop.phase->makesIR() ? compilation.runTo(stop) : compilation.runCodegen()))
           return false;
+        begun |= stop.name == (options.from.empty() ? phases().front().name : options.from);
+      }
       if (!compilation.writeBundle(path))
         return false;
     }
@@ -339,6 +392,7 @@ private:
   Diagnostics &diagnostics;
   std::ostream &out;
   std::vector<std::string> nodes;
+  OwningOpRef<func::FuncOp> declared; ///< in the place of an entry point that is a program
   tools::Progress progress;
 };
 
