@@ -38,8 +38,9 @@ Status Quad::evaluate(Operation *op) {
         return Status::ok();
       })
       .Default([&](Operation *other) -> Status {
-        if (indices.at(other->getNumResults() ? other->getResult(0) : Value()) || isa<gpu::BarrierOp>(other))
-          return Status::ok(); // where it is read
+        const bool isIndex = other->getNumResults() == 1 && indices.at(other->getResult(0));
+        if (isIndex || isa<gpu::BarrierOp>(other)) // computed where it is read; quads meet after each op
+          return Status::ok();
         return notEvaluated(other, "is not known to the interpreter of buffers");
       });
 }
