@@ -65,10 +65,12 @@ private:
       if (isa<TensorType>(result.getType()) &&
           (!isa<RankedTensorType>(result.getType()) || kindOf(result) == hw::ElemKind::Raw))
         return notEvaluated(op, "makes numbers that the device does not have");
-    for (Value operand : op->getOperands())
+    const DeviceFunction *function = functions.at(op);
+    const SmallVector<Value> read(function ? ValueRange(function->operands) : ValueRange(op->getOperands()));
+    for (Value operand : read)
       if (isa<TensorType>(operand.getType()) && !views.contains(operand) && !isPending(operand))
         return errorAt(op, "reads a value that nothing has made");
-    if (const DeviceFunction *function = functions.at(op))
+    if (function)
       return at(op, evaluateAs(*function, op));
     return TypeSwitch<Operation *, Status>(op)
         .Case<dmir::ConstantOp, dmir::UndefOp, dmir::CastOp, dmir::AddOp, dmir::MatMulOp, dmir::ConvOp, dmir::GatherOp,
