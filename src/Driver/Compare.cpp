@@ -69,10 +69,10 @@ private:
       return fail(evaluators.error()), diagnostics.exitCode();
     if (!compilation->import() || (options.from.empty() && !compilation->runPhase(phases().front())))
       return diagnostics.exitCode();
-    Result<std::pair<std::string, func::FuncOp>> entry = entryAtAnyStop(*compilation);
-    if (!entry)
-      return fail(entry.error()), diagnostics.exitCode();
-    func::FuncOp function = entry->second;
+    OwningOpRef<func::FuncOp> declared; // of an entry point that is a program
+    func::FuncOp function = entryAtAnyStop(*compilation, declared);
+    if (!function)
+      return fail(modelError("the model has no entry point '" + options.entry + "'")), diagnostics.exitCode();
     std::optional<std::vector<Tensor>> inputs = readInputs(function);
     if (!inputs)
       return diagnostics.exitCode();
@@ -80,7 +80,7 @@ private:
       return compareStages();
     if (!checkShapes(function, *inputs))
       return diagnostics.exitCode();
-    const std::string name = entry->first;
+    const std::string name = function.getSymName().str();
     StageTable table(*compilation, name, *inputs, std::move(*evaluators), request.stageTexts);
     table.add(options.from.empty() ? phases().front().name : options.from);
     compilation->afterStops([&](const Stop &stop) { return table.add(stop.name), true; });
@@ -95,15 +95,15 @@ private:
 
   /// The function that names and types of inputs are read from: the entry point itself, or one declared like the
   /// program that it has become.
-  Result<std::pair<std::string, func::FuncOp>> entryAtAnyStop(Compilation &compilation) {
+  func::FuncOp entryAtAnyStop(Compilation &compilation, OwningOpRef<func::FuncOp> &declared) {
     if (func::FuncOp function = entryOf(compilation.module()); function && !function->hasAttr(dlir::kDeviceAttr))
-      return std::pair(function.getSymName().str(), function);
+      return function;
     for (auto program : compilation.module().getOps<dlir::ProgramOp>())
       if (!program.getOwned() && (options.entry.empty() || program.getSymName() == options.entry)) {
         declared = declarationOf(program);
-        return std::pair(program.getSymName().str(), *declared);
+        return *declared;
       }
-    return modelError("the model has no entry point '" + options.entry + "'");
+    return {};
   }
 
   void sayRule() {
@@ -392,7 +392,6 @@ private:
   Diagnostics &diagnostics;
   std::ostream &out;
   std::vector<std::string> nodes;
-  OwningOpRef<func::FuncOp> declared; ///< in the place of an entry point that is a program
   tools::Progress progress;
 };
 

@@ -276,7 +276,8 @@ Status dmxc::corsair::stages::vectorOp(Operation *named, const View &out, ArrayR
       return done;
     return mapped({SimdFunction::Ge}, out, {sizes, largest});
   }
-  return modelError("is no function that the vector device has");
+  return modelError("names the function '" + named->getName().stripDialect().str() +
+                    "', which the vector device does not have");
 }
 
 //===----------------------------------------------------------------------===//
