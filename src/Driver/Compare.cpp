@@ -9,6 +9,7 @@
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Driver/Compilation.h"
+#include "dmxc/Driver/StageEvaluation.h"
 #include "dmxc/Reference/Interpreter.h"
 #include "dmxc/Support/Visible.h"
 #include "dmxc/Tools/Compare.h"
@@ -64,13 +65,12 @@ private:
     std::unique_ptr<Compilation> compilation = Compilation::create(options, diagnostics);
     if (!compilation)
       return diagnostics.exitCode();
-    Result<reference::KernelEvaluators> evaluators = stageEvaluators(compilation->phaseContext());
-    if (!evaluators)
-      return fail(evaluators.error()), diagnostics.exitCode();
+    if (Status known = checkStages(compilation->phaseContext()); !known)
+      return fail(known.error()), diagnostics.exitCode();
     if (!compilation->import() || (options.from.empty() && !compilation->runPhase(phases().front())))
       return diagnostics.exitCode();
     OwningOpRef<func::FuncOp> declared; // of an entry point that is a program
-    func::FuncOp function = entryAtAnyStop(*compilation, declared);
+    func::FuncOp function = entryAtAnyStop(compilation->module(), options.entry, declared);
     if (!function)
       return fail(modelError("the model has no entry point '" + options.entry + "'")), diagnostics.exitCode();
     std::optional<std::vector<Tensor>> inputs = readInputs(function);
@@ -81,7 +81,7 @@ private:
     if (!checkShapes(function, *inputs))
       return diagnostics.exitCode();
     const std::string name = function.getSymName().str();
-    StageTable table(*compilation, name, *inputs, std::move(*evaluators), request.stageTexts);
+    StageTable table(*compilation, name, *inputs, request.stageTexts);
     table.add(options.from.empty() ? phases().front().name : options.from);
     compilation->afterStops([&](const Stop &stop) { return table.add(stop.name), true; });
     std::vector<Tensor> ran;
@@ -91,19 +91,6 @@ private:
     if (!compared)
       fail(compared.error());
     return diagnostics.exitCode();
-  }
-
-  /// The function that names and types of inputs are read from: the entry point itself, or one declared like the
-  /// program that it has become.
-  func::FuncOp entryAtAnyStop(Compilation &compilation, OwningOpRef<func::FuncOp> &declared) {
-    if (func::FuncOp function = entryOf(compilation.module()); function && !function->hasAttr(dlir::kDeviceAttr))
-      return function;
-    for (auto program : compilation.module().getOps<dlir::ProgramOp>())
-      if (!program.getOwned() && (options.entry.empty() || program.getSymName() == options.entry)) {
-        declared = declarationOf(program);
-        return *declared;
-      }
-    return {};
   }
 
   void sayRule() {
@@ -236,10 +223,6 @@ private:
     return text ? text.getValue().str() : prefix + std::to_string(i);
   }
 
-  static std::string inputName(func::FuncOp function, unsigned i) {
-    return nameOf(function.getArgAttr(i, dmir::kNameAttr), "input", i);
-  }
-
   /// Fixes open dims at the extents that the inputs have, since the interpreter takes static shapes alone; true when a
   /// dim is fixed that was not before.
   bool bindDims(func::FuncOp function, ArrayRef<Tensor> inputs) {
@@ -294,23 +277,12 @@ private:
     return std::move(*inputs);
   }
 
-  /// As dmx-run's, of open dims as small as they may be.
   std::optional<std::vector<Tensor>> randomInputs(func::FuncOp function) {
     std::vector<Tensor> inputs;
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-      auto type = cast<RankedTensorType>(function.getArgument(i).getType());
-      Shape shape;
-      for (Dim dim : dmir::dimsOf(type)) {
-        auto extent = dim.evaluate([&](std::string_view name) -> std::optional<int64_t> {
-          return std::max<int64_t>(dmir::symbolBounds(function, {name.data(), name.size()}).min, 1);
-        });
-        shape.push_back(extent.value_or(1));
-      }
-      Result<Tensor> tensor =
-          tools::newTensor(*dmir::dtypeOf(type.getElementType()), shape, "input '" + inputName(function, i) + "'");
+      Result<Tensor> tensor = randomInput(function, i, *request.randomSeed);
       if (!tensor)
         return fail(tensor.error()), std::nullopt;
-      tools::fillRandom(*tensor, *request.randomSeed * 1000 + i);
       inputs.push_back(std::move(*tensor));
     }
     return inputs;

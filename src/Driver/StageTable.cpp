@@ -1,8 +1,8 @@
 //===- StageTable.cpp - what a compile means at each of its stops ---------===//
 #include "StageTable.h"
 
-#include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
+#include "dmxc/Driver/StageEvaluation.h"
 #include "dmxc/Tools/Compare.h"
 
 #include "mlir/Parser/Parser.h"
@@ -17,40 +17,12 @@ using namespace mlir;
 
 namespace dmxc::driver {
 
-Result<reference::KernelEvaluators> stageEvaluators(const PhaseContext &context) {
-  reference::KernelEvaluators evaluators;
-  bool any = false;
-  for (const TargetBackend *target : context.targets) {
-    if (target->evaluatesStages())
-      evaluators[target->name().str()] = [target](Operation *kernel, ArrayRef<Tensor> operands) {
-        return target->evaluate(kernel, operands);
-      };
-    else if (!target->runsOnHost() || context.targets.size() == 1)
+Status checkStages(const PhaseContext &context) {
+  for (const TargetBackend *target : context.targets)
+    if (!target->evaluatesStages() && (!target->runsOnHost() || context.targets.size() == 1))
       return usageError("target '" + target->name().str() +
-                        "' evaluates no stages: --stages is for targets that do, such as -t corsair");
-    any |= target->evaluatesStages();
-  }
-  return any ? Result<reference::KernelEvaluators>(std::move(evaluators))
-             : Result<reference::KernelEvaluators>(usageError("no target of this compile evaluates stages"));
-}
-
-OwningOpRef<func::FuncOp> declarationOf(dlir::ProgramOp program) {
-  OpBuilder builder(program.getContext());
-  auto typesOf = [](ArrayAttr values) {
-    SmallVector<Type> types;
-    for (auto value : values.getAsRange<DictionaryAttr>())
-      types.push_back(value.getAs<TypeAttr>("type").getValue());
-    return types;
-  };
-  auto function =
-      func::FuncOp::create(program.getLoc(), program.getSymName(),
-                           builder.getFunctionType(typesOf(program.getInputs()), typesOf(program.getOutputs())));
-  function.addEntryBlock();
-  for (auto [i, value] : llvm::enumerate(program.getInputs().getAsRange<DictionaryAttr>()))
-    function.setArgAttr(i, dmir::kNameAttr, value.get("name"));
-  for (auto [i, value] : llvm::enumerate(program.getOutputs().getAsRange<DictionaryAttr>()))
-    function.setResultAttr(i, dmir::kNameAttr, value.get("name"));
-  return function;
+                        "' evaluates no stages: --stages is for targets that do, as 'dmx-compare --help' says");
+  return Status::ok();
 }
 
 void StageTable::add(const std::string &stop) {
@@ -82,7 +54,7 @@ Status StageTable::replaceByText(Row &row) {
 Result<std::vector<Tensor>> StageTable::evaluate(Row &row) {
   if (Status replaced = replaceByText(row); !replaced)
     return replaced.takeError();
-  return reference::evaluateEntry(*row.module, entry, inputs, evaluators);
+  return reference::evaluateEntry(*row.module, entry, inputs, stageEvaluators(compilation.phaseContext()));
 }
 
 /// Equal bits, or no numbers both.

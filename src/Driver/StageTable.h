@@ -2,30 +2,21 @@
 #pragma once
 
 #include "dmxc/Driver/Compilation.h"
-#include "dmxc/Reference/Stops.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <iosfwd>
 
 namespace dmxc::driver {
 
-/// The evaluators of the targets' kernels. Fails, by name, where a target evaluates no stages; the host's kernels are
-/// DMIR, which the reference knows.
-Result<reference::KernelEvaluators> stageEvaluators(const PhaseContext &context);
-
-/// A declaration with the names and types of a program's inputs and outputs.
-mlir::OwningOpRef<mlir::func::FuncOp> declarationOf(dlir::ProgramOp program);
+/// Fails, by name, where a target evaluates no stages; the host's kernels are DMIR, which the reference knows.
+Status checkStages(const PhaseContext &context);
 
 /// The modules of a compile's stops, evaluated on the same inputs and compared with one another.
 class StageTable {
 public:
-  /// `texts`: a folder whose files of --dump-phases take the place of stops; "" = none. All but the evaluators must
-  /// outlive the table.
-  StageTable(Compilation &compilation, std::string entry, const std::vector<Tensor> &inputs,
-             reference::KernelEvaluators evaluators, std::string texts)
-      : compilation(compilation), entry(std::move(entry)), inputs(inputs), evaluators(std::move(evaluators)),
-        texts(std::move(texts)) {}
+  /// `texts`: a folder whose files of --dump-phases take the place of stops; "" = none. The compilation and
+  /// the inputs must outlive the table.
+  StageTable(Compilation &compilation, std::string entry, const std::vector<Tensor> &inputs, std::string texts)
+      : compilation(compilation), entry(std::move(entry)), inputs(inputs), texts(std::move(texts)) {}
 
   /// The compile is at a stop, for the first time or again.
   void add(const std::string &stop);
@@ -53,7 +44,6 @@ private:
   Compilation &compilation;
   std::string entry;
   const std::vector<Tensor> &inputs;
-  reference::KernelEvaluators evaluators;
   std::string texts;
   std::vector<Row> rows;
   std::vector<Tensor> last; ///< outputs of the last stop that was evaluated

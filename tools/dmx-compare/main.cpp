@@ -85,8 +85,9 @@ static int run(int argc, char **argv) {
                                                              "takes it, or --random-inputs SEED"));
   if (request.stages && (!request.bundle.empty() || request.perNode || !numerics.empty() || request.maxRms))
     return dmxc::tools::reportError(
-        "dmx-compare", dmxc::usageError("--stages compiles the model itself and compares its stops to the bit: leave out "
-                                        "BUNDLE, --per-node, --numerics and --max-rms"));
+        "dmx-compare",
+        dmxc::usageError("--stages compiles the model itself and compares its stops to the bit: leave out "
+                         "BUNDLE, --per-node, --numerics and --max-rms"));
   if (!request.stageTexts.empty() && !request.stages)
     return dmxc::tools::reportError("dmx-compare", dmxc::usageError("--stage-texts is for --stages"));
   if (!numerics.empty() && !request.bundle.empty())

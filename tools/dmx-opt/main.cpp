@@ -1,4 +1,5 @@
 //===- main.cpp - dmx-opt, mlir-opt with our dialects and passes ----------===//
+#include "Evaluate.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Driver/Compilation.h"
@@ -104,6 +105,7 @@ int main(int argc, char **argv) {
     target->registerDialects(registry);
   }
   dmxc::registerAllPasses(context);
+  dmxc::registerEvaluatePass(context);
   mlir::registerTransformsPasses();
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets())
     if (info.registerPasses)

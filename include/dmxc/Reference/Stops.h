@@ -25,8 +25,8 @@ using KernelEvaluator =
 /// By the device's name. Kernels of other devices are evaluated as the DMIR that they are.
 using KernelEvaluators = std::map<std::string, KernelEvaluator, std::less<>>;
 
-/// Runs the entry point of that name, a function or a program (dlir.program) in whose buffers results lie where the text
-/// places them. Shapes are static. Fails as evaluateFunction does, at a kernel as its evaluator does, and as
+/// Runs the entry point of that name, a function or a program (dlir.program) in whose buffers results lie where the
+/// text places them. Shapes are static. Fails as evaluateFunction does, at a kernel as its evaluator does, and as
 /// ErrorKind::Constraint at a branch, a loop or a state of a program.
 Result<std::vector<Tensor>> evaluateEntry(mlir::ModuleOp module, llvm::StringRef entry, llvm::ArrayRef<Tensor> inputs,
                                           const KernelEvaluators &devices);

@@ -290,8 +290,7 @@ std::optional<DeviceFunction> FunctionChoice::activation(Operation *op) const {
 }
 
 void FunctionChoice::choose(Operation *op) {
-  if (op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()) ||
-      !isHalf(op->getResult(0)))
+  if (op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()) || !isHalf(op->getResult(0)))
     return;
   std::optional<DeviceFunction> function;
   if (auto reduce = dyn_cast<dmir::ReduceOp>(op))

@@ -24,7 +24,8 @@ struct Tiles {
 };
 
 Result<Tiles> quantised(const View &matrix, Orientation orientation) {
-  const View numbers = matrix.kind == hw::ElemKind::F32 && matrix.isRowMajor() ? matrix : matrix.copy(hw::ElemKind::F32);
+  const View numbers =
+      matrix.kind == hw::ElemKind::F32 && matrix.isRowMajor() ? matrix : matrix.copy(hw::ElemKind::F32);
   Tiles tiles;
   std::string error;
   std::optional<TensorLayout> layout =
@@ -118,9 +119,7 @@ static View withRows(View view) {
   return view;
 }
 
-static Dims withRows(const Dims &dims, int64_t row) {
-  return dims.size() == 1 ? Dims{row, dims[0]} : dims;
-}
+static Dims withRows(const Dims &dims, int64_t row) { return dims.size() == 1 ? Dims{row, dims[0]} : dims; }
 
 /// The pixels that each output pixel of one image sees, [oh * ow, kh * kw * blocks * 64]: zeros outside of the image.
 static View windowsOf(const View &image, const Dims &kernel, const Dims &strides, const Dims &dilations,
@@ -131,7 +130,8 @@ static View windowsOf(const View &image, const Dims &kernel, const Dims &strides
     for (int64_t ow = 0; ow < size[1]; ++ow)
       for (int64_t kh = 0; kh < kernel[0]; ++kh)
         for (int64_t kw = 0; kw < kernel[1]; ++kw) {
-          const int64_t h = oh * strides[0] - low[0] + kh * dilations[0], w = ow * strides[1] - low[1] + kw * dilations[1];
+          const int64_t h = oh * strides[0] - low[0] + kh * dilations[0],
+                        w = ow * strides[1] - low[1] + kw * dilations[1];
           if (h < 0 || h >= image.shape[1] || w < 0 || w >= image.shape[2])
             continue;
           const View pixel = image.part({0, h, w}, {channels, 1, 1}, {1, 1, 1}).transposed({1, 2, 0}),

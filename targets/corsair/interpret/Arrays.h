@@ -5,15 +5,15 @@
 
 namespace dmxc::corsair::stages {
 
-/// A product whose sums have not left the arrays: what is added along K, part after part, and the vector that lies in OB
-/// before all of it does, wherever a text adds it.
+/// A product whose sums have not left the arrays: what is added along K, part after part, and the vector that lies in
+/// OB before all of it does, wherever a text adds it.
 struct Sums {
   struct Part {
     View left, right;   ///< numbers of m x k and k x n
     int64_t atOnce = 1; ///< blocks of 64 along k that one tree adds up
   };
-  std::vector<Part> parts; ///< in the order in which they are added
-  std::optional<View> bias;      ///< BFP32_1 of each column
+  std::vector<Part> parts;  ///< in the order in which they are added
+  std::optional<View> bias; ///< BFP32_1 of each column
 };
 
 /// The sums, m x n of BFP32_1. Null, or why these are no product.

@@ -110,7 +110,8 @@ private:
     View grid = View::zeros(hw::ElemKind::F32, {type.getDimSize(0) * 64, type.getDimSize(1) * 64});
     const int64_t parts = matrix.shape[0] / part, pitch = (part + 63) / 64 * 64;
     if (parts * pitch > grid.shape[0] || matrix.shape[1] > grid.shape[1])
-      return errorAt(function, "has more tiles in argument " + std::to_string(argument.getArgNumber()) + " than its grid");
+      return errorAt(function,
+                     "has more tiles in argument " + std::to_string(argument.getArgNumber()) + " than its grid");
     for (int64_t i = 0; i < parts; ++i)
       copyInto(matrix.slice(0, i * part, part), grid.slice(0, i * pitch, part).slice(1, 0, matrix.shape[1]));
     return grid;
@@ -142,7 +143,10 @@ private:
 
   /// Weights as the tiles of all quads: each has columns of its own, or rows, in tiles of their own.
   Result<View> gridOf(MemRefType type, DictionaryAttr attribute, const View &weights) const {
-    const TileForm form = TileForm::read(attribute);
+    const std::optional<TileForm> parsed = TileForm::parse(attribute, machineOf(attribute.getContext()));
+    if (!parsed || type.getRank() != 2)
+      return errorAt(function, "has weights in no form of tiles");
+    const TileForm &form = *parsed;
     const int64_t k = weights.shape[0], n = weights.shape[1], columns = form.alongK ? n : n / form.quads,
                   depth = form.alongK ? k / form.quads : k;
     View grid = View::zeros(hw::ElemKind::F32, {type.getDimSize(0) * 64, type.getDimSize(1) * 64});
@@ -241,8 +245,7 @@ private:
 
   Status runKernel(gpu::LaunchFuncOp launch) {
     auto kernel = SymbolTable::lookupNearestSymbolFrom<gpu::GPUFuncOp>(launch, launch.getKernel());
-    if (!kernel || !kernel.getBody().hasOneBlock() ||
-        kernel.getNumArguments() != launch.getKernelOperands().size())
+    if (!kernel || !kernel.getBody().hasOneBlock() || kernel.getNumArguments() != launch.getKernelOperands().size())
       return errorAt(launch, "launches no kernel of one block and its arguments");
     auto threads = kernel.getKnownBlockSize();
     if (!threads || threads->empty() || threads->front() != size)

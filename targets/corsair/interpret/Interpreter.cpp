@@ -53,5 +53,5 @@ Result<std::vector<Tensor>> dmxc::corsair::stages::evaluateKernel(Operation *ker
                       SmallVector<Type>(outlined.getBlock()->getTerminator()->getOperandTypes()));
   if (auto function = dyn_cast<func::FuncOp>(kernel))
     return evaluateFunction(function, operands);
-  return notEvaluated(kernel, "is a program of queues, which the simulated card runs and the interpreter does not");
+  return notEvaluated(kernel, "is a program of queues, which the simulated card alone runs");
 }

@@ -98,7 +98,7 @@ Status Quad::lowerMask(lldmir::SimdOp op, const View &out, const View &input) {
 
 Status Quad::deviceFunction(lldmir::SimdOp op, const View &out, ArrayRef<View> inputs) {
   using F = SimdFunction;
-  static constexpr F known[] = {F::Fma,  F::Affine,          F::Clip, F::LeakyRelu,
+  static constexpr F known[] = {F::Fma,         F::Affine,          F::Clip, F::LeakyRelu,
                                 F::HardSigmoid, F::ReduceSumSquare, F::Rope, F::RopeInterleaved};
   std::optional<F> function = hw::simdFunctionFromName(op.getFunction());
   if (!function || !llvm::is_contained(known, *function))
@@ -146,9 +146,8 @@ Status Quad::lower(lldmir::ReshapeOp op) {
     return inputs.takeError();
   if (!axis || (op.getFunction() != lldmir::kGatherRows && op.getFunction() != lldmir::kScatterRows))
     return errorAt(op, "names no movement that the reshape engine has");
-  return at(op, op.getFunction() == lldmir::kGatherRows
-                    ? gathered((*inputs)[0], (*inputs)[1], *out, axis.getInt())
-                    : scattered((*inputs)[0], (*inputs)[1], *out, axis.getInt()));
+  return at(op, op.getFunction() == lldmir::kGatherRows ? gathered((*inputs)[0], (*inputs)[1], *out, axis.getInt())
+                                                        : scattered((*inputs)[0], (*inputs)[1], *out, axis.getInt()));
 }
 
 Status Quad::lower(lldmir::ConvOp op) {

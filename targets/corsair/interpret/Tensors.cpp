@@ -81,9 +81,12 @@ private:
         .Case([&](dmir::TransposeOp typed) {
           return put(op, viewOf(typed.getInput()).transposed(typed.getPermutation()));
         })
-        .Case([&](dmir::ReshapeOp typed) { return put(op, viewOf(typed.getInput()).reshaped(shapeOf(op->getResult(0)))); })
-        .Case(
-            [&](dmir::BroadcastOp typed) { return put(op, viewOf(typed.getInput()).broadcast(shapeOf(op->getResult(0)))); })
+        .Case([&](dmir::ReshapeOp typed) {
+          return put(op, viewOf(typed.getInput()).reshaped(shapeOf(op->getResult(0))));
+        })
+        .Case([&](dmir::BroadcastOp typed) {
+          return put(op, viewOf(typed.getInput()).broadcast(shapeOf(op->getResult(0))));
+        })
         .Case([&](dmir::PadBlocksOp typed) {
           View whole = made(typed.getResult()), from = viewOf(typed.getInput());
           copyInto(from, cornerOf(whole, from.shape));
@@ -300,8 +303,12 @@ private:
 
   Status convolve(dmir::ConvOp op, const std::optional<View> &bias, Value result) {
     const View weights = viewOf(op.getWeights());
-    const Convolution conv{Dims(ArrayRef(weights.shape).drop_front(2)), Dims(op.getStrides()), Dims(op.getDilations()),
-                           Dims(op.getLow()), static_cast<int64_t>(op.getGroups()), atOnce(op)};
+    const Convolution conv{Dims(ArrayRef(weights.shape).drop_front(2)),
+                           Dims(op.getStrides()),
+                           Dims(op.getDilations()),
+                           Dims(op.getLow()),
+                           static_cast<int64_t>(op.getGroups()),
+                           atOnce(op)};
     View out = made(result);
     views[result] = out;
     return at(op, stages::convolve(conv, viewOf(op.getInput()), weights, bias, out));
@@ -310,8 +317,12 @@ private:
   Status lower(lldmir::ConvOp op) {
     if (!op.getResult())
       return errorAt(op, "gives no tensor");
-    const Convolution conv{Dims(op.getKernel()),    Dims(op.getStrides()), Dims(op.getDilations()),
-                           Dims(op.getLow()), static_cast<int64_t>(op.getGroups()), atOnce(op)};
+    const Convolution conv{Dims(op.getKernel()),
+                           Dims(op.getStrides()),
+                           Dims(op.getDilations()),
+                           Dims(op.getLow()),
+                           static_cast<int64_t>(op.getGroups()),
+                           atOnce(op)};
     View out = made(op.getResult());
     views[op.getResult()] = out;
     return at(op, stages::convolve(conv, viewOf(op.getImage()), viewOf(op.getWeights()),

@@ -18,7 +18,7 @@ namespace {
 struct Walk {
   hw::SimdJob job;
   Dims dims;
-  SmallVector<Dims, 4> steps;      ///< of the result, then of each operand
+  SmallVector<Dims, 4> steps; ///< of the result, then of each operand
   SmallVector<std::byte *, 4> data;
 
   hw::SimdOperand &operand(size_t i) {
@@ -27,15 +27,18 @@ struct Walk {
   }
 
   void add(const View &view, Dims walked) {
-    operand(steps.size()).kind = view.kind;
+    if (steps.size() < 4)
+      operand(steps.size()).kind = view.kind;
     steps.push_back(std::move(walked));
     data.push_back(view.data());
   }
 
   Status run() {
     job.hasB = steps.size() > 2, job.hasC = steps.size() > 3;
-    if (static_cast<int>(steps.size()) - 1 < hw::operandCount(job.function) && !hw::isRowFunction(job.function) &&
-        !hw::isWindowFunction(job.function))
+    const bool mayLack = job.function == SimdFunction::LayerNorm || job.function == SimdFunction::RmsNorm ||
+                         job.function == SimdFunction::DepthwiseConv; // a gain, a bias
+    const int given = static_cast<int>(steps.size()) - 1, wanted = hw::operandCount(job.function);
+    if (given > wanted || (given < wanted && !(mayLack && given > 0)))
       return modelError("has not as many operands as its function");
     if (const char *wrong = hw::checkKinds(job))
       return modelError("computes with kinds of numbers that do not go together: " + std::string(wrong));
@@ -203,8 +206,7 @@ Status dmxc::corsair::stages::masked(const Masked &op, const View &input, const 
     return modelError("folds an odd number of rows");
   if (Status done = maskedRows(op, input.slice(rank - 2, 0, half), out.slice(rank - 2, 0, half), op.row); !done)
     return done;
-  return maskedRows(op, input.slice(rank - 2, half, half), out.slice(rank - 2, half, half),
-                    *op.folded - half - op.row);
+  return maskedRows(op, input.slice(rank - 2, half, half), out.slice(rank - 2, half, half), *op.folded - half - op.row);
 }
 
 //===----------------------------------------------------------------------===//
@@ -233,19 +235,24 @@ static hw::Window windowOf(const View &image, const View &out, ArrayRef<int64_t>
 
 static Status windowed(Operation *named, const View &out, ArrayRef<View> inputs) {
   auto pool = dyn_cast<dmir::PoolOp>(named);
-  const View &image = inputs[0];
   if ((out.rank() != 3 && out.rank() != 4) || inputs.size() != (pool ? 1U : 2U) ||
       llvm::any_of(inputs, [&](const View &each) { return each.rank() != out.rank(); }))
     return modelError("has no window over images that fits its operands");
   auto numbers = [&](StringRef key) { return named->getAttrOfType<DenseI64ArrayAttr>(key).asArrayRef(); };
-  const ArrayRef<int64_t> kernel = pool ? pool.getWindow() : ArrayRef(inputs[1].shape).drop_front(2);
-  for (StringRef key : {"strides", "dilations", "low"})
+  SmallVector<StringRef> keys{"strides", "dilations", "low"};
+  if (pool)
+    keys.push_back("window");
+  if (pool && !named->getAttr("kind"))
+    return modelError("has no 'kind' of pooling");
+  for (StringRef key : keys)
     if (auto given = named->getAttrOfType<DenseI64ArrayAttr>(key); !given || given.size() + 2 != int64_t(out.rank()))
       return modelError("has no '" + key.str() + "' of each axis");
+  const View &image = inputs[0];
+  const ArrayRef<int64_t> kernel = pool ? pool.getWindow() : ArrayRef(inputs[1].shape).drop_front(2);
   Walk walk;
-  walk.job.function = !pool                                          ? SimdFunction::DepthwiseConv
+  walk.job.function = !pool                                      ? SimdFunction::DepthwiseConv
                       : pool.getKind() == dmir::Pooling::average ? SimdFunction::PoolAvg
-                                                                     : SimdFunction::PoolMax;
+                                                                 : SimdFunction::PoolMax;
   walk.job.countPad = pool && pool.getKind() == dmir::Pooling::average && pool.getCountPadding();
   walk.job.inner = 0;
   walk.job.window = windowOf(image, out, kernel, numbers("strides"), numbers("dilations"), numbers("low"));
