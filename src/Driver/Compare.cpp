@@ -1,12 +1,15 @@
 //===- Compare.cpp - the reference interpreter against a bundle -----------===//
 #include "dmxc/Driver/Compare.h"
+#include "StageTable.h"
 #include "compile/Streams.h"
 #include "reports/Reports.h"
 
+#include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Driver/Compilation.h"
+#include "dmxc/Driver/StageEvaluation.h"
 #include "dmxc/Reference/Interpreter.h"
 #include "dmxc/Support/Visible.h"
 #include "dmxc/Tools/Compare.h"
@@ -36,7 +39,7 @@ public:
         progress(progressForm(request.options), 0) {}
 
   int run() {
-    int code = compare();
+    int code = request.stages ? compareStages() : compare();
     progress.finish();
     return code;
   }
@@ -54,6 +57,40 @@ private:
     if (!request.perNode)
       return good ? 0 : exitCodeOf(ErrorKind::Mismatch);
     return request.maxRms ? errorsByNode(good) : perNode(good);
+  }
+
+  /// A line a stop. What is compared are the stops of this compile, or what was made of their texts.
+  int compareStages() {
+    progress.step("import", shownModel(options));
+    std::unique_ptr<Compilation> compilation = Compilation::create(options, diagnostics);
+    if (!compilation)
+      return diagnostics.exitCode();
+    if (Status known = checkStages(compilation->phaseContext()); !known)
+      return fail(known.error()), diagnostics.exitCode();
+    if (!compilation->import() || (options.from.empty() && !compilation->runPhase(phases().front())))
+      return diagnostics.exitCode();
+    OwningOpRef<func::FuncOp> declared; // of an entry point that is a program
+    func::FuncOp function = entryAtAnyStop(compilation->module(), options.entry, declared);
+    if (!function)
+      return fail(modelError("the model has no entry point '" + options.entry + "'")), diagnostics.exitCode();
+    std::optional<std::vector<Tensor>> inputs = readInputs(function);
+    if (!inputs)
+      return diagnostics.exitCode();
+    if (compilation->format() != "mlir" && bindDims(function, *inputs))
+      return compareStages();
+    if (!checkShapes(function, *inputs))
+      return diagnostics.exitCode();
+    const std::string name = function.getSymName().str();
+    StageTable table(*compilation, name, *inputs, request.stageTexts);
+    table.add(options.from.empty() ? phases().front().name : options.from);
+    compilation->afterStops([&](const Stop &stop) { return table.add(stop.name), true; });
+    std::vector<Tensor> ran;
+    const bool good = runBundle(*compilation, *inputs, name, /*everyNode=*/false, ran);
+    progress.step("stages", "the text of each stop is evaluated");
+    Status compared = table.compare(good ? ran : std::vector<Tensor>(), out);
+    if (!compared)
+      fail(compared.error());
+    return diagnostics.exitCode();
   }
 
   void sayRule() {
@@ -186,10 +223,6 @@ private:
     return text ? text.getValue().str() : prefix + std::to_string(i);
   }
 
-  static std::string inputName(func::FuncOp function, unsigned i) {
-    return nameOf(function.getArgAttr(i, dmir::kNameAttr), "input", i);
-  }
-
   /// Fixes open dims at the extents that the inputs have, since the interpreter takes static shapes alone; true when a
   /// dim is fixed that was not before.
   bool bindDims(func::FuncOp function, ArrayRef<Tensor> inputs) {
@@ -244,23 +277,12 @@ private:
     return std::move(*inputs);
   }
 
-  /// As dmx-run's, of open dims as small as they may be.
   std::optional<std::vector<Tensor>> randomInputs(func::FuncOp function) {
     std::vector<Tensor> inputs;
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-      auto type = cast<RankedTensorType>(function.getArgument(i).getType());
-      Shape shape;
-      for (Dim dim : dmir::dimsOf(type)) {
-        auto extent = dim.evaluate([&](std::string_view name) -> std::optional<int64_t> {
-          return std::max<int64_t>(dmir::symbolBounds(function, {name.data(), name.size()}).min, 1);
-        });
-        shape.push_back(extent.value_or(1));
-      }
-      Result<Tensor> tensor =
-          tools::newTensor(*dmir::dtypeOf(type.getElementType()), shape, "input '" + inputName(function, i) + "'");
+      Result<Tensor> tensor = randomInput(function, i, *request.randomSeed);
       if (!tensor)
         return fail(tensor.error()), std::nullopt;
-      tools::fillRandom(*tensor, *request.randomSeed * 1000 + i);
       inputs.push_back(std::move(*tensor));
     }
     return inputs;
@@ -303,9 +325,12 @@ private:
       temporary = std::move(*made);
       path = temporary->path();
       progress.step("compile", "the model becomes a bundle");
-      for (const Phase &phase : phases().drop_front())
-        if (!(phase.makesIR() ? compilation.runPhase(phase) : compilation.runCodegen()))
+      bool begun = false; // behind the text that was read, or the first phase
+      for (const Stop &stop : stops(compilation.phaseContext())) {
+        if (begun && !(stop.phase->makesIR() ? compilation.runTo(stop) : compilation.runCodegen()))
           return false;
+        begun |= stop.name == (options.from.empty() ? phases().front().name : options.from);
+      }
       if (!compilation.writeBundle(path))
         return false;
     }

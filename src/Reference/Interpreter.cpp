@@ -135,7 +135,8 @@ Tensor aligned(const Tensor &tensor) {
 class Runner {
 public:
   /// `counts`: the ops are the work that this process does (Support/WorkCount.h).
-  explicit Runner(const OpObserver &observer, bool counts = false) : observer(observer), counts(counts) {}
+  explicit Runner(const OpObserver &observer, const KernelEvaluators &devices, bool counts = false)
+      : observer(observer), devices(devices), counts(counts) {}
 
   /// Runs a block whose operations use nothing from outside; the terminator's operands are the results. `inputs` is
   /// taken over so that a block argument dies after its last use as any value does.
@@ -167,8 +168,11 @@ public:
 
 private:
   Outputs runOp(mlir::Operation &op, std::vector<Tensor> operands) {
-    if (auto region = llvm::dyn_cast<dmir::RegionOp>(op))
-      return run(*region.getBlock(), std::move(operands));
+    if (auto region = llvm::dyn_cast<dmir::RegionOp>(op)) {
+      auto device = devices.find(region.getDevice());
+      return device == devices.end() ? run(*region.getBlock(), std::move(operands))
+                                     : checked(op, device->second(&op, operands));
+    }
     if (auto branch = llvm::dyn_cast<dmir::IfOp>(op))
       return checked(op, runIf(branch, operands));
     if (auto loop = llvm::dyn_cast<dmir::LoopOp>(op))
@@ -187,7 +191,7 @@ private:
 
   Outputs call(mlir::Operation *op, llvm::StringRef graph, llvm::ArrayRef<Tensor> inputs) {
     auto function = op->getParentOfType<mlir::ModuleOp>().lookupSymbol<mlir::func::FuncOp>(graph);
-    return evaluateFunction(function, inputs, observer);
+    return evaluateFunction(function, inputs, observer, devices);
   }
 
   Outputs runIf(dmir::IfOp op, llvm::ArrayRef<Tensor> operands) {
@@ -240,6 +244,7 @@ private:
   }
 
   const OpObserver &observer;
+  const KernelEvaluators &devices;
   bool counts;
 };
 
@@ -299,7 +304,7 @@ Outputs evaluateOp(mlir::Operation *op, llvm::ArrayRef<Tensor> operands) {
     if (Status status = checkType(op, result.getType(), "result " + std::to_string(i)); !status)
       return status.takeError();
   if (isRegion)
-    return Runner({}).run(*llvm::cast<dmir::RegionOp>(op).getBlock(), operands.vec());
+    return evaluateBlock(*llvm::cast<dmir::RegionOp>(op).getBlock(), operands);
 
   // Tensor's only exception is that of an allocation that failed.
   try {
@@ -315,7 +320,12 @@ Outputs evaluateOp(mlir::Operation *op, llvm::ArrayRef<Tensor> operands) {
   }
 }
 
-Outputs evaluateFunction(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs, const OpObserver &observer) {
+Outputs evaluateBlock(mlir::Block &block, llvm::ArrayRef<Tensor> inputs) {
+  return Runner({}, {}).run(block, inputs.vec());
+}
+
+Outputs evaluateFunction(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs, const OpObserver &observer,
+                         const KernelEvaluators &devices) {
   std::string name = function.getName().str();
   if (!function.getBody().hasOneBlock())
     return modelError("function '" + name + "' must have a body of one block to be interpreted");
@@ -329,7 +339,7 @@ Outputs evaluateFunction(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inp
   bool counts = function.isPublic(); // not the graphs of branches and loops, which its ops run
   if (counts)
     beginWork("values", body.getOperations().size() - 1);
-  return Runner(observer, counts).run(body, inputs.vec());
+  return Runner(observer, devices, counts).run(body, inputs.vec());
 }
 
 } // namespace dmxc::reference

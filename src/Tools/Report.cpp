@@ -1,5 +1,6 @@
 //===- Report.cpp - what dmx-run reports ----------------------------------===//
 #include "Report.h"
+#include "dmxc/Tools/Compare.h"
 
 #include "dmxc/Support/OutputFile.h"
 #include "dmxc/Support/Visible.h"

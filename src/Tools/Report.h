@@ -39,7 +39,4 @@ Status writeReportJson(const std::string &path, const RunReport &report, bool pe
 Status writeChromeTrace(const std::string &path, const std::string &model, const std::vector<dmx_profile_event> &events,
                         const std::vector<TaskFigures> &tasks);
 
-/// "f32 1x10, min -3.1, max 4.2, [0.1, 0.2, ...]".
-std::string tensorSummary(const Tensor &tensor);
-
 } // namespace dmxc::tools

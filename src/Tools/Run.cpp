@@ -5,6 +5,7 @@
 #include "dmxc/Support/Visible.h"
 #include "dmxc/Support/WorkCount.h"
 #include "dmxc/Tools/CommandLine.h"
+#include "dmxc/Tools/Compare.h"
 #include "dmxc/Tools/Progress.h"
 #include "dmxc/Tools/TensorDirectory.h"
 

@@ -9,6 +9,7 @@
 #include "dialect/Corsair/Corsair.h"
 #include "dialect/LLDMIR/LLDMIR.h"
 #include "encode/Encode.h"
+#include "interpret/Interpreter.h"
 #include "passes/KernelFunctions.h"
 #include "passes/Passes.h"
 #include "passes/writer/StageWriter.h"
@@ -64,6 +65,10 @@ public:
   }
   ArrayRef<TargetStage> stages() const override { return stagesCorsairTarget(); }
   Status schedule(ArrayRef<Operation *> kernels) const override;
+  bool evaluatesStages() const override { return true; }
+  Result<std::vector<Tensor>> evaluate(Operation *kernel, ArrayRef<Tensor> operands) const override {
+    return corsair::stages::evaluateKernel(kernel, operands);
+  }
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::string describe() const override { return machine.source; }
 

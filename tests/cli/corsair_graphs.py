@@ -17,7 +17,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from corsair.views import Views, numbers, product
-from sampling import sample
+from sampling import LONG, sample
 
 BIN, REFERENCE, FIRST, COUNT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 KEEP = pathlib.Path(sys.argv[5]) if len(sys.argv) > 5 else None
@@ -265,6 +265,16 @@ def run_on_device(bundle, inputs, out, expected, seed):
     return set()
 
 
+def check_stages(model, inputs, options):
+    """Every stop gives the bits of the one before it, from partition to the run."""
+    rows = re.findall(r"^(\S+) {2,}(.*)$", tool("dmx-compare", model, "--inputs", inputs, "--stages", "--", "-q", *options), re.M)
+    stops = {name: text for name, text in rows if name not in ("stop", "frontend", "schedule") and "the numbers of the target" not in text}
+    if len(stops) != 8:
+        raise Wrong(f"stops are missing: {rows}")
+    if other := {name: text for name, text in stops.items() if text != "equal to the bit"}:
+        raise Wrong(f"stops that differ from those before them: {other}")
+
+
 def one_by_one(plan):
     """Another order of the same sums."""
     return plan._replace(imc=1, ppr=0, runs=((0, plan.chunks),))
@@ -377,9 +387,11 @@ def check(graph, seed, teams, scratch, device, control):
         try:
             tool("dmxc", model, "-q", "-O", str(level), "-t", f"corsair:quads={quads}", "--dump-phases", phases, "-o", bundle)
             notes |= run_on_device(bundle, inputs, out, cpu, seed)
-            code = tool("dmx-inspect", bundle, "--what", "kernels")
+            code, partition = tool("dmx-inspect", bundle, "--what", "kernels"), (phases / "2-partition.mlir").read_text()
             if device:
-                notes |= check_bits(device, (phases / "2-partition.mlir").read_text(), code, inputs, out, control)
+                notes |= check_bits(device, partition, code, inputs, out, control)
+            if (LONG or not first) and 'dmir.region "cpu"' not in partition:  # whose bits the run has of the CPU
+                check_stages(model, inputs, ("-O", str(level), "-t", f"corsair:quads={quads}"))
         except Wrong as wrong:
             raise Wrong(f"{quads} quads at -O{level}: {wrong}")
         bytes_now = [path.read_bytes() for path in sorted(out.glob("*.npy"))]

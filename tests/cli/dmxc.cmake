@@ -109,6 +109,8 @@ if("corsair" IN_LIST DMXC_TARGETS)
   dmxc_frontend_test(cli.corsair-graphs mlir
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_graphs.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
             ${CMAKE_SOURCE_DIR}/../shared/design/bfp_ref.py 0 60)
+  dmxc_frontend_test(cli.corsair-stages mlir
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/stages.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
   dmxc_frontend_test(cli.corsair-shapes mlir
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_shapes.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.corsair-range onnx

@@ -11,12 +11,14 @@
 
 static dmxc::tools::HelpPage helpPage() {
   dmxc::tools::HelpPage page;
-  page.usage = {"MODEL [BUNDLE] --inputs DIR [--per-node] [-- DMXC OPTIONS]"};
+  page.usage = {"MODEL [BUNDLE] --inputs DIR [--per-node | --stages] [-- DMXC OPTIONS]"};
   page.examples = {{"dmx-compare model.onnx --inputs data", "compile, run and compare the outputs"},
                    {"dmx-compare model.onnx model.bundle --inputs data", "compare a bundle that exists"},
                    {"dmx-compare model.onnx --inputs data --per-node", "name the first node that differs"},
                    {"dmx-compare model.onnx --random-inputs 1", "the same without inputs at hand"},
                    {"dmx-compare model.onnx --inputs data --numerics bf16 --per-node", "how far each node is from f32"},
+                   {"dmx-compare model.onnx --random-inputs 1 --stages -- -t corsair",
+                    "name the first stage of the compile that computes something else"},
                    {"dmx-compare model.onnx --inputs data -- --dim batch=8 -O0", "options of dmxc after --"}};
   return page;
 }
@@ -37,6 +39,12 @@ static void addFlags(CLI::App &app, dmxc::driver::CompareRequest &request, std::
   app.add_flag("--per-node", request.perNode,
                "Compare the value of every node and name the first that differs; with --max-rms the error of each")
       ->group("Options");
+  app.add_flag("--stages", request.stages,
+               "Evaluate the text of every stop of the compile (dmxc --print-phases) in the target's own numbers and "
+               "name the first that differs from the one before it; of targets that evaluate their stages, as corsair")
+      ->group("Options");
+  option("--stage-texts", request.stageTexts, "DIR",
+         "With --stages: texts of --dump-phases, changed or not, in the place of the compile's");
   option("--numerics", numerics, "MODE",
          "In which numbers the bundle computes, as dmxc --numerics; the reference stays as the model is. Outputs are "
          "judged by --max-rms then");
@@ -75,6 +83,13 @@ static int run(int argc, char **argv) {
         "dmx-compare", dmxc::usageError(request.randomSeed ? "--inputs and --random-inputs exclude each other"
                                                            : "no inputs to compare with: give --inputs DIR, as dmx-run "
                                                              "takes it, or --random-inputs SEED"));
+  if (request.stages && (!request.bundle.empty() || request.perNode || !numerics.empty() || request.maxRms))
+    return dmxc::tools::reportError(
+        "dmx-compare",
+        dmxc::usageError("--stages compiles the model itself and compares its stops to the bit: leave out "
+                         "BUNDLE, --per-node, --numerics and --max-rms"));
+  if (!request.stageTexts.empty() && !request.stages)
+    return dmxc::tools::reportError("dmx-compare", dmxc::usageError("--stage-texts is for --stages"));
   if (!numerics.empty() && !request.bundle.empty())
     return dmxc::tools::reportError(
         "dmx-compare", dmxc::usageError("--numerics is for a bundle that is compiled here; the one that is given has "

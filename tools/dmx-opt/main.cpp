@@ -1,4 +1,5 @@
 //===- main.cpp - dmx-opt, mlir-opt with our dialects and passes ----------===//
+#include "Evaluate.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/Transform/Passes.h"
@@ -115,6 +116,7 @@ int main(int argc, char **argv) {
   }
   dmxc::registerAllPasses(context);
   dmxc::transform::registerAffinePasses();
+  dmxc::registerEvaluatePass(context);
   mlir::registerTransformsPasses();
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets())
     if (info.registerPasses)

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "dmxc/Reference/Stops.h"
 #include "dmxc/Support/Result.h"
 #include "dmxc/Support/Tensor.h"
 
@@ -41,8 +42,10 @@ using OpObserver = std::function<void(mlir::Operation *op, llvm::MutableArrayRef
 
 /// Runs a whole function; inputs and results in the function's order. The body is one block of DMIR ops; a value's
 /// tensor is dropped after its last use. Fails when an input's type is not the declared one, on a type that is not
-/// static, on an op that is not DMIR, and as evaluateOp does.
+/// static, on an op that is not DMIR, and as evaluateOp does. Regions of `devices` are theirs to evaluate.
 Result<std::vector<Tensor>> evaluateFunction(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs,
-                                             const OpObserver &observer = {});
+                                             const OpObserver &observer = {}, const KernelEvaluators &devices = {});
+/// The same of a block that no function has, as that of a dlir.kernel.
+Result<std::vector<Tensor>> evaluateBlock(mlir::Block &block, llvm::ArrayRef<Tensor> inputs);
 
 } // namespace dmxc::reference

@@ -165,6 +165,16 @@ public:
   /// with the error's nodes and reason those that go to the host, after which the compile plans again.
   virtual Status schedule(llvm::ArrayRef<mlir::Operation *> kernels) const { return Status::ok(); }
 
+  //--- evaluation ------------------------------------------------------------------
+  /// True if `evaluate` knows kernels of the target at its stops (dmx-compare --stages).
+  virtual bool evaluatesStages() const { return false; }
+  /// What a kernel gives for the host's tensors, from nothing but its text and in the target's own numbers, to the bit:
+  /// a dmir.region, a dlir.kernel or what the stages made of one. Fails, by op, as ErrorKind::Constraint where it is
+  /// not evaluated in this form, as ErrorKind::Model where it has no meaning.
+  virtual Result<std::vector<Tensor>> evaluate(mlir::Operation *kernel, llvm::ArrayRef<Tensor> operands) const {
+    return Error{ErrorKind::Constraint, "target '" + name().str() + "' evaluates no stages"};
+  }
+
   //--- codegen ---------------------------------------------------------------------
   /// Compiles the kernels, each a dlir.kernel or the program made of it, for every level asked for. Their locations
   /// name the nodes for messages.

@@ -62,4 +62,7 @@ Tensor randomTensor(DType type, const Shape &shape, uint64_t seed);
 /// The same in a tensor that is there already.
 void fillRandom(Tensor &tensor, uint64_t seed);
 
+/// "f32 1x10, min -3.1, max 4.2, [0.1, 0.2, ...]".
+std::string tensorSummary(const Tensor &tensor);
+
 } // namespace dmxc::tools

@@ -8,15 +8,14 @@
 
 #include "Shadow.h"
 #include "schemas/corsair/Image.h"
+#include "schemas/corsair/simd/SimdJob.h"
 
 #include <memory>
 #include <vector>
 
 namespace dmxrt::corsair {
 
-struct Window {
-  int64_t h = 1, w = 1, kh = 1, kw = 1, sh = 1, sw = 1, ph = 0, pw = 0, dh = 1, dw = 1, ow = 1;
-};
+using isa::Window;
 
 /// A slot of unit GM or ST.
 struct MoveConfig {

@@ -43,9 +43,17 @@ static std::optional<std::pair<Value, float>> withNumber(Operation *op) {
   return std::nullopt;
 }
 
+/// Whether all parts of an operand are sent to all quads before an op.
+static bool gathers(Operation *op, Value operand) {
+  auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(lldmir::kGatherAttr);
+  return numbers && llvm::any_of(numbers.asArrayRef(), [&](int64_t number) {
+           return number >= 0 && number < int64_t(op->getNumOperands()) && op->getOperand(number) == operand;
+         });
+}
+
 /// The op that makes a value, if `reader` alone reads it and each quad computes the same part of both, of one shape.
 static Operation *absorbed(Value value, Operation *reader) {
-  Operation *op = value.getDefiningOp();
+  Operation *op = gathers(reader, value) ? nullptr : value.getDefiningOp();
   const bool same = op && value.hasOneUse() && op->getBlock() == reader->getBlock() &&
                     value.getType() == reader->getResult(0).getType() &&
                     op->getAttr(lldmir::kDealAttr) == reader->getAttr(lldmir::kDealAttr);
@@ -282,8 +290,7 @@ std::optional<DeviceFunction> FunctionChoice::activation(Operation *op) const {
 }
 
 void FunctionChoice::choose(Operation *op) {
-  if (op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()) ||
-      !elementOf(op->getResult(0)).isF16())
+  if (op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()) || !isHalf(op->getResult(0)))
     return;
   std::optional<DeviceFunction> function;
   if (auto reduce = dyn_cast<dmir::ReduceOp>(op))
@@ -294,16 +301,20 @@ void FunctionChoice::choose(Operation *op) {
     function = maskOf(mask);
   else
     function = activation(op);
-  const bool known = function && llvm::all_of(function->operands, [](Value value) { return elementOf(value).isF16(); });
+  const bool known = function && llvm::all_of(function->operands, [&](Value value) { return isHalf(value); });
   if (known)
     chosen[op] = *function;
 }
 
-FunctionChoice::FunctionChoice(Block &body) {
+bool FunctionChoice::isHalf(Value value) const {
+  return elementOf(value).isF16() || (areHosts && isa<FloatType>(elementOf(value)));
+}
+
+FunctionChoice::FunctionChoice(Block &body, bool areHosts) : areHosts(areHosts) {
   // Rotations first: their sums are no products that are added to.
   for (Operation &op : body)
     if (std::optional<DeviceFunction> rotation = matchRotation(&op);
-        rotation && isDealtAlike(&op) && elementOf(op.getResult(0)).isF16())
+        rotation && isDealtAlike(&op) && isHalf(op.getResult(0)))
       chosen[&op] = *rotation;
   findUnused(body);
   for (Operation &op : body)

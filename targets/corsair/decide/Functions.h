@@ -36,7 +36,8 @@ std::optional<DeviceFunction> matchRotation(mlir::Operation *op);
 /// products that are added to, and activations with numbers of their own. The intermediate values are not rounded.
 class FunctionChoice {
 public:
-  explicit FunctionChoice(mlir::Block &body);
+  /// `areHosts`: the floats of the ops are still the host's, all of them f16 on the device.
+  explicit FunctionChoice(mlir::Block &body, bool areHosts = false);
 
   /// Null for ops that are computed as they stand.
   const DeviceFunction *at(mlir::Operation *op) const;
@@ -45,6 +46,7 @@ public:
 
 private:
   void choose(mlir::Operation *op);
+  bool isHalf(mlir::Value value) const;
   std::optional<DeviceFunction> activation(mlir::Operation *op) const;
   std::optional<DeviceFunction> clamp(mlir::Operation *op) const;
   std::optional<DeviceFunction> masked(dmir::SoftmaxOp softmax) const;
@@ -52,6 +54,7 @@ private:
 
   llvm::DenseMap<mlir::Operation *, DeviceFunction> chosen;
   llvm::DenseSet<mlir::Operation *> unused;
+  bool areHosts;
 };
 
 } // namespace dmxc::corsair

@@ -4,14 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Simd.h"
+#include "SimdJob.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 
-namespace dmxrt::corsair {
+namespace dmx::corsair {
 namespace {
 
 using F = SimdFunction;
@@ -30,7 +30,7 @@ template <typename Combine> float laneReduce(const std::vector<float> &row, floa
   return lanes[0];
 }
 
-float laneSum(const std::vector<float> &row) { return laneReduce(row, 0, isa::f32Add); }
+float laneSum(const std::vector<float> &row) { return laneReduce(row, 0, f32Add); }
 
 float larger(float a, float b) {
   return std::isnan(a) || std::isnan(b) ? std::numeric_limits<float>::quiet_NaN() : std::max(a, b);
@@ -93,16 +93,15 @@ void softmax(Row &row) {
       peak = larger(peak, values[i]);
   }
   for (size_t i = 0; i < values.size(); ++i)
-    weights[i] = counts[i] ? isa::f32Function(isa::Function::Exp, isa::f32Sub(values[i], peak)) : 0;
+    weights[i] = counts[i] ? f32Function(Function::Exp, f32Sub(values[i], peak)) : 0;
   float sum = laneSum(weights);
   bool empty = std::none_of(counts.begin(), counts.end(), [](bool count) { return count; });
-  float logSum = empty ? 0 : isa::f32Function(isa::Function::Log, sum);
+  float logSum = empty ? 0 : f32Function(Function::Log, sum);
   for (size_t i = 0; i < values.size(); ++i) {
     if (job.function == F::Softmax)
-      weights[i] = counts[i] ? isa::f32Div(weights[i], sum) : 0;
+      weights[i] = counts[i] ? f32Div(weights[i], sum) : 0;
     else
-      weights[i] =
-          counts[i] ? isa::f32Sub(isa::f32Sub(values[i], peak), logSum) : -std::numeric_limits<float>::infinity();
+      weights[i] = counts[i] ? f32Sub(f32Sub(values[i], peak), logSum) : -std::numeric_limits<float>::infinity();
   }
   row.write(weights);
 }
@@ -112,21 +111,21 @@ void normalize(Row &row) {
   std::vector<float> values = row.read(job.a), squares(values.size());
   auto count = static_cast<float>(values.size());
   if (job.function == F::LayerNorm) {
-    float mean = isa::f32Div(laneSum(values), count);
+    float mean = f32Div(laneSum(values), count);
     for (float &value : values)
-      value = isa::f32Sub(value, mean);
+      value = f32Sub(value, mean);
   }
   for (size_t i = 0; i < values.size(); ++i)
-    squares[i] = isa::f32Mul(values[i], values[i]);
-  float variance = isa::f32Div(laneSum(squares), count);
-  float scale = isa::f32Function(isa::Function::Rsqrt, isa::f32Add(variance, job.imm0));
+    squares[i] = f32Mul(values[i], values[i]);
+  float variance = f32Div(laneSum(squares), count);
+  float scale = f32Function(Function::Rsqrt, f32Add(variance, job.imm0));
   std::vector<float> gain = job.hasB ? row.read(job.b) : std::vector<float>();
   std::vector<float> bias = job.hasC && job.function == F::LayerNorm ? row.read(job.c) : std::vector<float>();
   for (size_t i = 0; i < values.size(); ++i) {
-    float value = isa::f32Mul(values[i], scale);
+    float value = f32Mul(values[i], scale);
     if (!gain.empty())
-      value = isa::f32Mul(value, gain[i]);
-    values[i] = bias.empty() ? value : isa::f32Add(value, bias[i]);
+      value = f32Mul(value, gain[i]);
+    values[i] = bias.empty() ? value : f32Add(value, bias[i]);
   }
   row.write(values);
 }
@@ -144,15 +143,15 @@ void reduce(Row &row) {
     result = laneReduce(values, kInfinity, smaller);
     break;
   case F::ReduceProd:
-    result = laneReduce(values, 1, isa::f32Mul);
+    result = laneReduce(values, 1, f32Mul);
     break;
   case F::ReduceSumSquare:
     for (float &value : values)
-      value = isa::f32Mul(value, value);
+      value = f32Mul(value, value);
     result = laneSum(values);
     break;
   case F::ReduceMean:
-    result = isa::f32Div(laneSum(values), static_cast<float>(values.size()));
+    result = f32Div(laneSum(values), static_cast<float>(values.size()));
     break;
   default:
     result = laneSum(values);
@@ -172,7 +171,7 @@ void argExtreme(Row &row) {
 void cumulate(Row &row) {
   std::vector<float> values = row.read(row.job.a);
   for (size_t i = 1; i < values.size(); ++i)
-    values[i] = isa::f32Add(values[i - 1], values[i]);
+    values[i] = f32Add(values[i - 1], values[i]);
   row.write(values);
 }
 
@@ -187,8 +186,8 @@ void rotate(Row &row) {
     };
     float cosine = at(job.b), sine = at(job.c);
     size_t p = job.function == F::Rope ? i : 2 * i, q = job.function == F::Rope ? i + half : 2 * i + 1;
-    y[p] = isa::f32Sub(isa::f32Mul(x[p], cosine), isa::f32Mul(x[q], sine));
-    y[q] = isa::f32Add(isa::f32Mul(x[q], cosine), isa::f32Mul(x[p], sine));
+    y[p] = f32Sub(f32Mul(x[p], cosine), f32Mul(x[q], sine));
+    y[q] = f32Add(f32Mul(x[q], cosine), f32Mul(x[p], sine));
   }
   row.write(y);
 }
@@ -235,4 +234,4 @@ void computeRows(const SimdJob &job) {
         }
 }
 
-} // namespace dmxrt::corsair
+} // namespace dmx::corsair

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Simd.h"
+#include "SimdJob.h"
 
 #include <cmath>
 #include <limits>
 
-namespace dmxrt::corsair {
+namespace dmx::corsair {
 namespace {
 
 using F = SimdFunction;
@@ -45,20 +45,20 @@ float poolAvg(const SimdJob &job, const int64_t (&i)[4]) {
   float sum = 0;
   int64_t count = 0;
   eachTap(job, i, [&](float value, int64_t, int64_t) {
-    sum = isa::f32Add(sum, value);
+    sum = f32Add(sum, value);
     ++count;
   });
   int64_t divisor = job.countPad ? job.window.kh * job.window.kw : count;
-  return isa::f32Div(sum, static_cast<float>(divisor));
+  return f32Div(sum, static_cast<float>(divisor));
 }
 
 float depthwise(const SimdJob &job, const int64_t (&i)[4]) {
   float sum = 0;
   eachTap(job, i, [&](float value, int64_t kh, int64_t kw) {
     const std::byte *weight = job.b.data + kh * job.b.step[1] + kw * job.b.step[2] + i[3] * job.b.step[3];
-    sum = isa::f32Add(sum, isa::f32Mul(value, readFloat(weight, job.b.kind)));
+    sum = f32Add(sum, f32Mul(value, readFloat(weight, job.b.kind)));
   });
-  return job.hasC ? isa::f32Add(sum, readFloat(job.c.data + i[3] * job.c.step[3], job.c.kind)) : sum;
+  return job.hasC ? f32Add(sum, readFloat(job.c.data + i[3] * job.c.step[3], job.c.kind)) : sum;
 }
 
 } // namespace
@@ -81,4 +81,4 @@ void computeWindows(const SimdJob &job) {
           writeFloat(job.d.at(i), job.d.kind, compute(job, i));
 }
 
-} // namespace dmxrt::corsair
+} // namespace dmx::corsair

@@ -1,6 +1,6 @@
 //===- SimdElementwise.cpp - functions of single elements -----------------===//
 
-#include "Simd.h"
+#include "SimdJob.h"
 
 #include "schemas/blockfp/BlockFloat.h"
 
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <limits>
 
-namespace dmxrt::corsair {
+namespace dmx::corsair {
 namespace {
 
 using F = SimdFunction;
@@ -23,34 +23,34 @@ template <typename T> T load(const std::byte *at) {
 template <typename T> void put(std::byte *at, T value) { std::memcpy(at, &value, sizeof value); }
 
 /// The numerics library's function, if it is one of those.
-std::optional<isa::Function> libraryFunction(F function) {
+std::optional<Function> libraryFunction(F function) {
   switch (function) {
   case F::Exp:
-    return isa::Function::Exp;
+    return Function::Exp;
   case F::Log:
-    return isa::Function::Log;
+    return Function::Log;
   case F::Tanh:
-    return isa::Function::Tanh;
+    return Function::Tanh;
   case F::Erf:
-    return isa::Function::Erf;
+    return Function::Erf;
   case F::Gelu:
-    return isa::Function::Gelu;
+    return Function::Gelu;
   case F::GeluTanh:
-    return isa::Function::GeluTanh;
+    return Function::GeluTanh;
   case F::Sigmoid:
-    return isa::Function::Sigmoid;
+    return Function::Sigmoid;
   case F::Silu:
-    return isa::Function::Silu;
+    return Function::Silu;
   case F::Sqrt:
-    return isa::Function::Sqrt;
+    return Function::Sqrt;
   case F::Rsqrt:
-    return isa::Function::Rsqrt;
+    return Function::Rsqrt;
   case F::Reciprocal:
-    return isa::Function::Reciprocal;
+    return Function::Reciprocal;
   case F::Sin:
-    return isa::Function::Sin;
+    return Function::Sin;
   case F::Cos:
-    return isa::Function::Cos;
+    return Function::Cos;
   default:
     return std::nullopt;
   }
@@ -82,9 +82,9 @@ double unary(F function, double x, double p, double q) {
   case F::Clip:
     return clampTo(x, p, q);
   case F::Affine: // the product of an f16 or f32 by an f32 is exact in f64
-    return isa::sumToOdd(x * p, q);
+    return sumToOdd(x * p, q);
   case F::HardSigmoid:
-    return clampTo(isa::sumToOdd(x * p, q), 0, 1);
+    return clampTo(sumToOdd(x * p, q), 0, 1);
   case F::HardSwish:
     return x * clampTo(x / 6 + 0.5, 0, 1);
   case F::Elu:
@@ -104,23 +104,23 @@ double floorMod(double a, double b) {
 uint16_t binaryF16(F function, uint16_t a, uint16_t b, uint16_t c) {
   switch (function) {
   case F::Add:
-    return isa::f16Add(a, b);
+    return f16Add(a, b);
   case F::Sub:
-    return isa::f16Sub(a, b);
+    return f16Sub(a, b);
   case F::Mul:
-    return isa::f16Mul(a, b);
+    return f16Mul(a, b);
   case F::Div:
-    return isa::f16Div(a, b);
+    return f16Div(a, b);
   case F::Max:
-    return isa::f16Max(a, b);
+    return f16Max(a, b);
   case F::Min:
-    return isa::f16Min(a, b);
+    return f16Min(a, b);
   case F::Fma:
-    return isa::f16Fma(a, b, c);
+    return f16Fma(a, b, c);
   case F::Pow:
-    return isa::f16Round(std::pow(isa::f16Read(a), isa::f16Read(b)));
+    return f16Round(std::pow(f16Read(a), f16Read(b)));
   case F::Mod:
-    return isa::f16Round(floorMod(isa::f16Read(a), isa::f16Read(b)));
+    return f16Round(floorMod(f16Read(a), f16Read(b)));
   default:
     return a;
   }
@@ -129,23 +129,23 @@ uint16_t binaryF16(F function, uint16_t a, uint16_t b, uint16_t c) {
 float binaryF32(F function, float a, float b, float c) {
   switch (function) {
   case F::Add:
-    return isa::f32Add(a, b);
+    return f32Add(a, b);
   case F::Sub:
-    return isa::f32Sub(a, b);
+    return f32Sub(a, b);
   case F::Mul:
-    return isa::f32Mul(a, b);
+    return f32Mul(a, b);
   case F::Div:
-    return isa::f32Div(a, b);
+    return f32Div(a, b);
   case F::Max:
     return std::isnan(a) || std::isnan(b) ? std::numeric_limits<float>::quiet_NaN() : std::max(a, b);
   case F::Min:
     return std::isnan(a) || std::isnan(b) ? std::numeric_limits<float>::quiet_NaN() : std::min(a, b);
   case F::Fma:
-    return isa::f32Fma(a, b, c);
+    return f32Fma(a, b, c);
   case F::Pow:
-    return isa::f32Round(std::pow(double(a), double(b)));
+    return f32Round(std::pow(double(a), double(b)));
   case F::Mod:
-    return isa::f32Round(floorMod(a, b));
+    return f32Round(floorMod(a, b));
   default:
     return a;
   }
@@ -244,14 +244,14 @@ template <typename Visit> void eachPointer(const SimdJob &job, Visit visit) {
 void computeHalf(const SimdJob &job) {
   F function = job.function;
   if (auto library = libraryFunction(function)) {
-    const auto &table = isa::f16Table(*library);
+    const auto &table = f16Table(*library);
     return eachPointer(job, [&](std::byte *d, const std::byte *a, const std::byte *, const std::byte *) {
       put(d, table[load<uint16_t>(a)]);
     });
   }
   if (isOneOperandFloat(function))
     return eachPointer(job, [&](std::byte *d, const std::byte *a, const std::byte *, const std::byte *) {
-      put(d, isa::f16Round(unary(function, isa::f16Read(load<uint16_t>(a)), job.imm0, job.imm1)));
+      put(d, f16Round(unary(function, f16Read(load<uint16_t>(a)), job.imm0, job.imm1)));
     });
   bool three = function == F::Fma;
   eachPointer(job, [&](std::byte *d, const std::byte *a, const std::byte *b, const std::byte *c) {
@@ -266,9 +266,9 @@ void computeFloat(const SimdJob &job) {
   eachPointer(job, [&](std::byte *d, const std::byte *a, const std::byte *b, const std::byte *c) {
     float x = readFloat(a, job.a.kind), value;
     if (library)
-      value = isa::f32Function(*library, x);
+      value = f32Function(*library, x);
     else if (one)
-      value = isa::f32Round(unary(function, x, job.imm0, job.imm1));
+      value = f32Round(unary(function, x, job.imm0, job.imm1));
     else
       value = binaryF32(function, x, readFloat(b, job.b.kind), three ? readFloat(c, job.c.kind) : 0);
     writeFloat(d, job.d.kind, value);
@@ -277,7 +277,7 @@ void computeFloat(const SimdJob &job) {
 
 void computeInteger(const SimdJob &job) {
   F function = job.function;
-  int operands = isa::operandCount(function);
+  int operands = operandCount(function);
   eachPointer(job, [&](std::byte *d, const std::byte *a, const std::byte *b, const std::byte *c) {
     int64_t x = readInteger(a, job.a.kind);
     int64_t y = operands > 1 ? readInteger(b, job.b.kind) : 0, z = operands > 2 ? readInteger(c, job.c.kind) : 0;
@@ -298,7 +298,7 @@ void computeCompare(const SimdJob &job) {
 
 void cast(std::byte *d, ElemKind to, const std::byte *a, ElemKind from) {
   if (from == to)
-    std::memmove(d, a, static_cast<size_t>(isa::elementBytes(to)));
+    std::memmove(d, a, static_cast<size_t>(elementBytes(to)));
   else if (isIntegerKind(from))
     isIntegerKind(to) ? writeInteger(d, to, readInteger(a, from))
                       : writeFloat(d, to, static_cast<double>(readInteger(a, from)));
@@ -317,9 +317,9 @@ void computePlaced(const SimdJob &job) {
       integer ? writeInteger(d, job.d.kind, job.index) : writeFloat(d, job.d.kind, job.imm0);
       break;
     case F::Iota:
-      integer ? writeInteger(d, job.d.kind, job.index + column)
-              : writeFloat(d, job.d.kind,
-                           isa::sumToOdd(static_cast<double>(job.imm1) * static_cast<double>(column), job.imm0));
+      integer
+          ? writeInteger(d, job.d.kind, job.index + column)
+          : writeFloat(d, job.d.kind, sumToOdd(static_cast<double>(job.imm1) * static_cast<double>(column), job.imm0));
       break;
     default: // CausalMask
       if (column <= job.place(rowDim, i[rowDim]) + job.index)
@@ -333,14 +333,14 @@ void computePlaced(const SimdJob &job) {
 } // namespace
 
 float readFloat(const std::byte *at, ElemKind kind) {
-  return kind == ElemKind::F16 ? static_cast<float>(isa::f16Read(load<uint16_t>(at))) : load<float>(at);
+  return kind == ElemKind::F16 ? static_cast<float>(f16Read(load<uint16_t>(at))) : load<float>(at);
 }
 
 void writeFloat(std::byte *at, ElemKind kind, double value) {
   if (kind == ElemKind::F16)
-    return put(at, isa::f16Round(value));
-  float rounded = isa::f32Round(value);
-  put(at, kind == ElemKind::Bfp32 ? isa::roundToBfp32(rounded) : rounded);
+    return put(at, f16Round(value));
+  float rounded = f32Round(value);
+  put(at, kind == ElemKind::Bfp32 ? roundToBfp32(rounded) : rounded);
 }
 
 int64_t readInteger(const std::byte *at, ElemKind kind) {
@@ -361,13 +361,13 @@ int64_t readInteger(const std::byte *at, ElemKind kind) {
 void writeInteger(std::byte *at, ElemKind kind, int64_t value) {
   if (kind == ElemKind::Bool)
     value = value != 0;
-  std::memcpy(at, &value, static_cast<size_t>(isa::elementBytes(kind)));
+  std::memcpy(at, &value, static_cast<size_t>(elementBytes(kind)));
 }
 
 void writeTruncated(std::byte *at, ElemKind kind, double value) {
   if (kind == ElemKind::Bool)
     return writeInteger(at, kind, value != 0);
-  int bits = isa::elementBytes(kind) * 8;
+  int bits = elementBytes(kind) * 8;
   bool isUnsigned = kind == ElemKind::U8;
   double high = std::ldexp(1.0, isUnsigned ? bits : bits - 1), low = isUnsigned ? 0 : -high;
   if (std::isnan(value))
@@ -397,7 +397,7 @@ void computeElementwise(const SimdJob &job) {
     return computeCompare(job);
   if (isLogic(function) || isIntegerKind(job.a.kind))
     return computeInteger(job);
-  int operands = isa::operandCount(function);
+  int operands = operandCount(function);
   bool half = job.d.kind == ElemKind::F16 && job.a.kind == ElemKind::F16 &&
               (operands < 2 || job.b.kind == ElemKind::F16) && (operands < 3 || job.c.kind == ElemKind::F16);
   half ? computeHalf(job) : computeFloat(job);
@@ -405,7 +405,7 @@ void computeElementwise(const SimdJob &job) {
 
 const char *checkKinds(const SimdJob &job) {
   F function = job.function;
-  int operands = isa::operandCount(function);
+  int operands = operandCount(function);
   auto plain = [](ElemKind kind) { return isFloatKind(kind) || isIntegerKind(kind); };
   const SimdOperand *sources[] = {&job.a, &job.b, &job.c};
   if (!plain(job.d.kind))
@@ -446,4 +446,4 @@ const char *checkKinds(const SimdJob &job) {
              : "operands and result do not have kinds that go together";
 }
 
-} // namespace dmxrt::corsair
+} // namespace dmx::corsair
