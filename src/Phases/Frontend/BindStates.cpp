@@ -283,8 +283,11 @@ private:
 struct BindStates : dmxc::impl::BindStatesBase<BindStates> {
   explicit BindStates(const PhaseContext &context) : context(context) {}
   void runOnOperation() override {
-    if (!context.states.empty() && getOperation().isPublic() && failed(Binder(getOperation(), context).run()))
-      signalPassFailure();
+    if (!getOperation().isPublic())
+      return;
+    if (!context.states.empty() && failed(Binder(getOperation(), context).run()))
+      return signalPassFailure();
+    keepCallerCaches(getOperation(), context);
   }
   const PhaseContext &context;
 };

@@ -124,27 +124,33 @@ static Value sliceOf(OpBuilder &b, Location loc, Value whole, size_t axis, Dim s
                                dmir::dimsAttr(b.getContext(), dynamic));
 }
 
+void StateLengths::growInPlace(BlockArgument past, unsigned result, dmir::ConcatOp concat, Dim room) {
+  size_t axis = concat.getAxis();
+  SmallVector<Dim> dims = dmir::dimsOf(past);
+  Value rows = concat.getInputs()[1];
+  Dim length = dims[axis], next = length + dmir::dimOf(rows, static_cast<int64_t>(axis));
+  dims[axis] = room;
+  OpBuilder b(concat);
+  Location loc = concat.getLoc();
+  past.setType(dmir::tensorOf(dims, elementOf(past)));
+  Value before = sliceOf(b, loc, past, axis, 0, length), after = sliceOf(b, loc, past, axis, next, room - next);
+  auto whole = dmir::ConcatOp::create(b, loc, past.getType(), ValueRange{before, rows, after}, axis);
+  past.getOwner()->getTerminator()->setOperand(result, whole);
+  concat.getResult().replaceAllUsesWith(sliceOf(b, loc, whole, axis, 0, next));
+  concat.erase();
+}
+
 LogicalResult StateLengths::bind(BlockArgument past, unsigned result, const std::string &flag) {
   Operation *returned = function.getBody().front().getTerminator();
   dmir::ConcatOp concat = growthOf(past, returned->getOperand(result));
   if (std::optional<std::string> why = refusal(past, concat))
     return function.emitError() << flag << ": " << *why << " [state]";
-  size_t axis = concat.getAxis();
-  SmallVector<Dim> dims = dmir::dimsOf(past);
-  Value rows = concat.getInputs()[1];
-  Dim length = dims[axis], next = length + dmir::dimOf(rows, static_cast<int64_t>(axis));
-  std::string name = *length.symbolName();
-  dims[axis] = dmir::symbolBounds(function, name).max;
-  OpBuilder b(concat);
-  Location loc = concat.getLoc();
-  past.setType(dmir::tensorOf(dims, elementOf(past)));
-  Value before = sliceOf(b, loc, past, axis, 0, length), after = sliceOf(b, loc, past, axis, next, dims[axis] - next);
-  auto whole = dmir::ConcatOp::create(b, loc, past.getType(), ValueRange{before, rows, after}, axis);
-  returned->setOperand(result, whole);
-  concat.getResult().replaceAllUsesWith(sliceOf(b, loc, whole, axis, 0, next));
-  concat.erase();
+  auto axis = static_cast<int64_t>(concat.getAxis());
+  std::string name = *dmir::dimOf(past, axis).symbolName();
+  growInPlace(past, result, concat, dmir::symbolBounds(function, name).max);
+  Builder b(function.getContext());
   function.setArgAttr(past.getArgNumber(), dmir::kLengthAttr,
-                      b.getArrayAttr({b.getStringAttr(name), b.getI64IntegerAttr(static_cast<int64_t>(axis))}));
+                      b.getArrayAttr({b.getStringAttr(name), b.getI64IntegerAttr(axis)}));
   return success();
 }
 
