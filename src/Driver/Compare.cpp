@@ -6,6 +6,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Reference/Interpreter.h"
 #include "dmxc/Support/Visible.h"
@@ -195,7 +196,7 @@ private:
   bool bindDims(func::FuncOp function, ArrayRef<Tensor> inputs) {
     bool isNew = false;
     for (auto [i, tensor] : llvm::enumerate(inputs)) {
-      SmallVector<Dim> dims = dmir::dimsOf(function.getArgument(i).getType());
+      SmallVector<Dim> dims = dmir::callersDims(function, true, static_cast<unsigned>(i));
       for (size_t axis = 0; axis < dims.size() && dims.size() == tensor.shape().size(); ++axis)
         if (std::optional<std::string> name = dims[axis].symbolName()) {
           DimBounds &bounds = options.dims[*name];
@@ -250,7 +251,7 @@ private:
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       auto type = cast<RankedTensorType>(function.getArgument(i).getType());
       Shape shape;
-      for (Dim dim : dmir::dimsOf(type)) {
+      for (Dim dim : dmir::callersDims(function, true, i)) {
         auto extent = dim.evaluate([&](std::string_view name) -> std::optional<int64_t> {
           return std::max<int64_t>(dmir::symbolBounds(function, {name.data(), name.size()}).min, 1);
         });

@@ -128,16 +128,13 @@ private:
     return made;
   }
 
-  /// What a caller binds: of a cache the rows that it has.
   Type publicType(bool input, unsigned index) {
     Type type = input ? function.getArgumentTypes()[index] : function.getResultTypes()[index];
-    auto room = input ? function.getArgAttrOfType<ArrayAttr>(index, dmir::kRoomAttr)
-                      : function.getResultAttrOfType<ArrayAttr>(index, dmir::kRoomAttr);
-    if (!room)
-      return type;
-    SmallVector<Dim> dims = dmir::dimsOf(type);
-    dims[static_cast<size_t>(cast<IntegerAttr>(room[1]).getInt())] = dmir::dimOfAttr(room[2]);
-    return dmir::tensorOf(dims, cast<RankedTensorType>(type).getElementType());
+    bool isCache = input ? static_cast<bool>(function.getArgAttr(index, dmir::kRoomAttr))
+                         : static_cast<bool>(function.getResultAttr(index, dmir::kRoomAttr));
+    return isCache ? dmir::tensorOf(dmir::callersDims(function, input, index),
+                                    cast<RankedTensorType>(type).getElementType())
+                   : type;
   }
 
   /// The name of the state that an argument or a result is, or null.

@@ -1,5 +1,6 @@
 """A small decoder with caches, as exporters write it, and by numpy. Takes the argument LIBDMXRT from the command line of a test: BIN LIBDMXRT
 [unittest arguments]."""
+import ctypes
 import json
 import pathlib
 import subprocess
@@ -30,6 +31,7 @@ class Decoder:
 
     def __init__(self, heads=4, shared=2, window=0, scaled="scores", seed=1):
         self.heads, self.shared, self.window, self.scaled = heads, shared, window, scaled
+        self.rounded = lambda rows: rows  # what caches keep of them
         self.numbers = np.random.default_rng(seed)
         wide, narrow, model = heads * SIZE, shared * SIZE, 32
         weight = lambda rows, columns: (self.numbers.standard_normal((rows, columns)) / rows ** 0.5).astype("f4")
@@ -106,7 +108,7 @@ class Decoder:
             split = lambda p, count: (x @ layer[p]).reshape(n, count, SIZE).transpose(1, 0, 2)
             for p, long in (("k", "key"), ("v", "value")):
                 name = f"{number}.{long}"
-                present[name] = np.concatenate([past[name], split(p, self.shared)], 1)
+                present[name] = np.concatenate([past[name], self.rounded(split(p, self.shared))], 1)
             k, v = (np.repeat(present[f"{number}.{long}"], self.heads // self.shared, 0) for long in ("key", "value"))
             scores = split("q", self.heads) @ k.transpose(0, 2, 1) / (SIZE ** 0.5 if self.scaled else 1)
             x = x + (softmax(np.where(keep, scores, -1e30)) @ v).transpose(1, 0, 2).reshape(n, -1) @ layer["o"]
@@ -114,6 +116,12 @@ class Decoder:
 
     def empty(self):
         return {name: np.zeros((self.shared, 0, SIZE)) for name in NAMES}
+
+
+class SessionInfo(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", ctypes.c_uint32), ("task_count", ctypes.c_uint32), ("target", ctypes.c_char_p),
+                ("isa", ctypes.c_char_p)] + [(name, ctypes.c_uint64) for name in ("arena", "bound", "scratch", "state", "constant", "output")] + \
+               [(name, ctypes.c_char_p) for name in ("better_isa", "machine", "remarks")] + [("copied_bytes", ctypes.c_uint64)]
 
 
 class Run(dmxrt.Session):
@@ -146,6 +154,11 @@ class DecoderTest(BundleTest):
         session = Run(self.dir / f"{name}.bundle", library=LIBRARY, **options)
         self.addCleanup(session.close)
         return session
+
+    def info(self, session):
+        info = SessionInfo(ctypes.sizeof(SessionInfo))
+        session.call("dmx_session_get_info", session.session, ctypes.byref(info))
+        return info
 
     def near(self, got, wanted, relative=1e-4):
         self.assertEqual(got.shape, wanted.shape)

@@ -10,18 +10,7 @@ from decoder import LAYERS, NAMES, ROOM, SIZE, WORDS, Decoder, DecoderTest, dmxr
 ROW = SIZE * 4
 
 
-class SessionInfo(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", ctypes.c_uint32), ("task_count", ctypes.c_uint32), ("target", ctypes.c_char_p),
-                ("isa", ctypes.c_char_p)] + [(name, ctypes.c_uint64) for name in ("arena", "bound", "scratch", "state", "constant", "output")] + \
-               [(name, ctypes.c_char_p) for name in ("better_isa", "machine", "remarks")] + [("copied_bytes", ctypes.c_uint64)]
-
-
 class Strides(DecoderTest):
-    def copied(self, session):
-        info = SessionInfo(ctypes.sizeof(SessionInfo))
-        session.call("dmx_session_get_info", session.session, ctypes.byref(info))
-        return info.copied_bytes
-
     def run_on(self, session, ids, rows, past, present):
         """Runs on views: past and present are functions of a name."""
         out = {"present." + name: present(name) for name in NAMES}
@@ -52,7 +41,7 @@ class Strides(DecoderTest):
                         got = self.run_on(session, ids[rows:rows + n], rows, lambda name: caches[name][:, :, :rows], lambda name: caches[name][:, :, :rows + n])
                         self.near(got, wanted[rows:rows + n])
                         rows += n
-                        self.assertEqual(self.copied(session), 0)
+                        self.assertEqual(self.info(session).copied_bytes, 0)
                     self.check(decoder, lambda name: caches[name][:, :, :rows], rows, ids)
                     for cache in caches.values():
                         self.assertEqual(set(cache[:, :, rows:].ravel()), {7.0})  # what no row needs is as it was
@@ -71,7 +60,7 @@ class Strides(DecoderTest):
                 got = self.run_on(session, ids[7:], 7, lambda name: old[name][:, :, :7], lambda name: new[name][:, :, :12])
                 self.near(got, wanted[7:])
                 self.check(decoder, lambda name: new[name][:, :, :12], 12, ids)
-                self.assertEqual(self.copied(session), len(NAMES) * decoder.shared * 7 * ROW)
+                self.assertEqual(self.info(session).copied_bytes, len(NAMES) * decoder.shared * 7 * ROW)
 
     def test_other_forms(self):
         """What no task takes as it lies: heads behind rows, every other row, rooms that differ."""
@@ -89,7 +78,7 @@ class Strides(DecoderTest):
                 for n in (7, 1, 4):
                     got = self.run_on(session, ids[rows:rows + n], rows, lambda name: caches[name][:, :, :rows], lambda name: caches[name][:, :, :rows + n])
                     self.near(got, wanted[rows:rows + n])
-                    self.assertGreaterEqual(self.copied(session), len(NAMES) * decoder.shared * (rows + n) * ROW)
+                    self.assertGreaterEqual(self.info(session).copied_bytes, len(NAMES) * decoder.shared * (rows + n) * ROW)
                     rows += n
                 self.check(decoder, lambda name: caches[name][:, :, :rows], rows, ids)
                 for cache in caches.values():

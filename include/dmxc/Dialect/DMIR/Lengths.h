@@ -7,6 +7,7 @@
 #pragma once
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -31,6 +32,17 @@ inline mlir::StringAttr keptName(mlir::func::FuncOp function, bool isInput, unsi
                             : function.getResultAttrOfType<mlir::StringAttr>(index, attr))
       return name;
   return {};
+}
+
+/// The dims of what a caller binds: of a cache the rows that are there.
+inline llvm::SmallVector<Dim> callersDims(mlir::func::FuncOp function, bool isInput, unsigned index) {
+  mlir::Type type = isInput ? function.getArgumentTypes()[index] : function.getResultTypes()[index];
+  auto room = isInput ? function.getArgAttrOfType<mlir::ArrayAttr>(index, kRoomAttr)
+                      : function.getResultAttrOfType<mlir::ArrayAttr>(index, kRoomAttr);
+  llvm::SmallVector<Dim> dims = dimsOf(type);
+  if (room)
+    dims[static_cast<size_t>(mlir::cast<mlir::IntegerAttr>(room[1]).getInt())] = dimOfAttr(room[2]);
+  return dims;
 }
 
 } // namespace dmxc::dmir
