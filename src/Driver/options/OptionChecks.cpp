@@ -46,7 +46,8 @@ static Status checkResumed(const Options &options) {
                                {!options.shapes.empty() || !options.absent.empty(), "--shape"},
                                {!options.entry.empty(), "--entry"},
                                {options.inputFormat != "auto", "--input-format"},
-                               {!options.states.empty() || options.noStates, "--state"}})
+                               {!options.states.empty() || options.noStates, "--state"},
+                               {!options.stateType.empty(), "--state-type"}})
       if (given)
         return usageError(std::string(flag) + " is for model files; --from " + options.from +
                           " takes up a phase's text");
@@ -82,7 +83,8 @@ static int stopIndex(const Options &options, llvm::StringRef name) {
 
 static Status checkStops(const Options &options) {
   const bool resumes = !options.from.empty(), stops = options.emit != "bundle";
-  for (const auto &[given, flag, name] : {std::tuple(resumes, "--from ", options.from), {stops, "--emit ", options.emit}})
+  for (const auto &[given, flag, name] :
+       {std::tuple(resumes, "--from ", options.from), {stops, "--emit ", options.emit}})
     if (given && stopIndex(options, name) < 0) {
       for (const TargetInfo &info : registeredTargets())
         for (const TargetStage &stage : info.stages ? info.stages() : llvm::ArrayRef<TargetStage>())

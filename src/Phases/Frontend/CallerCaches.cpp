@@ -76,7 +76,7 @@ private:
     auto with = [&](Dim given) {
       return b.getArrayAttr({b.getStringAttr(room), b.getI64IntegerAttr(axis), dmir::dimAttr(b.getContext(), given)});
     };
-    StateLengths::growInPlace(past, result, concat, Dim::symbol(room));
+    StateLengths::growInPlace(past, result, concat, Dim::symbol(room), elementOf(past));
     function.setArgAttr(past.getArgNumber(), dmir::kCacheAttr, name);
     function.setArgAttr(past.getArgNumber(), dmir::kRoomAttr, with(rows));
     function.setResultAttr(result, dmir::kCacheAttr, name);
