@@ -81,6 +81,17 @@ dmx_status dmx_session_bind(dmx_session *session, dmx_io io, uint32_t index, con
   });
 }
 
+dmx_status dmx_session_bind_strided(dmx_session *session, dmx_io io, uint32_t index, const dmx_tensor_view *view,
+                                    const int64_t *strides, dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) -> Status {
+    if (!view || (!strides && view->rank))
+      return isNull("view or strides");
+    if (Status status = impl.checkTensor(io, index); !status)
+      return status;
+    return impl.bind(io, index, *view, strides);
+  });
+}
+
 dmx_status dmx_session_unbind(dmx_session *session, dmx_io io, uint32_t index, dmx_error *error) {
   return inSession(session, error, [&](Session &impl) -> Status {
     if (Status status = impl.checkTensor(io, index); !status)

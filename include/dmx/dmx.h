@@ -53,7 +53,6 @@ extern "C" {
 /* Version of the library that is linked, as major * 1000000 + minor * 1000 +
  * patch. Programs built against an older minor of the same major keep working. */
 DMX_API uint32_t dmx_version(void);
-
 /* The same as text, e.g. "0.1.0". Static storage. */
 DMX_API const char *dmx_version_string(void);
 
@@ -121,14 +120,11 @@ enum {
 
 /* Name as in the manifest ("f32"); NULL for an unknown value. Static storage. */
 DMX_API const char *dmx_dtype_name(dmx_dtype dtype);
-
 /* Bits of one element: 2, 4, 8, 16, 32 or 64; 0 for an unknown value. */
 DMX_API uint32_t dmx_dtype_bits(dmx_dtype dtype);
-
 /* Bytes of a dense tensor (types of 4 and 2 bits rounded up to whole bytes), or -1 when a dim is negative, the dtype
  * unknown or the product exceeds 63 bits. `dims` may be NULL for rank 0. */
 DMX_API int64_t dmx_tensor_bytes(dmx_dtype dtype, uint32_t rank, const int64_t *dims);
-
 /* A dense, row-major, little-endian tensor in the caller's memory. */
 typedef struct dmx_tensor_view {
   dmx_dtype dtype;
@@ -167,7 +163,6 @@ typedef struct dmx_bundle dmx_bundle;
  * from the archive's directory and its manifest alone: format version, minimum
  * runtime, required features, the manifest's own checksum. Reads no other entry. */
 DMX_API dmx_status dmx_bundle_check_header(const char *path, dmx_error *error);
-
 /* Bytes of an Ed25519 public key. */
 #define DMX_PUBLIC_KEY_BYTES 32
 
@@ -234,7 +229,6 @@ DMX_API dmx_status dmx_bundle_open_fd_with(int fd, uint64_t offset, uint64_t siz
 
 /* Releases the caller's hold; sessions keep what they need. NULL is allowed. */
 DMX_API void dmx_bundle_close(dmx_bundle *bundle);
-
 /* The manifest as JSON text, checked against its sha256. */
 DMX_API const char *dmx_bundle_describe(const dmx_bundle *bundle);
 
@@ -242,11 +236,9 @@ DMX_API const char *dmx_bundle_describe(const dmx_bundle *bundle);
  * "onnx.domain", "onnx.version", "onnx.description" where they are set. dmx_bundle_describe has all of them, in
  * "model", "metadata". Lives as long as the bundle; NULL where nothing is said. */
 DMX_API const char *dmx_bundle_metadata(const dmx_bundle *bundle, const char *key);
-
 /* Checks every byte: sha256 of all entries including weights, and the archive's
  * padding and CRCs. Reads the whole file; may be called from any thread. */
 DMX_API dmx_status dmx_bundle_verify(const dmx_bundle *bundle, dmx_error *error);
-
 /* Bytes of one entry by name ("tests/input_0.bin"), in place; unchecked for weights,
  * debug and tests unless dmx_bundle_verify was called. Lives as long as the bundle. */
 DMX_API dmx_status dmx_bundle_entry(const dmx_bundle *bundle, const char *name, const void **data, size_t *size,
@@ -272,7 +264,6 @@ DMX_API dmx_status dmx_bundle_code_info(const dmx_bundle *bundle, uint32_t index
 DMX_API uint32_t dmx_bundle_entry_point_count(const dmx_bundle *bundle);
 /* NULL when `index` is out of range. */
 DMX_API const char *dmx_bundle_entry_point_name(const dmx_bundle *bundle, uint32_t index);
-
 /* Inputs or outputs of an entry point. 0 for an unknown entry point. */
 DMX_API uint32_t dmx_bundle_tensor_count(const dmx_bundle *bundle, const char *entry_point, dmx_io io);
 /* By index; `info->struct_size` must be set. */
@@ -381,7 +372,17 @@ DMX_API void dmx_session_destroy(dmx_session *session);
  * DMX_STATUS_INVALID_ARGUMENT; else the tensor lies dense at the start. */
 DMX_API dmx_status dmx_session_bind(dmx_session *session, dmx_io io, uint32_t index, const dmx_tensor_view *view,
                                     dmx_error *error);
-
+/* The same with strides: `view->rank` numbers of elements from one to the next along each axis, as in DLPack; not
+ * negative, and no two elements in one place. Refused of types of 4 and 2 bits and of outputs whose shape depends on
+ * data. What tasks do not take as it lies is copied to memory of the session before a run, or from there behind it
+ * (dmx_session_info's `copied_bytes`). As they lie, on the cpu, they take dense tensors and caches: an input `past` and
+ * an output that is `past` and the run's rows behind it. Both may be one buffer [batch, heads, capacity, size]: bind
+ * `past` as [batch, heads, n, size] and the output as [batch, heads, n + m, size] to its start, with the strides {heads
+ * * capacity * size, capacity * size, size, 1}; a run writes the m rows alone. Caches that grow alike have one
+ * capacity, or are copied. Only such a pair, of one address and the same strides, may overlap. dmx_session_output gives
+ * no strided outputs. */
+DMX_API dmx_status dmx_session_bind_strided(dmx_session *session, dmx_io io, uint32_t index,
+                                            const dmx_tensor_view *view, const int64_t *strides, dmx_error *error);
 /* Takes a binding back: an input has to be bound before the next run, an output is left to the session. */
 DMX_API dmx_status dmx_session_unbind(dmx_session *session, dmx_io io, uint32_t index, dmx_error *error);
 
@@ -401,13 +402,11 @@ DMX_API dmx_status dmx_session_output(dmx_session *session, uint32_t index, dmx_
  * lock is taken unless the shapes changed since the last run, those inside of the model that depend on data included.
  * After a failed run the outputs' contents are undefined and the session can be used on. */
 DMX_API dmx_status dmx_session_run(dmx_session *session, dmx_error *error);
-
 /* Starts a run on another thread and returns; the bound memory belongs to the run until dmx_session_wait. Errors found
  * before the start are returned here, later ones by dmx_session_wait. */
 DMX_API dmx_status dmx_session_run_async(dmx_session *session, dmx_error *error);
 /* Waits for the run in flight and returns its status. Every async run is waited for once. */
 DMX_API dmx_status dmx_session_wait(dmx_session *session, dmx_error *error);
-
 /* Sets all states back to zero, as after creation; of those with a length no row is there then. */
 DMX_API dmx_status dmx_session_reset_state(dmx_session *session, dmx_error *error);
 /* States with a length (dmxc --state, of inputs that grow): caches with room for `capacity` rows; `length` are there, 0
@@ -443,11 +442,13 @@ typedef struct dmx_session_info {
   uint64_t output_bytes;   /* allocated now for outputs left to the session, and for those of branches and loops */
   const char *better_isa;  /* level that the host CPU has and the bundle has no code of, "x86-64-v4": compiled for it,
                               the model would run faster; "" when there is none */
-  const char *machine; /* what runs tasks that the host's processor does not, where a target has several: "NVIDIA H100
-                          PCIe", or a simulator and why; of the host's, why it does not take the bundle's best code;
-                          "" where there is nothing to say */
-  const char *remarks; /* what the numbers of the last run suffered: "node 'a' saturated 12 values" where the device's
-                          format could not hold them; "" where there is nothing to say. Until the next run. */
+  const char *machine;   /* what runs tasks that the host's processor does not, where a target has several: "NVIDIA H100
+                            PCIe", or a simulator and why; of the host's, why it does not take the bundle's best code;
+                            "" where there is nothing to say */
+  const char *remarks;   /* what the numbers of the last run suffered: "node 'a' saturated 12 values" where the device's
+                            format could not hold them; "" where there is nothing to say. Until the next run. */
+  uint64_t copied_bytes; /* by the last run, between tensors of the caller and where its tasks have them: those bound
+                            with strides, and old rows of caches that the caller has in two tensors */
 } dmx_session_info;
 
 /* Facts of the session as it is now. `info->struct_size` must be set. */
@@ -473,7 +474,6 @@ typedef struct dmx_task_info {
 /* One task, in execution order; the names of tasks that a branch or loop runs begin with its name. `info->struct_size`
  * must be set. */
 DMX_API dmx_status dmx_session_task_info(dmx_session *session, uint32_t task, dmx_task_info *info, dmx_error *error);
-
 /* One slice of one task on one thread. */
 typedef struct dmx_profile_event {
   uint32_t task;

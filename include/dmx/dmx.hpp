@@ -263,6 +263,19 @@ public:
     static_assert(!std::is_const_v<Element>, "an output is written");
     bind(DMX_OUTPUT, which, std::span<Element>(data), dims);
   }
+  /// The same for views whose elements are no neighbours: `first` is where the first one lies, strides are in elements
+  /// (dmx_session_bind_strided, which says how a cache is bound to an input and an output).
+  template <typename T> void bindStrided(dmx_io io, Which which, T *first, const Dims &dims, const Dims &strides) {
+    uint32_t index = find(io, which);
+    check<T>(all(io)[index], io == DMX_INPUT ? "input" : "output");
+    if (strides.size() != dims.size())
+      throw detail::wrong("'" + all(io)[index].name + "' has " + std::to_string(dims.size()) + " dims and " +
+                          std::to_string(strides.size()) + " strides");
+    dmx_tensor_view view = {all(io)[index].dtype, uint32_t(dims.size()), dims.data(),
+                            const_cast<void *>(static_cast<const void *>(first))};
+    detail::call(dmx_session_bind_strided, handle, io, index, static_cast<const dmx_tensor_view *>(&view),
+                 strides.data());
+  }
   void unbind(dmx_io io, Which which) { detail::call(dmx_session_unbind, handle, io, find(io, which)); }
 
   /// The shape for the inputs bound now; nothing where only a run tells.

@@ -34,6 +34,7 @@ private:
   void parseArenas(JsonCursor list);
   Buffer parseBuffer(JsonCursor at);
   void checkRows(JsonCursor at, const Buffer &buffer);
+  void placeRows(JsonCursor at, Buffer &buffer);
   void placeBuffer(JsonCursor at, std::string_view kind, Buffer &buffer);
   void registerBound(JsonCursor at, const Buffer &buffer, uint32_t position);
   void checkBuffers(JsonCursor list);
@@ -96,6 +97,9 @@ void GraphParser::parseDims(JsonCursor list) {
     dim.name = at["name"].string();
     if (at.optional("expr").present()) {
       dim.expr = expr(at["expr"]);
+    } else if (at.optional("room").present()) {
+      dim.isRoom = true;
+      dim.expr = expr(at["room"]);
     } else if (at.optional("task").present()) {
       parseReturnedDim(at, dim);
     } else if (at.optional("next").present()) {
@@ -125,12 +129,24 @@ void GraphParser::parseArenas(JsonCursor list) {
   }
 }
 
+/// An output in memory with room for more rows, which begins with those of an input.
+void GraphParser::placeRows(JsonCursor at, Buffer &buffer) {
+  auto dim = dimIds.find(at["room"].string());
+  buffer.room = dim == dimIds.end() ? kNone : dim->second;
+  buffer.axis = static_cast<uint32_t>(at["axis"].integer(0, DMX_MAX_RANK - 1));
+  buffer.past = static_cast<uint32_t>(at["past"].integer(0, 1 << 20));
+  if (buffer.room == kNone || !graph.dims[buffer.room].isRoom)
+    at.fail(cat("'", at["room"].text(), "' is no dim that says how much room there is"));
+}
+
 void GraphParser::placeBuffer(JsonCursor at, std::string_view kind, Buffer &buffer) {
   buffer.offset = graph.exprs.constant(0);
   buffer.size = graph.exprs.constant(0);
   if (kind == "input" || kind == "output") {
     buffer.kind = kind == "input" ? BufferKind::Input : BufferKind::Output;
     buffer.index = static_cast<uint32_t>(at["index"].integer(0, 1 << 20));
+    if (kind == "output" && at.optional("room").present())
+      placeRows(at, buffer);
     return;
   }
   if (kind == "result") {

@@ -23,6 +23,7 @@ struct Dim {
   uint32_t result = kNone, output = kNone; // which of its values, or which output's axis
   ExprId expr = 0;                         // when neither input nor task nor length
   bool isLength = false;
+  bool isRoom = false;         // `expr` is the least, and what the caller binds outputs to says how much it is
   ExprId next = 0;             // of a length: its value after a run
   ExprId lower = 0, upper = 0; // inclusive; of dims that a task returns
   uint32_t stage = 0;          // at whose start it is known
@@ -52,7 +53,9 @@ struct Buffer {
   uint32_t parent = kNone;     // Arena: its arena; Alias: the buffer it lies in; Result: its task
   uint32_t device = kNone;     // State: the device of the tasks that use it; kNone: no task does
   uint32_t length = kNone;     // State: the dim that says how many rows are there; kNone: all are
-  uint32_t axis = 0;           // State: of the rows
+  uint32_t axis = 0;           // State, Output: of the rows
+  uint32_t room = kNone;       // Output: the dim that says for how many rows its memory has room; kNone: those it has
+  uint32_t past = kNone;       // Output: the input whose rows it begins with before the first task
   std::string entry;           // Const: the weights entry
   ExprId offset = 0, size = 0; // not of Input, Output and Result
   dmx_dtype dtype = 0;

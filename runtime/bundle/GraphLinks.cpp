@@ -73,8 +73,9 @@ Status Linker::check(const Graph &owner, const Task &task, Graph &nested) {
       return badBundle("its input ", i, " is ", text(formOf(nested, buffer)), ", but it gets ", text(given[i]));
   }
   for (const Dim &dim : nested.dims)
-    if (dim.isLength)
-      return badBundle("it has the length '", dim.name, "', which entry points alone keep");
+    if (dim.isLength || dim.isRoom)
+      return badBundle("it has the ", dim.isRoom ? "room" : "length", " '", dim.name, "', which entry points alone ",
+                       dim.isRoom ? "know" : "keep");
   for (const std::string &target : nested.targets)
     if (!runsOnHost(target))
       return fail(DMX_STATUS_UNSUPPORTED, "it has a queue of target '", target, "'; graphs of control flow run on '",
@@ -144,8 +145,30 @@ Status Linker::run() {
   return {};
 }
 
+/// Outputs that begin with the rows of an input, which is put there before the first task.
+Status checkCaches(const Graph &graph) {
+  for (const Dim &dim : graph.dims)
+    if (dim.isRoom && dim.stage != 0)
+      return badBundle("graph '", graph.name, "': the room '", dim.name, "' depends on what tasks return");
+  for (const Buffer &buffer : graph.buffers) {
+    if (buffer.past == kNone)
+      continue;
+    uint32_t input = buffer.past < graph.inputBuffers.size() ? graph.inputBuffers[buffer.past] : kNone;
+    if (input == kNone || formOf(graph, input) != formOf(graph, graph.outputBuffers[buffer.index]) ||
+        buffer.axis >= buffer.shape.size() || dmx_dtype_bits(buffer.dtype) < 8 || buffer.stage != 0)
+      return badBundle("graph '", graph.name, "': output ", buffer.index, " cannot begin with the rows of input ",
+                       buffer.past, " along axis ", buffer.axis);
+  }
+  return {};
+}
+
 } // namespace
 
-Status linkGraphs(std::vector<Graph> &graphs) { return Linker(graphs).run(); }
+Status linkGraphs(std::vector<Graph> &graphs) {
+  for (const Graph &graph : graphs)
+    if (Status status = checkCaches(graph); !status)
+      return status;
+  return Linker(graphs).run();
+}
 
 } // namespace dmxrt

@@ -80,6 +80,12 @@ bool LayoutBuilder::addBuffer(size_t index) {
   Layout::Place place;
   if (Status status = evaluateShape(graph, static_cast<uint32_t>(index), dims, shape); !status)
     return reject(status.takeError());
+  if (buffer.room != kNone) {
+    int64_t room = dims[buffer.room];
+    if (room < shape[buffer.axis])
+      return reject(badBundle("there is room for ", room, " rows, and it has ", shape[buffer.axis]));
+    shape[buffer.axis] = room;
+  }
   int64_t needed = dmx_tensor_bytes(buffer.dtype, static_cast<uint32_t>(shape.size()), shape.data());
   if (needed < 0 || needed > kMaxBytes)
     return reject(fail(DMX_STATUS_OUT_OF_MEMORY, "its shape has more elements than any memory"));

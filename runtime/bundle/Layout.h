@@ -48,7 +48,7 @@ Status evaluateDims(const Graph &graph, uint32_t stage, std::span<int64_t> value
     const Dim &dim = graph.dims[i];
     if (dim.stage != stage)
       continue;
-    bool computed = dim.input == kNone && dim.task == kNone && !dim.isLength;
+    bool computed = dim.input == kNone && dim.task == kNone && !dim.isLength && !dim.isRoom;
     Result<int64_t> value = computed ? graph.exprs.evaluate(dim.expr, values) : given(dim);
     if (!value)
       return computed ? within(cat("dim '", dim.name, "'"), value.takeError()) : value.takeError();

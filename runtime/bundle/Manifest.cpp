@@ -14,8 +14,9 @@ namespace dmxrt {
 namespace {
 
 /// What a bundle may require.
-constexpr std::array<std::string_view, 7> kFeatures = {"broadcast",    "common-code",   "constraints",  "control-flow",
-                                                       "narrow-types", "returned-dims", "state-lengths"};
+constexpr std::array<std::string_view, 8> kFeatures = {"broadcast",     "caller-caches", "common-code",
+                                                       "constraints",   "control-flow",  "narrow-types",
+                                                       "returned-dims", "state-lengths"};
 
 /// "dmxc 0.3.0", for messages about skew.
 std::string producerText(JsonCursor root) {

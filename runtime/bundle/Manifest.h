@@ -14,7 +14,7 @@ namespace dmxrt {
 
 /// The format this runtime reads: this major, minors up to this one.
 inline constexpr int64_t kFormatMajor = 1;
-inline constexpr int64_t kFormatMinor = 4;
+inline constexpr int64_t kFormatMinor = 5;
 
 struct ManifestEntry {
   std::string name;

@@ -27,6 +27,8 @@ Frame::~Frame() {
     release(memory);
   for (TensorPlace &place : outputs)
     release(place.own);
+  for (Binding &binding : bindings[DMX_INPUT])
+    release(binding.own);
   for (const std::unique_ptr<Control> &control : controls)
     for (size_t i = 0; control && i < control->results.size(); ++i)
       release(control->results[i].own);
@@ -56,6 +58,8 @@ Status Frame::load() {
   lengths.resize(graph.dims.size());
   nextLengths.resize(graph.dims.size());
   shapeRoom.reserve(DMX_MAX_RANK);
+  hasRooms = std::any_of(graph.dims.begin(), graph.dims.end(), [](const Dim &dim) { return dim.isRoom; });
+  findRead();
   taskBase = machinery.taskCount;
   machinery.taskCount += static_cast<uint32_t>(graph.tasks.size());
   if (Status status = findKernels(); !status)
@@ -69,6 +73,20 @@ Status Frame::load() {
   // A run may reach the graph of a task late or never. Constraints that do not hold may belong to a branch that is
   // never taken.
   return !signature && isStatic(graph) && evaluateInputDims() ? layOutStage(0) : Status();
+}
+
+void Frame::findRead() {
+  isRead.resize(graph.inputBuffers.size());
+  auto read = [&](uint32_t buffer) {
+    if (buffer != kNone && graph.buffers[baseOf(buffer)].kind == BufferKind::Input)
+      isRead[graph.buffers[baseOf(buffer)].index] = true;
+  };
+  for (const Task &task : graph.tasks) {
+    for (uint32_t buffer : task.buffers)
+      read(buffer);
+    read(task.condition);
+    read(task.tripCount);
+  }
 }
 
 Status Frame::findKernels() {
@@ -281,7 +299,10 @@ void Frame::info(dmx_session_info &out) const {
       out.output_bytes += control->results[i].own.size;
   for (uint64_t bound : layout.arenaLowerBounds)
     out.arena_lower_bound += bound;
+  for (const Binding &binding : bindings[DMX_INPUT])
+    out.output_bytes += binding.own.size;
   out.constant_bytes += constantBytes;
+  out.copied_bytes += copiedBytes;
 }
 
 void Frame::taskInfo(uint32_t index, dmx_task_info &out) const {

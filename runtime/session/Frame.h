@@ -8,6 +8,7 @@
 #pragma once
 
 #include "Profile.h"
+#include "Strides.h"
 #include "runtime/bundle/Bundle.h"
 #include "runtime/bundle/Contract.h"
 #include "runtime/bundle/Layout.h"
@@ -57,6 +58,7 @@ struct Memory {
 /// A tensor that a graph reads or writes. `own` is memory of the session that it may lie in.
 struct TensorPlace {
   std::vector<int64_t> dims;
+  std::vector<int64_t> strides; // in elements; of outputs alone
   std::byte *data = nullptr;
   uint64_t bytes = 0;
   Memory own;
@@ -71,13 +73,17 @@ public:
 
   struct Binding {
     bool bound = false;
-    std::vector<int64_t> dims;
+    std::vector<int64_t> dims, strides; // strides in elements
     std::byte *data = nullptr;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0;      // from the first element to behind the last one
+    bool isStrided = false;  // bound with strides
+    std::byte *at = nullptr; // of an input: where tasks read it, `data` or a dense copy in `own`
+    Memory own;
   };
   const Binding &binding(dmx_io io, uint32_t index) const { return bindings[io][index]; }
-  /// Tensors of the right dtype and rank.
-  void bind(dmx_io io, uint32_t index, std::span<const int64_t> dims, std::byte *data, uint64_t bytes);
+  /// Tensors of the right dtype and rank; without strides, dense ones.
+  void bind(dmx_io io, uint32_t index, std::span<const int64_t> dims, std::byte *data, uint64_t bytes,
+            std::span<const int64_t> strides = {});
   void unbind(dmx_io io, uint32_t index);
 
   /// Computes the dims that the inputs' shapes give and checks all bound inputs against them.
@@ -92,6 +98,11 @@ public:
   /// Brings its operands up to date as well; then the frame can run.
   void settle() { patchPointers(0); }
   Status execute();
+  /// Whether an output and the input whose rows it begins with are bound to one place.
+  bool isInPlace(uint32_t output) const;
+  /// Before and after `execute`: what tasks do not take as it lies.
+  void gather();
+  void scatter();
   /// All of these, inside of a run.
   Status call();
   /// Instead of `execute`, in a rehearsal.
@@ -169,6 +180,7 @@ private:
 
   Frame(Machinery &machinery, const Graph &graph, std::string path, const Signature *signature);
   Status load();
+  void findRead();
   Status findKernels();
   Status findContract(size_t task, const CodeImage &image);
   Status checkContracts(const Stage &stage) const;
@@ -188,6 +200,7 @@ private:
   Result<int64_t> givenDim(const Dim &dim) const;
   Result<int64_t> inputDim(const Dim &dim) const;
   Result<int64_t> lengthDim(const Dim &dim);
+  Result<int64_t> roomDim(const Dim &dim) const;
   /// Parts of a state's memory that hold its rows: `count` of `bytes`, each `stride` behind the last.
   struct Rows {
     uint64_t count = 1, bytes = 0, stride = 0;
@@ -215,6 +228,9 @@ private:
   BufferHome homeOf(uint32_t buffer) const;
   DeviceTask makeTask(uint32_t index);
   Status placeOutputs(uint32_t index);
+  Status placeInputs();
+  Status layOutOutput(uint32_t output);
+  bool liesAsWritten(uint32_t output) const;
   Status checkResults(uint32_t index);
   void patchPointers(uint32_t index);
   std::byte *dataOf(uint32_t buffer) const;
@@ -256,7 +272,10 @@ private:
 
   std::vector<Binding> bindings[2]; // by dmx_io
   std::vector<TensorPlace> outputs;
-  bool inputsChanged = true;                 // shapes of inputs since evaluateInputs
+  bool inputsChanged = true;                 // shapes of inputs since evaluateInputs, or room of outputs
+  bool hasRooms = false;                     // whether dims say for how many rows outputs have room
+  std::vector<bool> isRead;                  // by input: whether tasks read it
+  uint64_t copiedBytes = 0;                  // of the last run, by gather and scatter
   uint64_t version = 1;                      // of bindings and memory of the border
   std::vector<int64_t> dims;                 // values of the graph's
   std::vector<int64_t> lengths, nextLengths; // by dim: of those that are lengths, now and after the run laid out

@@ -6,13 +6,28 @@
 
 namespace dmxrt {
 
-void Frame::bind(dmx_io io, uint32_t index, std::span<const int64_t> extents, std::byte *data, uint64_t bytes) {
+void Frame::bind(dmx_io io, uint32_t index, std::span<const int64_t> extents, std::byte *data, uint64_t bytes,
+                 std::span<const int64_t> strides) {
   Binding &binding = bindings[io][index];
-  if (!binding.bound || !std::equal(extents.begin(), extents.end(), binding.dims.begin(), binding.dims.end())) {
+  auto differs = [](std::span<const int64_t> given, const std::vector<int64_t> &old) {
+    return !std::equal(given.begin(), given.end(), old.begin(), old.end());
+  };
+  bool reshaped = !binding.bound || differs(extents, binding.dims);
+  if (reshaped)
     binding.dims.assign(extents.begin(), extents.end());
-    inputsChanged |= io == DMX_INPUT;
+  if (strides.empty() ? reshaped || binding.isStrided : differs(strides, binding.strides)) {
+    if (strides.empty())
+      denseStrides(extents, binding.strides);
+    else
+      binding.strides.assign(strides.begin(), strides.end());
+    inputsChanged |= io == DMX_OUTPUT && hasRooms;
     ++version;
   }
+  if (reshaped) {
+    inputsChanged |= io == DMX_INPUT || hasRooms;
+    ++version;
+  }
+  binding.isStrided = !strides.empty();
   if (binding.data != data)
     ++version;
   binding.data = data;
@@ -21,8 +36,9 @@ void Frame::bind(dmx_io io, uint32_t index, std::span<const int64_t> extents, st
 }
 
 void Frame::unbind(dmx_io io, uint32_t index) {
+  release(bindings[io][index].own);
   bindings[io][index] = {};
-  inputsChanged |= io == DMX_INPUT;
+  inputsChanged |= io == DMX_INPUT || hasRooms;
   ++version;
 }
 
@@ -73,7 +89,9 @@ Status Frame::checkInputs() {
 }
 
 Status Frame::evaluateInputDims() {
-  return evaluateDims(graph, 0, dims, [this](const Dim &dim) { return dim.isLength ? lengthDim(dim) : inputDim(dim); });
+  return evaluateDims(graph, 0, dims, [this](const Dim &dim) {
+    return dim.isLength ? lengthDim(dim) : dim.isRoom ? roomDim(dim) : inputDim(dim);
+  });
 }
 
 Status Frame::evaluateInputs() {
@@ -133,7 +151,7 @@ std::byte *Frame::dataOf(uint32_t index) const {
   const Buffer &buffer = graph.buffers[index];
   switch (buffer.kind) {
   case BufferKind::Input:
-    return bindings[DMX_INPUT][buffer.index].data;
+    return bindings[DMX_INPUT][buffer.index].at;
   case BufferKind::Output:
     return outputs[buffer.index].data;
   case BufferKind::Result:
@@ -273,6 +291,8 @@ Status Frame::placeOutputs(uint32_t index) {
     if (Status status = evaluateShape(graph, buffer, dims, place.dims); !status)
       return within(tensorName(DMX_OUTPUT, i), status.takeError());
     place.bytes = layout.places[buffer].size;
+    if (Status status = layOutOutput(i); !status)
+      return status;
     const Binding &binding = bindings[DMX_OUTPUT][i];
     if (!binding.bound) {
       if (Status status = grow(place.own, place.bytes); !status)
@@ -285,7 +305,13 @@ Status Frame::placeOutputs(uint32_t index) {
         return fail(DMX_STATUS_INVALID_ARGUMENT, tensorName(DMX_OUTPUT, i), ": axis ", axis, " is ", binding.dims[axis],
                     ", for these inputs it must be ", place.dims[axis],
                     "; ask dmx_session_shape after binding the inputs");
-    if (binding.bytes < place.bytes)
+    if (index == 0 && !liesAsWritten(i)) {
+      if (Status status = grow(place.own, place.bytes); !status)
+        return within(tensorName(DMX_OUTPUT, i), status.takeError());
+      place.data = static_cast<std::byte *>(place.own.data);
+      continue;
+    }
+    if (index != 0 && binding.bytes < place.bytes)
       return fail(DMX_STATUS_INVALID_ARGUMENT, tensorName(DMX_OUTPUT, i), " is bound to ", binding.bytes,
                   " bytes, but this run's has ", place.bytes, "; bind more, or leave the output to the session");
     release(place.own);
@@ -342,12 +368,16 @@ Status Frame::prepareFirst() {
 Status Frame::arrange() {
   if (Status status = prepareFirst(); !status)
     return status;
+  if (Status status = placeInputs(); !status)
+    return status;
   return bringUp(0);
 }
 
 Status Frame::call() {
   if (Status status = evaluateInputs(); !status)
     return inRun(status.takeError());
+  if (Status status = placeInputs(); !status)
+    return status;
   if (Status status = bringUp(0); !status)
     return status;
   settle();

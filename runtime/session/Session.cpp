@@ -66,7 +66,7 @@ bool Session::isLate(dmx_io io, uint32_t index) const {
   return io == DMX_OUTPUT && graph.buffers[graph.outputBuffers[index]].stage != 0;
 }
 
-Status Session::bind(dmx_io io, uint32_t index, const dmx_tensor_view &view) {
+Status Session::bind(dmx_io io, uint32_t index, const dmx_tensor_view &view, const int64_t *given) {
   const Signature::Tensor &wanted = tensor(io, index);
   auto wrong = [&](const auto &...parts) {
     return fail(DMX_STATUS_INVALID_ARGUMENT, tensorName(io, index), ": ", parts...);
@@ -99,14 +99,24 @@ Status Session::bind(dmx_io io, uint32_t index, const dmx_tensor_view &view) {
   if (reinterpret_cast<uintptr_t>(view.data) % dtypeAlignment(view.dtype))
     return wrong("data is not aligned to the element size, ", dtypeAlignment(view.dtype), " bytes");
 
-  std::span<const int64_t> extents(view.dims, view.rank);
+  std::span<const int64_t> extents(view.dims, view.rank), strides(given, given ? view.rank : 0);
+  if (!strides.empty()) {
+    if (late)
+      return wrong("its shape is known only after a run; bind it without strides");
+    if (dmx_dtype_bits(view.dtype) < 8)
+      return wrong("elements of ", dmx_dtype_name(view.dtype), " are no whole bytes; bind it without strides");
+    auto reach = reachOf(extents, strides);
+    if (!reach || *reach > INT64_MAX / 64)
+      return wrong(reach ? std::string("its strides reach over more than 63 bits") : reach.takeError().message);
+    bytes = *reach * (dmx_dtype_bits(view.dtype) / 8);
+  }
   if (io == DMX_INPUT) {
     const std::vector<int64_t> &old = frame->binding(io, index).dims;
     outputsValid &= std::equal(extents.begin(), extents.end(), old.begin(), old.end());
   } else {
     outputsValid = false;
   }
-  frame->bind(io, index, extents, static_cast<std::byte *>(view.data), static_cast<uint64_t>(bytes));
+  frame->bind(io, index, extents, static_cast<std::byte *>(view.data), static_cast<uint64_t>(bytes), strides);
   return {};
 }
 
@@ -168,6 +178,9 @@ Status Session::output(uint32_t index, dmx_tensor_view &view) const {
   if (!outputsValid)
     return fail(DMX_STATUS_NOT_READY, tensorName(DMX_OUTPUT, index),
                 ": there is no run whose outputs are valid; call dmx_session_run after binding");
+  if (frame->binding(DMX_OUTPUT, index).isStrided)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, tensorName(DMX_OUTPUT, index),
+                " is bound with strides; read it where it is bound");
   const TensorPlace &place = frame->output(index);
   view = {tensor(DMX_OUTPUT, index).dtype, static_cast<uint32_t>(place.dims.size()), place.dims.data(), place.data};
   return {};

@@ -26,7 +26,8 @@ public:
 
   /// Whether (io, index) exists; the functions below rely on it.
   Status checkTensor(dmx_io io, uint32_t index) const;
-  Status bind(dmx_io io, uint32_t index, const dmx_tensor_view &view);
+  /// Strides are those of the view's axes, in elements; null: it is dense.
+  Status bind(dmx_io io, uint32_t index, const dmx_tensor_view &view, const int64_t *strides = nullptr);
   void unbind(dmx_io io, uint32_t index);
   /// Shape into `dims` (of `capacity`) for the inputs bound now.
   Status shape(dmx_io io, uint32_t index, int64_t *dims, uint32_t capacity, uint32_t &rank);
@@ -79,6 +80,7 @@ private:
   Status runShape(uint32_t index, std::vector<int64_t> &shape) const;
   Status makeReady();
   Status checkOverlaps();
+  bool isOldCache(dmx_io io, uint32_t index) const;
   Status execute();
   static void *asyncMain(void *session);
 

@@ -7,13 +7,21 @@
 
 namespace dmxrt {
 
+/// Whether an input is the first rows of an output where that lies, so that the output's range has it.
+bool Session::isOldCache(dmx_io io, uint32_t index) const {
+  for (uint32_t i = 0; io == DMX_INPUT && i < signature.outputs.size(); ++i)
+    if (graph.buffers[graph.outputBuffers[i]].past == index && frame->isInPlace(i))
+      return true;
+  return false;
+}
+
 /// Outputs must overlap nothing: tasks read inputs and write outputs in an order
 /// that the caller does not know.
 Status Session::checkOverlaps() {
   ranges.clear();
   for (dmx_io io : {DMX_INPUT, DMX_OUTPUT})
     for (uint32_t i = 0; i < tensorCount(io); ++i)
-      if (const Frame::Binding &binding = frame->binding(io, i); binding.bytes)
+      if (const Frame::Binding &binding = frame->binding(io, i); binding.bytes && !isOldCache(io, i))
         ranges.push_back({binding.data, binding.data + binding.bytes, io, i});
   std::sort(ranges.begin(), ranges.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
   const Range *reach = nullptr, *outputReach = nullptr; // those that end last so far
@@ -49,6 +57,7 @@ Status Session::makeReady() {
 Status Session::execute() {
   for (const Unit &unit : machinery.units)
     unit.device->startRun();
+  frame->gather();
   Status status = frame->execute();
   for (size_t i = 0; i < machinery.units.size() && status; ++i)
     status = machinery.units[i].device->endRun();
@@ -57,8 +66,10 @@ Status Session::execute() {
     if (const char *remarks = unit.device->remarks(); *remarks)
       remarksText += cat(remarksText.empty() ? "" : "; ", remarks);
   outputsValid = static_cast<bool>(status);
-  if (status)
+  if (status) {
+    frame->scatter();
     frame->advanceLengths();
+  }
   if (machinery.profile.on())
     machinery.profile.endRun();
   return status;

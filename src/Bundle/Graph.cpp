@@ -125,7 +125,7 @@ namespace {
 Value dimValue(const DimDesc &dim) {
   Value v = {{"name", dim.name}};
   if (dim.expr) {
-    v["expr"] = json::toValue(*dim.expr);
+    v[dim.isRoom ? "room" : "expr"] = json::toValue(*dim.expr);
     return v;
   }
   if (dim.task >= 0) {
@@ -158,6 +158,11 @@ Value bufferValue(const BufferDesc &buffer) {
   case BufferKind::Input:
   case BufferKind::Output:
     v["index"] = buffer.index;
+    if (!buffer.room.empty()) {
+      v["room"] = buffer.room;
+      v["axis"] = buffer.axis;
+      v["past"] = buffer.past;
+    }
     break;
   case BufferKind::Result:
     v["task"] = buffer.task;
@@ -290,6 +295,11 @@ DimDesc readDim(const Reader &r) {
     dim.expr = r.expr("expr");
     return dim;
   }
+  if (r.has("room")) {
+    dim.expr = r.expr("room");
+    dim.isRoom = true;
+    return dim;
+  }
   if (r.has("task")) {
     dim.task = r.integer("task");
     if (r.has("output")) {
@@ -308,7 +318,7 @@ DimDesc readDim(const Reader &r) {
     return dim;
   }
   if (!r.failed() && !r.has("input"))
-    r.fail("a dim needs 'input' and 'axis', 'expr', 'task', or 'next'");
+    r.fail("a dim needs 'input' and 'axis', 'expr', 'room', 'task', or 'next'");
   dim.min = r.integer("min", 0);
   dim.max = r.integer("max", INT64_MAX);
   dim.input = r.integer("input");
@@ -336,6 +346,13 @@ BufferDesc readBuffer(const Reader &r) {
   if (kind == "input" || kind == "output") {
     buffer.kind = kind == "input" ? BufferKind::Input : BufferKind::Output;
     buffer.index = r.integer("index");
+    if (kind == "output" && r.has("room")) {
+      buffer.room = r.string("room");
+      if (!r.failed() && buffer.room.empty())
+        r.fail("'room' is empty");
+      buffer.axis = r.integer("axis");
+      buffer.past = r.integer("past");
+    }
   } else if (kind == "result") {
     buffer.kind = BufferKind::Result;
     buffer.task = r.integer("task");

@@ -21,8 +21,8 @@ const EntryPoint *Manifest::findEntryPoint(std::string_view name) const {
 }
 
 const std::vector<std::string> &knownFeatures() {
-  static const std::vector<std::string> names = {"broadcast",    "common-code",   "constraints",  "control-flow",
-                                                 "narrow-types", "returned-dims", "state-lengths"};
+  static const std::vector<std::string> names = {"broadcast",    "caller-caches", "common-code",   "constraints",
+                                                 "control-flow", "narrow-types",  "returned-dims", "state-lengths"};
   return names;
 }
 
@@ -33,7 +33,9 @@ std::vector<std::string> featuresOf(const Manifest &manifest) {
   return {};
 }
 
-int64_t minorOf(std::string_view feature) { return feature == "state-lengths" ? 4 : feature == "common-code" ? 2 : 1; }
+int64_t minorOf(std::string_view feature) {
+  return feature == "caller-caches" ? 5 : feature == "state-lengths" ? 4 : feature == "common-code" ? 2 : 1;
+}
 
 int64_t minorOfDescriptions(const Manifest &manifest) {
   for (const EntryPoint &entry : manifest.entryPoints)

@@ -134,6 +134,8 @@ std::vector<std::string> featuresOf(const GraphFile &file) {
         names.insert("returned-dims");
       if (dim.next)
         names.insert("state-lengths");
+      if (dim.isRoom)
+        names.insert("caller-caches");
       for (const Expr &expr : {dim.expr.value_or(0), dim.next.value_or(0), dim.lower, dim.upper})
         note(expr);
     }

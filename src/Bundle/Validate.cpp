@@ -234,4 +234,20 @@ std::vector<Problem> validate(const Bundle &bundle, CheckLevel level, size_t lim
   return BundleChecker(bundle, level, limit).run();
 }
 
+std::string cacheProblem(const GraphDesc &graph, const BufferDesc &output) {
+  auto dim = std::find_if(graph.dims.begin(), graph.dims.end(),
+                          [&](const DimDesc &row) { return row.isRoom && row.name == output.room; });
+  auto input = std::find_if(graph.buffers.begin(), graph.buffers.end(), [&](const BufferDesc &buffer) {
+    return buffer.kind == BufferKind::Input && buffer.index == output.past;
+  });
+  bool hasAxis = output.axis >= 0 && static_cast<size_t>(output.axis) < output.shape.size();
+  if (dim == graph.dims.end() || !hasAxis || !(output.shape[static_cast<size_t>(output.axis)] == *dim->expr))
+    return "'room' is '" + output.room + "', which is not how much room there is for the rows of axis " +
+           std::to_string(output.axis);
+  if (input == graph.buffers.end() || input->dtype != output.dtype || dtypeBits(output.dtype) < 8 ||
+      input->shape.size() != output.shape.size())
+    return "it cannot begin with the rows of input " + std::to_string(output.past);
+  return "";
+}
+
 } // namespace dmxc::bundle

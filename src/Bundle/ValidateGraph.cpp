@@ -263,6 +263,8 @@ void GraphChecker::checkBuffer(size_t i) {
   bool isBound = buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output;
   if (isBound && !entryPoint && !bound.emplace(buffer.kind, buffer.index).second)
     report(where, "another buffer has the same kind and index");
+  if (std::string problem = buffer.room.empty() ? "" : cacheProblem(graph, buffer); !problem.empty())
+    report(where, problem);
   Expr dense = denseBytes(buffer.dtype, buffer.shape);
   if (!known(dense, where, "shape") || buffer.kind < BufferKind::Const)
     return;

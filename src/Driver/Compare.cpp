@@ -8,6 +8,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Driver/StageEvaluation.h"
 #include "dmxc/Reference/Interpreter.h"
@@ -228,7 +229,7 @@ private:
   bool bindDims(func::FuncOp function, ArrayRef<Tensor> inputs) {
     bool isNew = false;
     for (auto [i, tensor] : llvm::enumerate(inputs)) {
-      SmallVector<Dim> dims = dmir::dimsOf(function.getArgument(i).getType());
+      SmallVector<Dim> dims = dmir::callersDims(function, true, static_cast<unsigned>(i));
       for (size_t axis = 0; axis < dims.size() && dims.size() == tensor.shape().size(); ++axis)
         if (std::optional<std::string> name = dims[axis].symbolName()) {
           DimBounds &bounds = options.dims[*name];

@@ -3,6 +3,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Target/TargetBackend.h"
 #include "dmxc/Tools/Compare.h"
 #include "dmxc/Tools/Runtime.h"
@@ -66,7 +67,7 @@ Result<Tensor> randomInput(func::FuncOp function, unsigned number, uint64_t seed
   if (!dtype)
     return modelError(what + " is no tensor that the host could make");
   Shape shape;
-  for (Dim dim : dmir::dimsOf(type)) {
+  for (Dim dim : dmir::callersDims(function, true, number)) {
     auto extent = dim.evaluate([&](std::string_view name) -> std::optional<int64_t> {
       return std::max<int64_t>(dmir::symbolBounds(function, {name.data(), name.size()}).min, 1);
     });

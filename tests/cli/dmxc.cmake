@@ -37,6 +37,9 @@ find_program(DMXC_SYSTEM_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH) # 
 dmxc_frontend_test(cli.caches onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/states/caches_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
 set_tests_properties(cli.caches PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+dmxc_frontend_test(cli.strides onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/states/strides_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
+set_tests_properties(cli.strides PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
 dmxc_frontend_test(cli.placement "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/placement_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 dmxc_frontend_test(cli.data-files "onnx;mlir"

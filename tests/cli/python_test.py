@@ -164,6 +164,9 @@ class Arrays(Base):
         np.testing.assert_allclose(b, np.exp(self.X), rtol=1e-6)
         session.run(self.X, out=[a])
         np.testing.assert_array_equal(a, np.maximum(self.X, 0))
+        apart = np.zeros(16, "f4")
+        session.run(self.X, out={"a": apart[1::2]})  # as it lies
+        self.assertEqual(apart.tolist(), np.stack([np.zeros(8), np.maximum(self.X, 0)], 1).ravel().tolist())
         a[:] = -1
         session.run(self.X)  # without out: a new array
         self.assertEqual(a.tolist(), [-1] * 8)
@@ -173,7 +176,7 @@ class Arrays(Base):
         locked = np.zeros(8, "f4")
         locked.flags.writeable = False
         for out, word in (({"c": a}, "no output 'c'"), ({"a": np.zeros(8)}, "is float32, not float64"), ({"a": np.zeros(7, "f4")}, "'a' is [8]"),
-                          ({"a": np.zeros(16, "f4")[::2]}, "C-contiguous"), ({"a": locked}, "writeable"), (a, "give a dict"),
+                          ({"a": np.zeros(8, "f4")[::-1]}, "strides (-4,); they must not be negative"), ({"a": locked}, "writeable"), (a, "give a dict"),
                           ([a, b, a], "3 arrays for 2 outputs"), ({"a": [0] * 8}, "not list")):
             with self.subTest(word), self.refused("out", word):
                 session.run(self.X, out=out)

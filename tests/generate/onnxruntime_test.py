@@ -5,11 +5,12 @@ import subprocess
 import sys
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "models")]
+sys.path[:0] = [str(TESTS), str(TESTS / "models"), str(TESTS.parent / "tools/python")]
 import environment
 
 environment.enter("onnxruntime", "onnx")
 
+import dmxrt
 import fixtures
 import numpy as np
 import onnx
@@ -96,6 +97,24 @@ class OnnxRuntime(Case):
         prompts = sample(self.prompts(PROMPTS), 4)
         self.check_tiny(prompts, dmxc=STATES)
         self.check_tiny(prompts, "--lookup", 5, dmxc=STATES)
+
+    def test_caches_bound_twice(self):
+        """100 tokens with one buffer a cache, which is an input and an output of each run."""
+        bundle, names = compiled(sizes=SIZES, seed=5), tiny_decoder.NAMES["optimum"]
+        loop = Loop(bundle.with_suffix(".onnx"), names, (1, SIZES.groups, 0, SIZES.head))
+        prompt, caches = self.prompts(1)[0], {name: np.zeros((1, SIZES.groups, 160, SIZES.head), "f4") for name in loop.past}
+        wanted, gaps = loop(prompt, 100)
+        ids, rows = prompt, 0
+        with dmxrt.Session(bundle, threads=1, library=BIN.parent / "lib/libdmxrt.so") as session:
+            for at, (token, gap) in enumerate(zip(wanted, gaps)):
+                total = rows + len(ids)
+                inputs = {names.ids: np.array([ids]), names.mask: np.ones((1, total), "i8"), names.positions: np.arange(rows, total)[None]}
+                out = session.run({**inputs, **{name: cache[:, :, :rows] for name, cache in caches.items()}},
+                                  out={name.replace("past_key_values", "present"): cache[:, :, :total] for name, cache in caches.items()})
+                if gap > CLOSE:
+                    self.assertEqual(int(out[names.logits][0, -1].argmax()), token, f"token {at}")
+                ids, rows = [token], total
+        self.assertGreater(np.count_nonzero(np.array(gaps) > CLOSE), 90)
 
     def test_files_of_genai(self):
         """As onnxruntime-genai's builder writes them, with sizes of heads that only the caches' outputs say."""

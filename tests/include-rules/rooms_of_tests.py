@@ -53,7 +53,7 @@ ROWS = [
     (r"cli\.(corsair|dmxc\.Corsair)", WHOLE + CORSAIR + ONNX),
     (r"cli\.misuse", WHOLE + CPU + CUDA + ONNX),
     (r"cli\.(sign|tools)", ("Tools", "runtime", *DEVICES)),
-    (r"cli\.(states|caches|placement|decisions|plans|phase-texts|dmxc\.(Schedules|BadSchedules|Parameters|Tuning|Recipes|Guards|Texts|PhaseFacts))",
+    (r"cli\.(states|caches|strides|placement|decisions|plans|phase-texts|dmxc\.(Schedules|BadSchedules|Parameters|Tuning|Recipes|Guards|Texts|PhaseFacts))",
      WHOLE + CPU + CORSAIR + ONNX),
     (r"cli\.(progress|readme|help)", ALL),
     (r"cli", WHOLE + CPU + ONNX),

@@ -136,6 +136,16 @@ static int32_t append(const dmx_kernel_args *a) { /* i64 out = x[dims[0]], then 
   return DMX_KERNEL_OK;
 }
 
+static int32_t put_rows(const dmx_kernel_args *a) { /* f32 out[.., p .. p + n, 2] = x[.., n, 2], of items with room */
+  const float *x = a->buffers[1];
+  float *out = a->buffers[2];
+  int64_t p = a->dims[0], n = a->dims[1], room = a->dims[2];
+  for (int64_t item = a->begin; item < a->end; ++item)
+    for (int64_t i = 0; i < 2 * n; ++i)
+      out[(item * room + p) * 2 + i] = x[item * n * 2 + i];
+  return DMX_KERNEL_OK;
+}
+
 static int32_t below(const dmx_kernel_args *a) { /* bool out = *x < *y */
   *(uint8_t *)a->buffers[2] = *(const int64_t *)a->buffers[0] < *(const int64_t *)a->buffers[1];
   return DMX_KERNEL_OK;
@@ -261,6 +271,7 @@ static const entry kernels[] = {
     KERNEL(return_dims),
     KERNEL(add_i64),
     KERNEL(append),
+    KERNEL(put_rows),
     KERNEL(below),
     KERNEL(is_true),
     KERNEL(fail_at),

@@ -26,6 +26,9 @@ struct DimDesc {
   int64_t axis = -1;
   /// Set for a computed dim; mentions earlier rows only.
   std::optional<Expr> expr;
+  /// Of a computed dim: it is the least that it may be, and the tensors that a caller gives for outputs with this
+  /// `room` say how much it is.
+  bool isRoom = false;
   /// The task that returns the dim: its value number `result`, or `axis` of its
   /// output number `output`; -1 for others.
   int64_t task = -1;
@@ -72,6 +75,10 @@ struct BufferDesc {
   /// State: the dim that says how many rows along `axis` are there; empty where all are.
   std::string length;
   int64_t axis = 0;
+  /// Output: the dim that says for how many rows along `axis` its memory has room, and the input whose rows it begins
+  /// with; empty and -1 where it is just its shape.
+  std::string room;
+  int64_t past = -1;
 };
 
 /// What the dims' values must fulfil. `Divides`: lhs is not 0 and rhs a

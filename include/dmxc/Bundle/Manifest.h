@@ -14,7 +14,7 @@ namespace dmxc::bundle {
 
 /// The format this library writes; COMPATIBILITY.md has the rule for readers.
 inline constexpr int64_t formatMajor = 1;
-inline constexpr int64_t formatMinor = 4;
+inline constexpr int64_t formatMinor = 5;
 
 /// A tensor at the border of an entry point. Dims are integers, names of the
 /// entry point's `dims`, or expressions over them.

@@ -54,4 +54,7 @@ Result<DimValues> usualDims(const GraphDesc &graph);
 /// run has these.
 std::vector<DimValues> sampleDims(const GraphDesc &graph);
 
+/// What is wrong with an output that has `room`, a rule of graphs; empty where nothing is.
+std::string cacheProblem(const GraphDesc &graph, const BufferDesc &output);
+
 } // namespace dmxc::bundle

@@ -67,6 +67,7 @@ struct Options {
   std::vector<std::string> externalDataDirs;
   std::vector<std::pair<std::string, std::string>> states; ///< --state INPUT=OUTPUT
   bool noStates = false;                                   ///< --state none
+  std::string stateType;                                   ///< --state-type; empty: as the model has them
 
   //--- placement
   std::vector<PlaceRule> place; ///< --place, in order

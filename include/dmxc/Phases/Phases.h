@@ -32,6 +32,8 @@ struct PhaseContext {
   std::vector<std::pair<std::string, std::string>> states;
   /// Nobody asked for them: where one is no state with a length all stay inputs and outputs, and a remark says why.
   bool statesMayStay = false;
+  /// What states with a length are kept in: "bf16", "f16" or "f32"; empty: as the model has them.
+  std::string stateType;
   /// Where the user wants nodes to run; of the rules that match one the last counts.
   std::vector<PlaceRule> places;
   int optLevel = 2;

@@ -142,6 +142,8 @@ Result<bundle::Manifest> Compilation::manifest() const {
         manifest.modelMetadata.emplace_back(entry.getName().str(), text.str());
   manifest.options = {{"opt", static_cast<int64_t>(options.optLevel)},
                       {"numerics", options.numerics.empty() ? "default" : options.numerics}};
+  if (!options.stateType.empty())
+    manifest.options.push_back({"state_type", options.stateType});
   if (RoundingTotals totals = roundingOf(*compiled); totals.weights) {
     manifest.options.push_back({"rounded_weights", totals.weights});
     manifest.options.push_back({"rounding_error", totals.errorText()});

@@ -84,6 +84,7 @@ bool Compilation::makeTargets() {
   phaseCtx.optLevel = options.optLevel;
   phaseCtx.jobs = options.jobs;
   phaseCtx.states = options.states;
+  phaseCtx.stateType = options.stateType;
   phaseCtx.places = options.place;
   phaseCtx.checkStrategies = !options.from.empty() || hasSchedules();
   phaseCtx.report = [this](const TargetBackend &target, const Error &error) {

@@ -46,7 +46,8 @@ static Status checkResumed(const Options &options) {
                                {!options.shapes.empty() || !options.absent.empty(), "--shape"},
                                {!options.entry.empty(), "--entry"},
                                {options.inputFormat != "auto", "--input-format"},
-                               {!options.states.empty() || options.noStates, "--state"}})
+                               {!options.states.empty() || options.noStates, "--state"},
+                               {!options.stateType.empty(), "--state-type"}})
       if (given)
         return usageError(std::string(flag) + " is for model files; --from " + options.from +
                           " takes up a phase's text");

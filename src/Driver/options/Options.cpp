@@ -124,6 +124,8 @@ private:
          "The output of a run is the input of the next, and both leave the signature, '*' for any text, repeatable; "
          "none: of no caches of a decoder's folder either; see --help dims",
          "input");
+    choice("--state-type", options.stateType, {"bf16", "f16", "f32"},
+           "What states with a length are kept in; default: as the model has them", "input");
     text("--entry", options.entry, "NAME", "Entry point, where the model has several", "input");
     list("--allow-external-data", options.externalDataDirs, "DIR",
          "Folder that data beside the model may be read from, repeatable; default: the model's own, which a DMIR text "

@@ -7,6 +7,7 @@
 #include "TuningDatabase.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Driver/Driver.h"
 #include "dmxc/Support/MappedFile.h"
@@ -123,9 +124,9 @@ bool Tuner::partition() {
 bool Tuner::checkSizes() {
   llvm::SetVector<llvm::StringRef> open;
   for (auto function : compilation->module().getOps<mlir::func::FuncOp>())
-    for (mlir::Type type : function.getArgumentTypes())
-      if (mlir::isa<mlir::RankedTensorType>(type))
-        for (Dim dim : dmir::dimsOf(type))
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (mlir::isa<mlir::RankedTensorType>(function.getArgumentTypes()[i]))
+        for (Dim dim : dmir::callersDims(function, true, i))
           dim.forEachSymbol([&](std::string_view symbol) { open.insert(symbol); });
   if (open.empty())
     return true;

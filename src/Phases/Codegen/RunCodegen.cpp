@@ -69,6 +69,7 @@ public:
     addDims();
     addLengths();
     addComputedDims();
+    addRooms();
     for (Attribute attr : program.getArenas()) {
       auto arena = cast<DictionaryAttr>(attr);
       Dim unit = dmir::dimOfAttr(arena.get("unit"), 1);
@@ -169,6 +170,27 @@ private:
     }
   }
 
+  /// How many rows there is room for in the tensors that a caller gives for caches.
+  void addRooms() {
+    for (auto op : program.getBody().front().getOps<dlir::BufferOp>())
+      if (auto room = op->getAttrOfType<ArrayAttr>(dmir::kRoomAttr)) {
+        bundle::DimDesc row;
+        row.name = cast<StringAttr>(room[0]).getValue().str();
+        row.expr = exprOf(dmir::dimOfAttr(room[2]));
+        row.isRoom = true;
+        if (!isKnown(row.name))
+          graph.dims.push_back(std::move(row));
+      }
+  }
+
+  /// The caller's tensor has the rows that are there.
+  static void setRoom(ArrayAttr room, bundle::BufferDesc &desc) {
+    desc.room = cast<StringAttr>(room[0]).getValue().str();
+    desc.axis = cast<IntegerAttr>(room[1]).getInt();
+    desc.past = cast<IntegerAttr>(room[3]).getInt();
+    desc.shape[static_cast<size_t>(desc.axis)] = exprOf(dmir::dimOfAttr(room[2]));
+  }
+
   void addBuffer(dlir::BufferOp op) {
     bundle::BufferDesc desc;
     auto type = cast<RankedTensorType>(op.getTensor());
@@ -190,6 +212,8 @@ private:
       break;
     case dlir::BufferKind::output:
       desc.kind = bundle::BufferKind::Output;
+      if (auto room = op->getAttrOfType<ArrayAttr>(dmir::kRoomAttr))
+        setRoom(room, desc);
       break;
     case dlir::BufferKind::arena:
       desc.kind = bundle::BufferKind::Arena;

@@ -9,6 +9,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -283,8 +284,18 @@ private:
 struct BindStates : dmxc::impl::BindStatesBase<BindStates> {
   explicit BindStates(const PhaseContext &context) : context(context) {}
   void runOnOperation() override {
-    if (!context.states.empty() && getOperation().isPublic() && failed(Binder(getOperation(), context).run()))
-      signalPassFailure();
+    if (!getOperation().isPublic())
+      return;
+    if (!context.states.empty() && failed(Binder(getOperation(), context).run()))
+      return signalPassFailure();
+    if (!context.stateType.empty() && !getOperation()->hasAttr(dmir::kLengthsAttr)) {
+      getOperation().emitError()
+          << "--state-type " << context.stateType
+          << " is for states with a length, and there are none; give --state of inputs that grow "
+             "and --dim of their rows, or leave it out [state]";
+      return signalPassFailure();
+    }
+    keepCallerCaches(getOperation(), context);
   }
   const PhaseContext &context;
 };

@@ -29,6 +29,10 @@ LogicalResult sizesAreKnown(func::FuncOp main) {
   if (auto computed = main->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(dmir::kComputedDimsAttr))
     for (Attribute pair : computed)
       known.insert(cast<StringAttr>(cast<ArrayAttr>(pair)[0]).getValue().str());
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    if (auto room = main.getArgAttrOfType<ArrayAttr>(i, dmir::kRoomAttr))
+      if (std::optional<std::string> symbol = dmir::dimOfAttr(room[2]).symbolName())
+        known.insert(*symbol);
   if (auto lengths = main->getAttrOfType<ArrayAttr>(dmir::kLengthsAttr))
     for (Attribute pair : lengths)
       known.insert(cast<StringAttr>(cast<ArrayAttr>(pair)[0]).getValue().str());

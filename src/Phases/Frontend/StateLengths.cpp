@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "StateLengths.h"
 
+#include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Lengths.h"
 
@@ -102,6 +103,9 @@ std::optional<std::string> StateLengths::refusal(BlockArgument past, dmir::Conca
   if (bounds.max == INT64_MAX || bounds.min > 0)
     return "the state has '" + *name + "' rows, none at first; say for how many there is to be room: --dim " + *name +
            "=0..N";
+  if (!context.stateType.empty() && !isa<FloatType>(elementOf(past)))
+    return "--state-type " + context.stateType + " is for states of floats, and its elements are " +
+           std::string(dtypeName(*dmir::dtypeOf(elementOf(past)))) + "; leave it out";
   for (const TargetBackend *target : context.targets)
     if (!target->runsOnHost())
       return "the target '" + target->name().str() +
@@ -124,27 +128,41 @@ static Value sliceOf(OpBuilder &b, Location loc, Value whole, size_t axis, Dim s
                                dmir::dimsAttr(b.getContext(), dynamic));
 }
 
+void StateLengths::growInPlace(BlockArgument past, unsigned result, dmir::ConcatOp concat, Dim room, Type element) {
+  size_t axis = concat.getAxis();
+  SmallVector<Dim> dims = dmir::dimsOf(past);
+  OpBuilder b(concat);
+  Location loc = concat.getLoc();
+  Type read = elementOf(past);
+  auto as = [&](Value value, Type type) -> Value {
+    auto given = dmir::tensorOf(dmir::dimsOf(value), type);
+    return elementOf(value) == type ? value : dmir::CastOp::create(b, loc, given, value).getResult();
+  };
+  Value rows = as(concat.getInputs()[1], element);
+  Dim length = dims[axis], next = length + dmir::dimOf(rows, static_cast<int64_t>(axis));
+  dims[axis] = room;
+  past.setType(dmir::tensorOf(dims, element));
+  Value before = sliceOf(b, loc, past, axis, 0, length), after = sliceOf(b, loc, past, axis, next, room - next);
+  auto whole = dmir::ConcatOp::create(b, loc, past.getType(), ValueRange{before, rows, after}, axis);
+  past.getOwner()->getTerminator()->setOperand(result, whole);
+  concat.getResult().replaceAllUsesWith(as(sliceOf(b, loc, whole, axis, 0, next), read));
+  concat.erase();
+}
+
 LogicalResult StateLengths::bind(BlockArgument past, unsigned result, const std::string &flag) {
   Operation *returned = function.getBody().front().getTerminator();
   dmir::ConcatOp concat = growthOf(past, returned->getOperand(result));
   if (std::optional<std::string> why = refusal(past, concat))
     return function.emitError() << flag << ": " << *why << " [state]";
-  size_t axis = concat.getAxis();
-  SmallVector<Dim> dims = dmir::dimsOf(past);
-  Value rows = concat.getInputs()[1];
-  Dim length = dims[axis], next = length + dmir::dimOf(rows, static_cast<int64_t>(axis));
-  std::string name = *length.symbolName();
-  dims[axis] = dmir::symbolBounds(function, name).max;
-  OpBuilder b(concat);
-  Location loc = concat.getLoc();
-  past.setType(dmir::tensorOf(dims, elementOf(past)));
-  Value before = sliceOf(b, loc, past, axis, 0, length), after = sliceOf(b, loc, past, axis, next, dims[axis] - next);
-  auto whole = dmir::ConcatOp::create(b, loc, past.getType(), ValueRange{before, rows, after}, axis);
-  returned->setOperand(result, whole);
-  concat.getResult().replaceAllUsesWith(sliceOf(b, loc, whole, axis, 0, next));
-  concat.erase();
+  auto axis = static_cast<int64_t>(concat.getAxis());
+  std::string name = *dmir::dimOf(past, axis).symbolName();
+  Type element = context.stateType.empty()
+                     ? elementOf(past)
+                     : dmir::elementTypeOf(*dtypeFromName(context.stateType), function.getContext());
+  growInPlace(past, result, concat, dmir::symbolBounds(function, name).max, element);
+  Builder b(function.getContext());
   function.setArgAttr(past.getArgNumber(), dmir::kLengthAttr,
-                      b.getArrayAttr({b.getStringAttr(name), b.getI64IntegerAttr(static_cast<int64_t>(axis))}));
+                      b.getArrayAttr({b.getStringAttr(name), b.getI64IntegerAttr(axis)}));
   return success();
 }
 

@@ -1,4 +1,5 @@
 //===- CheckPlacement.cpp - whether results may live where a text says ----===//
+#include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Phases/Memory/Layout.h"
 #include "dmxc/Phases/Phases.h"
@@ -89,7 +90,7 @@ private:
     Value returned = ret->getOperand(static_cast<unsigned>(output));
     if (result.getResultNumber() == 0 && stateInPlace(region) == static_cast<unsigned>(output))
       return std::nullopt;
-    if (viewedValue(returned) != result || function.getResultAttr(static_cast<unsigned>(output), dmir::kStateAttr) ||
+    if (viewedValue(returned) != result || dmir::keptName(function, false, static_cast<unsigned>(output)) ||
         !isKnownBefore(returned.getType(), region))
       return "is the output " + std::to_string(output) +
              ", whose bytes are not the result's; an arena has those of others";

@@ -1,4 +1,5 @@
 //===- PlaceBuffers.cpp - where region results live -----------------------===//
+#include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Phases/Memory/Layout.h"
 #include "dmxc/Phases/Phases.h"
@@ -72,7 +73,7 @@ private:
       Value base = viewedValue(operand.get());
       auto region = base.getDefiningOp<dmir::RegionOp>();
       if (!region || slots[base].output >= 0 || !isKnownBefore(operand.get().getType(), region) ||
-          function.getResultAttr(operand.getOperandNumber(), dmir::kStateAttr)) // copied or kept, see schedule
+          dmir::keptName(function, false, operand.getOperandNumber())) // copied or kept, see schedule
         continue;
       slots[base].output = operand.getOperandNumber();
     }
@@ -183,10 +184,10 @@ std::optional<unsigned> dmxc::stateInPlace(dmir::RegionOp region) {
     // The old value must be read nowhere else: not before either, as tasks are ordered by bytes.
     if (!old || !old.hasOneUse() || old.getType() != region.getResult(0).getType())
       continue;
-    Attribute state = function.getArgAttr(old.getArgNumber(), dmir::kStateAttr);
+    StringAttr kept = dmir::keptName(function, true, old.getArgNumber());
     for (OpOperand &operand : ret->getOpOperands())
-      if (state && operand.get() == region.getResult(0) &&
-          function.getResultAttr(operand.getOperandNumber(), dmir::kStateAttr) == state)
+      if (kept && operand.get() == region.getResult(0) &&
+          dmir::keptName(function, false, operand.getOperandNumber()) == kept)
         return operand.getOperandNumber();
   }
   return std::nullopt;

@@ -103,10 +103,12 @@ public:
 
 private:
   /// slice(x) with an axis of 1 more, as a slice of x with that: kernels take slices as they lie, and reshapes of
-  /// buffers alone.
+  /// buffers alone. Of a cast it is made of what is cast.
   Value asItLies(Value value) {
     auto reshape = value.getDefiningOp<dmir::ReshapeOp>();
-    auto slice = reshape ? reshape.getInput().getDefiningOp<dmir::SliceOp>() : dmir::SliceOp();
+    auto cast = reshape ? reshape.getInput().getDefiningOp<dmir::CastOp>() : dmir::CastOp();
+    Value viewed = cast ? cast.getInput() : reshape ? reshape.getInput() : Value();
+    auto slice = viewed ? viewed.getDefiningOp<dmir::SliceOp>() : dmir::SliceOp();
     if (!slice)
       return value;
     size_t group = batch.size() - 1;
@@ -119,11 +121,12 @@ private:
     if (sizes != dmir::dimsOf(value))
       return value;
     Value whole =
-        dmir::ReshapeOp::create(b, loc, dmir::tensorOf(with(dims, Dim(1)), elementOf(value)), slice.getInput());
+        dmir::ReshapeOp::create(b, loc, dmir::tensorOf(with(dims, Dim(1)), elementOf(slice)), slice.getInput());
     SmallVector<int64_t> from = dmir::splitDims(starts, dynamic), count = dmir::splitDims(sizes, dynamic),
                          steps = with(llvm::to_vector(slice.getSteps()), int64_t(1));
-    return dmir::SliceOp::create(b, slice.getLoc(), value.getType(), whole, from, count, steps,
-                                 dmir::dimsAttr(b.getContext(), dynamic));
+    Value part = dmir::SliceOp::create(b, slice.getLoc(), dmir::tensorOf(sizes, elementOf(slice)), whole, from, count,
+                                       steps, dmir::dimsAttr(b.getContext(), dynamic));
+    return cast ? dmir::CastOp::create(b, cast.getLoc(), value.getType(), part).getResult() : part;
   }
 
   Value grouped(Value value) {
@@ -172,6 +175,8 @@ void eraseUnused(Value value) {
 
 /// Whether a value is an input of the function with rows behind it, or a slice of a state that has such.
 bool isCache(Value value) {
+  if (auto cast = value.getDefiningOp<dmir::CastOp>())
+    value = cast.getInput();
   if (auto slice = value.getDefiningOp<dmir::SliceOp>())
     value = slice.getInput();
   auto concat = value.getDefiningOp<dmir::ConcatOp>();

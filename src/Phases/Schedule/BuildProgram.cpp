@@ -75,14 +75,8 @@ public:
       program->setAttr(dmir::kLengthsAttr, lengths);
     builder.createBlock(&program.getBody());
     tasks = OpBuilder::atBlockEnd(&program.getBody().front());
-    for (BlockArgument argument : function.getArguments()) {
-      buffers[argument] =
-          buffer(stateOf(true, argument.getArgNumber()) ? dlir::BufferKind::state : dlir::BufferKind::input, argument,
-                 position(true, argument.getArgNumber()), 0, storageSize(argument.getType()),
-                 portName(true, argument.getArgNumber()));
-      if (Attribute length = function.getArgAttr(argument.getArgNumber(), dmir::kLengthAttr))
-        buffers[argument].getDefiningOp()->setAttr(dmir::kLengthAttr, length);
-    }
+    for (BlockArgument argument : function.getArguments())
+      buffers[argument] = argumentBuffer(argument);
     for (Operation &op : function.getOps()) {
       if (auto constant = dyn_cast<dmir::ConstantOp>(op))
         continue; // made where they are used: the form depends on the user
@@ -105,6 +99,44 @@ private:
     return attr ? attr.getValue().str() : (input ? "in" : "out") + std::to_string(index);
   }
 
+  Value argumentBuffer(BlockArgument argument) {
+    const unsigned number = argument.getArgNumber();
+    const bool isState = static_cast<bool>(stateOf(true, number));
+    if (auto room = function.getArgAttrOfType<ArrayAttr>(number, dmir::kRoomAttr)) {
+      buffer(dlir::BufferKind::input, argument, position(true, number), 0, storageSize(publicType(true, number)),
+             portName(true, number));
+      return cacheBuffer(argument);
+    }
+    Value made = buffer(isState ? dlir::BufferKind::state : dlir::BufferKind::input, argument, position(true, number),
+                        0, storageSize(argument.getType()), portName(true, number));
+    if (Attribute length = function.getArgAttr(number, dmir::kLengthAttr))
+      made.getDefiningOp()->setAttr(dmir::kLengthAttr, length);
+    return made;
+  }
+
+  /// The output that a cache of the caller is: the runtime puts the rows of the input there before the first task.
+  Value cacheBuffer(BlockArgument argument) {
+    StringAttr name = dmir::keptName(function, true, argument.getArgNumber());
+    unsigned result = 0;
+    while (dmir::keptName(function, false, result) != name)
+      ++result;
+    Value made =
+        buffer(dlir::BufferKind::output, argument, result, 0, storageSize(argument.getType()), portName(false, result));
+    SmallVector<Attribute> room(function.getResultAttrOfType<ArrayAttr>(result, dmir::kRoomAttr).getValue());
+    room.push_back(builder.getI64IntegerAttr(position(true, argument.getArgNumber())));
+    made.getDefiningOp()->setAttr(dmir::kRoomAttr, builder.getArrayAttr(room));
+    return made;
+  }
+
+  Type publicType(bool input, unsigned index) {
+    Type type = input ? function.getArgumentTypes()[index] : function.getResultTypes()[index];
+    bool isCache = input ? static_cast<bool>(function.getArgAttr(index, dmir::kRoomAttr))
+                         : static_cast<bool>(function.getResultAttr(index, dmir::kRoomAttr));
+    return isCache ? dmir::tensorOf(dmir::callersDims(function, input, index),
+                                    cast<RankedTensorType>(type).getElementType())
+                   : type;
+  }
+
   /// The name of the state that an argument or a result is, or null.
   StringAttr stateOf(bool input, unsigned index) {
     return input ? function.getArgAttrOfType<StringAttr>(index, dmir::kStateAttr)
@@ -120,10 +152,10 @@ private:
     return before;
   }
 
-  /// The buffer of a state.
-  Value stateBuffer(StringAttr name) {
+  /// The buffer of a state or of a cache.
+  Value keptBuffer(StringAttr name) {
     for (BlockArgument argument : function.getArguments())
-      if (stateOf(true, argument.getArgNumber()) == name)
+      if (dmir::keptName(function, true, argument.getArgNumber()) == name)
         return buffers.at(argument);
     return {};
   }
@@ -141,12 +173,12 @@ private:
   ArrayAttr signature(bool input) {
     SmallVector<Attribute> entries;
     TypeRange types = input ? TypeRange(function.getArgumentTypes()) : TypeRange(function.getResultTypes());
-    for (auto [i, type] : llvm::enumerate(types)) {
+    for (unsigned i = 0; i < types.size(); ++i) {
       if (stateOf(input, i))
         continue;
       NamedAttrList entry;
       entry.set("name", builder.getStringAttr(portName(input, i)));
-      entry.set("type", TypeAttr::get(type));
+      entry.set("type", TypeAttr::get(publicType(input, i)));
       if (Attribute text = input ? function.getArgAttr(i, dmir::kDescriptionAttr)
                                  : function.getResultAttr(i, dmir::kDescriptionAttr))
         entry.set("description", text);
@@ -160,6 +192,8 @@ private:
                const std::string &name, TypedAttr data = {}, DictionaryAttr form = {}, Value base = {}) {
     // An output may be written through a view of it: what the caller binds has the function's type.
     Type type = value.getType();
+    if (kind == dlir::BufferKind::input)
+      type = publicType(true, cast<BlockArgument>(value).getArgNumber());
     if (kind == dlir::BufferKind::output) {
       type = function.getResultTypes()[index];
       index = position(false, index);
@@ -285,8 +319,9 @@ private:
       };
       StorageSize size{number("size"), dmir::dimOfAttr(slot.get("unit"), 1)};
       bool isOutput = number("output") >= 0;
-      StringAttr state = isOutput ? stateOf(false, static_cast<unsigned>(number("output"))) : StringAttr();
-      Value kept = state ? stateBuffer(state) : keptState(region, result);
+      StringAttr name =
+          isOutput ? dmir::keptName(function, false, static_cast<unsigned>(number("output"))) : StringAttr();
+      Value kept = name ? keptBuffer(name) : keptState(region, result);
       Value made = kept       ? kept
                    : isOutput ? buffer(dlir::BufferKind::output, result, number("output"), 0, size,
                                        portName(false, number("output")))
@@ -338,11 +373,11 @@ private:
       Value source = plainBuffer(value);
       StorageSize size = sizeOf(source.getDefiningOp<dlir::BufferOp>());
       std::string name = portName(false, operand.getOperandNumber());
-      StringAttr state = stateOf(false, operand.getOperandNumber());
-      if (state && source == stateBuffer(state))
+      StringAttr kept = dmir::keptName(function, false, operand.getOperandNumber());
+      if (kept && source == keptBuffer(kept))
         continue;
-      Value target = state ? stateBuffer(state)
-                           : buffer(dlir::BufferKind::output, value, operand.getOperandNumber(), 0, size, name);
+      Value target =
+          kept ? keptBuffer(kept) : buffer(dlir::BufferKind::output, value, operand.getOperandNumber(), 0, size, name);
       copies.push_back({source, target, size, name});
     }
     return copies;

@@ -11,6 +11,8 @@ namespace {
 
 /// Where a dim's value comes from.
 std::string sourceOf(const GraphDesc &graph, const DimDesc &dim) {
+  if (dim.isRoom)
+    return "room of the caller's tensors, at least " + dim.expr->str();
   if (dim.expr)
     return "= " + dim.expr->str();
   if (dim.next)

@@ -134,11 +134,14 @@ private:
 
 } // namespace
 
-static bool isStateWithLength(const RegionBody &body, BlockArgument argument) {
+/// A state with a length, or a cache of the caller.
+static bool hasRoom(const RegionBody &body, BlockArgument argument) {
   auto region = dyn_cast<dmir::RegionOp>(body.block->getParentOp());
   auto state = region ? dyn_cast<BlockArgument>(region.getInputs()[argument.getArgNumber()]) : BlockArgument();
   auto function = region ? region->getParentOfType<func::FuncOp>() : func::FuncOp();
-  return state && function && function.getArgAttr(state.getArgNumber(), dmir::kLengthAttr);
+  return state && function &&
+         (function.getArgAttr(state.getArgNumber(), dmir::kLengthAttr) ||
+          function.getArgAttr(state.getArgNumber(), dmir::kRoomAttr));
 }
 
 std::optional<Append> kernels::appendOf(const RegionBody &body, const PlanRequest &request) {
@@ -149,7 +152,7 @@ std::optional<Append> kernels::appendOf(const RegionBody &body, const PlanReques
   if (!argument || !argument.hasNUses(2))
     return std::nullopt;
   auto algorithm = request.strategy ? request.strategy.getAs<StringAttr>(strategy::kAlgorithm) : StringAttr();
-  bool isAppend = algorithm ? algorithm.getValue() == kAppend : isStateWithLength(body, argument);
+  bool isAppend = algorithm ? algorithm.getValue() == kAppend : hasRoom(body, argument);
   return isAppend ? found : std::nullopt;
 }
 

@@ -21,16 +21,26 @@ static bool isPlainOperand(Value value) {
   return (element.isF32() || element.isBF16()) && !dmir::layoutOf(value.getType());
 }
 
-/// Whether a product's operand will be a view of memory: what is fused into products are views, and casts between f32
-/// and bf16, which `casts` gets.
+/// Whether a cast is made where an operand is read: between f32 and bf16, and of what memory has to f32.
+static bool isReadCast(dmir::CastOp cast, bool isOnly) {
+  Value from = cast.getInput();
+  return isPlainOperand(from) ||
+         (isOnly && getElementTypeOrSelf(from.getType()).isF16() && getElementTypeOrSelf(cast.getType()).isF32());
+}
+
+/// Whether a product's operand will be a view of memory: what is fused into products are views, and casts to f32, bf16
+/// and from them, which `casts` gets.
 static bool isOperand(Value value, ArrayRef<Dim> batch, SmallVector<Operation *> &casts) {
   SmallVector<Dim> dims = dmir::dimsOf(value);
   size_t missing = batch.size() + 2 - dims.size();
   for (size_t axis = 0; axis + 2 < dims.size(); ++axis)
     if (!dims[axis].isStatic() && !(dims[axis] == batch[axis + missing]))
       return false; // a stride that depends on whether it is 1
-  for (; isPlainOperand(value); value = value.getDefiningOp()->getOperand(0)) {
-    if (auto cast = value.getDefiningOp<dmir::CastOp>(); cast && isPlainOperand(cast.getInput())) {
+  const size_t before = casts.size();
+  auto isHalf = [&] { return casts.size() > before && getElementTypeOrSelf(value.getType()).isF16(); };
+  for (; isPlainOperand(value) || (isHalf() && !dmir::layoutOf(value.getType()));
+       value = value.getDefiningOp()->getOperand(0)) {
+    if (auto cast = value.getDefiningOp<dmir::CastOp>(); cast && isReadCast(cast, casts.size() == before)) {
       casts.push_back(cast);
       continue;
     }

@@ -434,6 +434,15 @@ void AttentionEmitter::writeSums(Value row, Index column, Value sums) {
   writer.write(indexOf(result, row, column));
 }
 
+/// Whether a run tells how much of an axis a slice leaves out.
+static bool leavesOutRows(dmir::SliceOp slice) {
+  SmallVector<Dim> from = dmir::dimsOf(slice.getInput()), to = dmir::dimsOf(slice.getResult());
+  for (auto [whole, part] : llvm::zip(from, to))
+    if (!(whole == part) && !part.isStatic())
+      return true;
+  return false;
+}
+
 /// Bytes of arguments of which the keys and values take rows that a run tells: of a cache the others are not read.
 static Dim unreadBytes(Attention attention) {
   Dim bytes = 0;
@@ -441,8 +450,8 @@ static Dim unreadBytes(Attention attention) {
   for (Value operand : {attention.scores.getRhs(), attention.result.getRhs()})
     for (Operation *op; (op = operand.getDefiningOp()); operand = op->getOperand(0)) {
       auto slice = dyn_cast<dmir::SliceOp>(op);
-      if (!slice || !mlir::isa<BlockArgument>(slice.getInput()) || !slice.getInput().getType().hasStaticShape() ||
-          slice.getType().hasStaticShape() || !seen.insert(slice.getInput()).second)
+      if (!slice || !mlir::isa<BlockArgument>(slice.getInput()) || !leavesOutRows(slice) ||
+          !seen.insert(slice.getInput()).second)
         continue;
       Dim others = dmir::elementsOf(slice.getInput().getType()) - dmir::elementsOf(slice.getType());
       bytes += others * (elementOf(slice.getInput()).getIntOrFloatBitWidth() / 8);

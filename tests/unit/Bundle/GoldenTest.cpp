@@ -55,6 +55,14 @@ const Released released[] = {
      {"broadcast", "common-code", "constraints", "control-flow", "returned-dims", "state-lengths"},
      "batch",
      "both",
+     3},
+    {"format-1.5.bundle",
+     5,
+     {TaskKind::Dispatch, TaskKind::If, TaskKind::Loop, TaskKind::Copy, TaskKind::Copy, TaskKind::Copy},
+     {"Add_0"},
+     {"broadcast", "caller-caches", "common-code", "constraints", "control-flow", "returned-dims", "state-lengths"},
+     "batch",
+     "both",
      3}};
 
 class Golden : public testing::TestWithParam<Released> {};

@@ -3,7 +3,8 @@
 //   make-golden KERNELS.so COMMON.so OUT.bundle
 //
 // Rows 2 x + s w that start with a positive number, by a kernel that counts them; a branch negates them or not, a loop
-// doubles them; a state has room for the rows of all runs. Sample inputs and outputs are inside. See
+// doubles them; a state has room for the rows of all runs, and an output for more than it has: those of
+// an input with x behind them. Sample inputs and outputs are inside. See
 // schemas/golden/make_golden.sh.
 //
 //===----------------------------------------------------------------------===//
@@ -118,6 +119,8 @@ GraphDesc loopBody() {
   return g;
 }
 
+Expr rowsSoFar() { return Expr::binary(Expr::Op::Add, Expr::dim("past"), Expr::dim("batch")); }
+
 std::vector<DimDesc> mainDims() {
   DimDesc both, chosen = returnedDim("chosen", 1, Expr::dim("kept")), kept = returnedDim("kept", 0, Expr::dim("both"));
   both.name = "both";
@@ -130,7 +133,12 @@ std::vector<DimDesc> mainDims() {
   seen.name = "seen";
   seen.next = Expr::binary(Expr::Op::Add, Expr::dim("batch"), Expr::dim("seen"));
   seen.max = kRoom;
-  return {inputDim("batch", 1, 0), inputDim("rows", 1, 1), seen, both, kept, chosen, trips};
+  DimDesc room;
+  room.name = "room";
+  room.expr = rowsSoFar();
+  room.isRoom = true;
+  return {
+      inputDim("batch", 1, 0), inputDim("rows", 1, 1), inputDim("past", 0, 4), seen, room, both, kept, chosen, trips};
 }
 
 std::vector<BufferDesc> mainBuffers(WeightsWriter &weights) {
@@ -141,6 +149,9 @@ std::vector<BufferDesc> mainBuffers(WeightsWriter &weights) {
   part.of = 5;
   BufferDesc state = buffer(BufferKind::State, {kRoom, kWidth});
   state.length = "seen";
+  BufferDesc all = buffer(BufferKind::Output, {rowsSoFar(), kWidth}, 2);
+  all.room = "room";
+  all.past = 4;
   Expr chosen = Expr::dim("chosen"), trips = Expr::dim("trips");
   return {buffer(BufferKind::Input, {Expr::dim("batch"), kWidth}),
           buffer(BufferKind::Input, {Expr::dim("rows")}, 1),
@@ -154,7 +165,9 @@ std::vector<BufferDesc> mainBuffers(WeightsWriter &weights) {
           result(2, 1, {trips}, DType::I64),
           buffer(BufferKind::Output, {chosen, kWidth}),
           buffer(BufferKind::Output, {trips}, 1, DType::I64),
-          state};
+          state,
+          buffer(BufferKind::Input, {Expr::dim("past"), kWidth}, 4),
+          all};
 }
 
 std::vector<TaskDesc> mainTasks() {
@@ -180,8 +193,14 @@ std::vector<TaskDesc> mainTasks() {
   loop.carried = {7};
   loop.scans = 1;
   loop.deps = {1};
-  return {affine, choose, loop, copy("copy y", 8, 10, rowsOf("chosen"), {2}),
-          copy("copy z", 9, 11, Expr::binary(Expr::Op::Mul, Expr::dim("trips"), 8), {2})};
+  TaskDesc append = copy("copy x", 0, 14, rowsOf("batch"));
+  append.dstOffset = rowsOf("past");
+  return {affine,
+          choose,
+          loop,
+          copy("copy y", 8, 10, rowsOf("chosen"), {2}),
+          copy("copy z", 9, 11, Expr::binary(Expr::Op::Mul, Expr::dim("trips"), 8), {2}),
+          append};
 }
 
 GraphFile makeGraph(WeightsWriter &weights) {
@@ -208,10 +227,12 @@ Manifest makeManifest(const GraphFile &graphs) {
                            {{"x", DType::F32, {Expr::dim("batch"), kWidth}, "rows of which the positive ones count"},
                             {"s", DType::F32, {Expr::dim("rows")}},
                             {"flag", DType::Bool, {}},
-                            {"count", DType::I64, {}}},
+                            {"count", DType::I64, {}},
+                            {"past", DType::F32, {Expr::dim("past"), kWidth}}},
                            {{"y", DType::F32, {Expr::dim("chosen"), kWidth}, "2 x + s w, doubled"},
-                            {"z", DType::I64, {Expr::dim("trips")}}},
-                           {{"batch", 1, 64}, {"rows", 1, 64}, {"seen", 0, kRoom}}});
+                            {"z", DType::I64, {Expr::dim("trips")}},
+                            {"all", DType::F32, {rowsSoFar(), kWidth}}},
+                           {{"batch", 1, 64}, {"rows", 1, 64}, {"past", 0, 64}, {"seen", 0, kRoom}}});
   m.placement.push_back({"cpu", 4, ""});
   requireFeaturesOf(graphs, m);
   return m;
@@ -234,17 +255,20 @@ std::string npyBytes(const Tensor &tensor) {
 /// The sample: three rows of which the first is dropped, negated and doubled twice.
 std::vector<std::pair<const char *, Tensor>> sample(const Tensor &w) {
   Tensor x(DType::F32, {3, kWidth}), s(DType::F32, {1}), flag(DType::Bool, {}), count(DType::I64, {});
-  Tensor y(DType::F32, {2, kWidth}), z(DType::I64, {2});
+  Tensor y(DType::F32, {2, kWidth}), z(DType::I64, {2}), past(DType::F32, {2, kWidth}), all(DType::F32, {5, kWidth});
   s.as<float>()[0] = 0.5f;
   count.setInt(0, 2);
   z.setInt(1, 1);
+  for (int64_t i = 0; i < 2 * kWidth; ++i)
+    all.as<float>()[i] = past.as<float>()[i] = static_cast<float>(100 + i);
   for (int64_t i = 0; i < 3 * kWidth; ++i) {
-    x.as<float>()[i] = static_cast<float>(i) - 3;
+    all.as<float>()[2 * kWidth + i] = x.as<float>()[i] = static_cast<float>(i) - 3;
     if (i >= kWidth)
       y.as<float>()[i - kWidth] = -4 * (2 * x.as<float>()[i] + 0.5f * w.as<float>()[i % kWidth]);
   }
-  return {{"tests/in_count.npy", count}, {"tests/in_flag.npy", flag}, {"tests/in_s.npy", s},
-          {"tests/in_x.npy", x},         {"tests/out_y.npy", y},      {"tests/out_z.npy", z}};
+  return {{"tests/in_count.npy", count}, {"tests/in_flag.npy", flag}, {"tests/in_past.npy", past},
+          {"tests/in_s.npy", s},         {"tests/in_x.npy", x},       {"tests/out_all.npy", all},
+          {"tests/out_y.npy", y},        {"tests/out_z.npy", z}};
 }
 
 Status writeGolden(const std::string &kernels, const std::string &common, const std::string &path) {

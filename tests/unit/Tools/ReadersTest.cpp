@@ -180,10 +180,15 @@ TEST(Readers, ManifestOfEveryBuffer) {
 }
 TEST(Readers, GraphOfEveryBuffer) {
   TestBundle model = dmxtest::everyBuffer();
-  model.manifest["format"]["minor"] = 4;
+  model.manifest["format"]["minor"] = 5;
+  model.manifest["required"].push_back("caller-caches");
   model.manifest["required"].push_back("state-lengths");
   Json &graph = model.graph["graphs"][0];
   graph["dims"].push_back({{"name", "rows"}, {"next", {"add", "n", "rows"}}, {"max", 100}});
+  graph["dims"].push_back({{"name", "n_room"}, {"room", "n"}});
+  for (Json &buffer : graph["buffers"])
+    if (buffer["kind"] == "output" && buffer["index"] == 0)
+      buffer["room"] = "n_room", buffer["axis"] = 0, buffer["past"] = 0;
   for (Json &buffer : graph["buffers"])
     if (buffer["kind"] == "state")
       buffer["length"] = "rows", buffer["axis"] = 0, buffer["shape"] = {100}, buffer["size"] = 448;

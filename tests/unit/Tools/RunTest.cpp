@@ -57,7 +57,7 @@ TEST_P(RunGolden, GivesWhatItWasReleasedWith) {
 
 INSTANTIATE_TEST_SUITE_P(Released, RunGolden,
                          testing::Values("format-1.0.bundle", "format-1.1.bundle", "format-1.2.bundle",
-                                         "format-1.3.bundle", "format-1.4.bundle"),
+                                         "format-1.3.bundle", "format-1.4.bundle", "format-1.5.bundle"),
                          [](auto &info) { return std::string("format_1_") + info.param[9]; });
 
 TEST_F(Run, AMismatchFails) {

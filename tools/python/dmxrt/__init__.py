@@ -131,7 +131,7 @@ def _checked(loaded: ctypes.CDLL, name: str, who: str) -> ctypes.CDLL:
 
 
 _FUNCTIONS = ("dmx_bundle_open_with", "dmx_bundle_tensor_count", "dmx_bundle_tensor_info", "dmx_bundle_metadata", "dmx_session_create",
-              "dmx_session_bind", "dmx_session_unbind", "dmx_session_shape", "dmx_session_run", "dmx_session_output")
+              "dmx_session_bind", "dmx_session_bind_strided", "dmx_session_unbind", "dmx_session_shape", "dmx_session_run", "dmx_session_output")
 
 
 def read_public_key(path: Path) -> bytes:
@@ -226,6 +226,24 @@ def _array_of(what: str, array: Any) -> numpy.ndarray:
         raise Error(f"{what} cannot be looked at by numpy.from_dlpack: {error}; give it as a numpy array") from error
 
 
+def _strides(array: numpy.ndarray) -> Optional[list[int]]:
+    """In elements, of an array that is not C-contiguous; None for those that are, or that cannot be bound as they lie."""
+    if array.flags.c_contiguous or not array.itemsize or any(stride < 0 or stride % array.itemsize for stride in array.strides):
+        return None
+    return [stride // array.itemsize for stride in array.strides]
+
+
+def _overlaps(array: numpy.ndarray) -> bool:
+    """Whether elements of an array share bytes, as numpy.broadcast_to makes them."""
+    reach = array.itemsize
+    for stride, extent in sorted(zip(array.strides, array.shape)):
+        if extent > 1:
+            if stride < reach:
+                return True
+            reach += stride * (extent - 1)
+    return False
+
+
 class Tensor:
     """An input or output: `name`, `dtype` (dmx_dtype), `shape` of (lowest, highest) extents, `dims` (names of open ones, numbers of
     others), `description` (or None)."""
@@ -283,7 +301,11 @@ class Session:
     def run(self, /, *arrays: Any, out: Optional[Out] = None, **inputs: Any) -> Arrays:
         """Runs on arrays: the first inputs by position, others by name, or all of them as one dict by name, which takes any name. Gives
         an array for each output: a new one or, of those that `out` has (a dict by name, a list by position, or the array of the only
-        output), the one given, which is written into. Arrays must have the types of the inputs and outputs."""
+        output), the one given, which is written into. Arrays must have the types of the inputs and outputs.
+
+        A cache that is an input and an output of the model may be one array with room for `capacity` rows: run({"past": cache[:, :, :n],
+        ...}, out={"present": cache[:, :, :n + m]}) writes the m rows and copies nothing (dmx_session_bind_strided in dmx.h). Other
+        arrays that are not C-contiguous are copied on the way; inputs may have negative strides, too."""
         return self._run(arrays, inputs, out)
 
     def _run(self, arrays, inputs, out):
@@ -309,7 +331,7 @@ class Session:
             if target is None:
                 import numpy
                 outputs[tensor.name] = target = numpy.empty(shape, DTYPES[tensor.dtype])
-            self.bind(OUTPUT, i, tensor.dtype, target.shape, target.ctypes.data)
+            self.bind(OUTPUT, i, tensor.dtype, target.shape, target.ctypes.data, _strides(target))
         self.call("dmx_session_run", self.session)
         del bound  # which had to live until here
         for i, tensor, target in late:
@@ -358,14 +380,19 @@ class Session:
             own = OTHER_DTYPES[types[name]][2] if types[name] in OTHER_DTYPES and OTHER_DTYPES[types[name]][1] >= 8 else wanted
             if not isinstance(array, numpy.ndarray) or array.dtype.name not in (wanted, own):
                 raise Error(f"out: '{name}' is {wanted}, not {array.dtype if isinstance(array, numpy.ndarray) else type(array).__name__}")
-            if not array.flags.c_contiguous or not array.flags.writeable or not array.dtype.isnative:
-                raise Error(f"out: the array of '{name}' cannot be written in one piece: it must be C-contiguous and writeable")
+            if not array.flags.writeable or not array.dtype.isnative:
+                raise Error(f"out: the array of '{name}' cannot be written as it lies: it must be writeable and of native bytes")
+            if _strides(array) is None and not array.flags.c_contiguous:
+                raise Error(f"out: the array of '{name}' has the strides {array.strides}; they must not be negative and be whole elements")
         return dict(out)
 
     def _bind_input(self, index, tensor, array):
         """Binds an array, or a copy that is laid out as the runtime wants it; what is given back must live until the run has ended."""
         import numpy
-        array = numpy.asarray(_array_of(f"input '{tensor.name}'", array), order="C")
+        array = _array_of(f"input '{tensor.name}'", array)
+        strides = _strides(array) if tensor.dtype in DTYPES else None
+        if strides is None or _overlaps(array):
+            array, strides = numpy.asarray(array, order="C"), None
         if tensor.dtype in OTHER_DTYPES:
             own, bits, theirs = OTHER_DTYPES[tensor.dtype][:3]
             shape = array.shape
@@ -381,7 +408,7 @@ class Session:
             return raw
         if array.dtype != DTYPES[tensor.dtype]:
             raise Error(f"input '{tensor.name}' is {DTYPES[tensor.dtype]}, not {array.dtype}")
-        self.bind(INPUT, index, tensor.dtype, array.shape, array.ctypes.data)
+        self.bind(INPUT, index, tensor.dtype, array.shape, array.ctypes.data, strides)
         return array
 
     def metadata(self, key: str) -> Optional[str]:
@@ -421,10 +448,13 @@ class Session:
         """Takes back what save_state gave."""
         self.call("dmx_session_state_load", self.session, saved, ctypes.c_size_t(len(saved)))
 
-    def bind(self, io: int, index: int, dtype: int, shape: Sequence[int], address: int) -> None:
-        """Binds memory of the caller's, which must outlive its use, to an input or output."""
+    def bind(self, io: int, index: int, dtype: int, shape: Sequence[int], address: int, strides: Optional[Sequence[int]] = None) -> None:
+        """Binds memory of the caller's, which must outlive its use, to an input or output. `strides` are in elements; None: it is dense."""
         dims = (ctypes.c_int64 * max(1, len(shape)))(*shape)
-        self.call("dmx_session_bind", self.session, io, index, ctypes.byref(_View(dtype, len(shape), dims, address)))
+        view = ctypes.byref(_View(dtype, len(shape), dims, address))
+        if strides is None:
+            return self.call("dmx_session_bind", self.session, io, index, view)
+        self.call("dmx_session_bind_strided", self.session, io, index, view, (ctypes.c_int64 * max(1, len(strides)))(*strides))
 
     def call(self, name: str, *arguments: Any) -> None:
         """A function of dmx.h that takes a dmx_error last."""

@@ -66,7 +66,12 @@ def BindStates : Pass<"dmir-bind-states", "::mlir::func::FuncOp"> {
     A pair whose rows and what a run adds are open becomes a state with a length: the argument is a tensor with room for as
     many rows as its dim may be, the result that tensor with the run's rows at the place where the others end, and what read the
     model's concatenation reads a slice of it. `dmir.lengths` has the dims that the session keeps, and `dmir.length` on an
-    argument its dim and axis. Names with '*' stand for all pairs that match.
+    argument its dim and axis. Names with '*' stand for all pairs that match. With --state-type the argument has elements of that
+    type: rows are cast before they are put there, and the slice that is read is cast back.
+
+    Pairs of that form that stay inputs and outputs, and that the model reads, become caches of the caller where all targets run on
+    the host: the same tensors, with room for as many rows as a dim of its own says, and with the attributes `dmir.cache` and
+    `dmir.room` on both.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
