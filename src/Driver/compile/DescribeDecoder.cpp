@@ -4,6 +4,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Support/Stars.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -118,10 +119,8 @@ private:
     if (!has(outputs, names.logits))
       names.logits.clear();
     std::erase_if(names.caches, [&](const auto &pattern) {
-      return llvm::none_of(inputs, [&](const tools::IoTensor &input) {
-        auto [head, tail] = StringRef(pattern.first).split('*');
-        return StringRef(input.name).starts_with(head) && StringRef(input.name).ends_with(tail);
-      });
+      return llvm::none_of(
+          inputs, [&](const tools::IoTensor &input) { return starsOf(pattern.first, input.name).has_value(); });
     });
     return names;
   }

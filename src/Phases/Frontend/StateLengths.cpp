@@ -9,6 +9,7 @@
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Lengths.h"
+#include "dmxc/Support/Stars.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -19,34 +20,6 @@ namespace dmxc {
 //===----------------------------------------------------------------------===//
 // Pairs
 //===----------------------------------------------------------------------===//
-
-/// What the stars of a pattern stand for in a text, the least first.
-static std::optional<std::vector<std::string>> starsOf(StringRef pattern, StringRef text) {
-  size_t star = pattern.find('*');
-  if (!text.consume_front(pattern.take_front(star)))
-    return std::nullopt;
-  if (star == StringRef::npos)
-    return text.empty() ? std::optional(std::vector<std::string>()) : std::nullopt;
-  for (size_t length = 0; length <= text.size(); ++length)
-    if (auto rest = starsOf(pattern.drop_front(star + 1), text.drop_front(length))) {
-      rest->insert(rest->begin(), text.take_front(length).str());
-      return rest;
-    }
-  return std::nullopt;
-}
-
-static std::string withStars(StringRef pattern, ArrayRef<std::string> stars) {
-  std::string text;
-  for (char c : pattern) {
-    if (c != '*') {
-      text += c;
-      continue;
-    }
-    text += stars.front();
-    stars = stars.drop_front();
-  }
-  return text;
-}
 
 FailureOr<std::vector<std::pair<std::string, std::string>>>
 statePairs(func::FuncOp function, const std::vector<std::pair<std::string, std::string>> &given) {
@@ -61,14 +34,14 @@ statePairs(func::FuncOp function, const std::vector<std::pair<std::string, std::
     if (llvm::count(output, '*') != stars)
       return function.emitError() << flag
                                   << ": both names need as many '*', as what one stands for in the input "
-                                     "stands in the output [state]";
+                                     "stands in the output [state-pair]";
     size_t before = pairs.size();
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (auto name = function.getArgAttrOfType<StringAttr>(i, dmir::kNameAttr))
         if (auto found = starsOf(input, name.getValue()))
-          pairs.emplace_back(name.getValue().str(), withStars(output, *found));
+          pairs.emplace_back(name.getValue().str(), *withStars(output, *found));
     if (pairs.size() == before)
-      return function.emitError() << flag << ": the model has no input '" << input << "' [state]";
+      return function.emitError() << flag << ": the model has no input '" << input << "' [state-pair]";
   }
   return pairs;
 }
@@ -128,7 +101,7 @@ LogicalResult StateLengths::bind(BlockArgument past, unsigned result, const std:
   Operation *returned = function.getBody().front().getTerminator();
   dmir::ConcatOp concat = growthOf(past, returned->getOperand(result));
   if (std::optional<std::string> why = refusal(past, concat))
-    return function.emitError() << flag << ": " << *why << " [state]";
+    return function.emitError() << flag << ": " << *why << " [state-pair]";
   size_t axis = concat.getAxis();
   SmallVector<Dim> dims = dmir::dimsOf(past);
   Value rows = concat.getInputs()[1];
