@@ -50,15 +50,27 @@ statePairs(func::FuncOp function, const std::vector<std::pair<std::string, std::
 // Growth
 //===----------------------------------------------------------------------===//
 
+/// The argument itself, or with sizes for its open dims, which what is made of it asks for.
+static bool isSized(Value sized, Value past) {
+  auto broadcast = sized.getDefiningOp<dmir::BroadcastOp>();
+  if (!broadcast || broadcast.getInput() != past)
+    return sized == past;
+  SmallVector<Dim> from = dmir::dimsOf(past), to = dmir::dimsOf(sized);
+  return from.size() == to.size() && llvm::all_of(llvm::zip_equal(from, to), [](auto dims) {
+           return std::get<0>(dims) == std::get<1>(dims) ||
+                  (!std::get<0>(dims).isStatic() && std::get<1>(dims).isStatic());
+         });
+}
+
 dmir::ConcatOp StateLengths::growthOf(Value past, Value present) {
   auto concat = present.getDefiningOp<dmir::ConcatOp>();
-  bool grows = concat && concat.getInputs().size() == 2 && concat.getInputs().front() == past &&
+  bool grows = concat && concat.getInputs().size() == 2 && isSized(concat.getInputs().front(), past) &&
                !dmir::dimOf(past, static_cast<int64_t>(concat.getAxis())).isStatic();
   return grows ? concat : dmir::ConcatOp();
 }
 
 std::optional<std::string> StateLengths::refusal(BlockArgument past, dmir::ConcatOp concat) {
-  SmallVector<Dim> dims = dmir::dimsOf(past);
+  SmallVector<Dim> dims = dmir::dimsOf(concat.getInputs().front());
   const size_t grown = concat.getAxis();
   std::optional<std::string> name = dims[grown].symbolName();
   if (!name)
@@ -68,7 +80,7 @@ std::optional<std::string> StateLengths::refusal(BlockArgument past, dmir::Conca
       return llvm::formatv("the input is '{0}', and a session holds states of fixed sizes but for their rows; fix "
                            "--dim {1}=N",
                            past.getType(), dim.str());
-  if (!past.hasOneUse())
+  if (!past.hasOneUse() || !concat.getInputs().front().hasOneUse())
     return "the input is read elsewhere than where the output is made of it, so that its rows cannot be appended to in "
            "place; leave out its --state";
   DimBounds bounds = dmir::symbolBounds(function, *name);
@@ -103,7 +115,8 @@ LogicalResult StateLengths::bind(BlockArgument past, unsigned result, const std:
   if (std::optional<std::string> why = refusal(past, concat))
     return function.emitError() << flag << ": " << *why << " [state-pair]";
   size_t axis = concat.getAxis();
-  SmallVector<Dim> dims = dmir::dimsOf(past);
+  Operation *sizes = concat.getInputs().front().getDefiningOp();
+  SmallVector<Dim> dims = dmir::dimsOf(concat.getInputs().front());
   Value rows = concat.getInputs()[1];
   Dim length = dims[axis], next = length + dmir::dimOf(rows, static_cast<int64_t>(axis));
   std::string name = *length.symbolName();
@@ -116,6 +129,8 @@ LogicalResult StateLengths::bind(BlockArgument past, unsigned result, const std:
   returned->setOperand(result, whole);
   concat.getResult().replaceAllUsesWith(sliceOf(b, loc, whole, axis, 0, next));
   concat.erase();
+  if (sizes)
+    sizes->erase();
   function.setArgAttr(past.getArgNumber(), dmir::kLengthAttr,
                       b.getArrayAttr({b.getStringAttr(name), b.getI64IntegerAttr(static_cast<int64_t>(axis))}));
   return success();

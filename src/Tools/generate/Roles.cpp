@@ -126,10 +126,6 @@ private:
           "this bundle is no decoder of tokens: no input is token ids (i64 or i32, batch x tokens, called "
           "input_ids, ids or tokens); its inputs are " +
           listOf(inputs) + (ids ? "" : "; --ids NAME says which it is"));
-    const IoDim &batch = inputs[*ids].dims.front();
-    if (inputs[*ids].dims.size() == 2 && batch.min > 1)
-      return modelError("the input " + shown(inputs[*ids]) + " takes " + std::to_string(batch.min) +
-                        " sequences at once; compile the model for one (dmxc --dim), or export it for one");
     roles.ids = *ids;
     usedIn[*ids] = true;
     return Status::ok();
@@ -264,11 +260,6 @@ private:
                           shown(out) + "; compile the model for one sequence (dmxc --dim)");
       cache.axis = axis;
     }
-    if (cache.axis && in.dims[*cache.axis].min > 0)
-      return modelError("the cache " + shown(in) +
-                        " cannot be empty, as it is before the first token: " + visible(in.dims[*cache.axis].name) +
-                        " is at least " + std::to_string(in.dims[*cache.axis].min) +
-                        "; compile the model with dmxc --dim " + visible(in.dims[*cache.axis].name) + "=0..N");
     roles.caches.push_back(cache);
     usedIn[input] = usedOut[output] = true;
     return Status::ok();
