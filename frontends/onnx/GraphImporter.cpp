@@ -3,6 +3,8 @@
 #include "Definition.h"
 #include "Differences.h"
 
+#include "dmxc/Support/Stars.h"
+
 #include "llvm/ADT/ScopeExit.h"
 #include <google/protobuf/unknown_field_set.h>
 
@@ -141,9 +143,9 @@ Val Scope::lookup(const std::string &name) const {
   return found ? *found : Val();
 }
 
-GraphImporter::GraphImporter(const onnx::ModelProto &model, const std::string &path, TensorReader &tensors,
+GraphImporter::GraphImporter(const onnx::ModelProto &model, const ImportOptions &options, TensorReader &tensors,
                              Emitter &emitter, Diagnostics &diagnostics)
-    : path(path), tensors(tensors), emitter(emitter), diagnostics(diagnostics) {
+    : options(options), tensors(tensors), emitter(emitter), diagnostics(diagnostics) {
   for (const auto &import : model.opset_import())
     opsets[normalDomain(import.domain())] = import.version();
   if (model.ir_version() < 3) // the opset was implied then
@@ -170,7 +172,7 @@ void GraphImporter::bind(Scope &scope, const std::string &name, Val value) {
   if (scope.values.count(name)) {
     Diagnostic diagnostic{Severity::Error,
                           "onnx-graph",
-                          path,
+                          options.path,
                           name,
                           "the name '" + name + "' is defined twice in one graph",
                           ErrorKind::Model,
@@ -186,7 +188,7 @@ void GraphImporter::bindInitializers(const onnx::GraphProto &graph, Scope &scope
       return bind(scope, name, emitter.stored(tensor->tensor, tensor->path, tensor->offset, name));
     Diagnostic diagnostic{Severity::Error,
                           "onnx-tensor",
-                          path,
+                          options.path,
                           name,
                           "the tensor '" + name + "' " + tensor.error().message,
                           tensor.error().kind,
@@ -209,7 +211,7 @@ void GraphImporter::importNodes(const NodeField &nodes, const RepeatedPtrField<o
   for (int i : overridden) {
     Diagnostic diagnostic{Severity::Warning,
                           "onnx-graph",
-                          path,
+                          options.path,
                           scope.prefix + nodes[i].name(),
                           "its constant is defined again later; the last definition is used",
                           ErrorKind::Model,
@@ -379,7 +381,7 @@ void GraphImporter::importOperator(const OpRow &row, const onnx::NodeProto &node
     fail("onnx-graph", "the node has no results");
   requireTypes(row, operands);
   NodeContext context(row, scope.opsets->at(domain), name, std::move(operands), std::move(attributes),
-                      {node.output().begin(), node.output().end()}, emitter, NodePlace{*this, scope, tensors});
+                      {node.output().begin(), node.output().end()}, emitter, NodePlace{*this, scope, tensors, node});
   row.import(context);
   context.tieRequirements();
   for (int i = 0; i < node.output_size(); ++i) {
@@ -438,7 +440,7 @@ void GraphImporter::report(const onnx::NodeProto &node, const std::string &domai
   std::string text = node.op_type() + " (" + shownDomain(domain) +
                      (opset == scope.opsets->end() ? "" : " opset " + std::to_string(opset->second)) +
                      "): " + failure.text;
-  Diagnostic diagnostic{Severity::Error, failure.id, path, name, text, ErrorKind::Model, {}};
+  Diagnostic diagnostic{Severity::Error, failure.id, options.path, name, text, ErrorKind::Model, {}};
   std::string list;
   for (int i = 0; i < node.input_size(); ++i)
     list += (i ? ", " : "") + (node.input(i).empty()
@@ -451,6 +453,13 @@ void GraphImporter::report(const onnx::NodeProto &node, const std::string &domai
   report(std::move(diagnostic));
 }
 
+bool GraphImporter::isState(const std::string &input, const std::string &output) const {
+  return std::any_of(options.states.begin(), options.states.end(), [&](const auto &pair) {
+    std::optional<std::vector<std::string>> stars = starsOf(pair.first, input);
+    return stars && withStars(pair.second, *stars) == output;
+  });
+}
+
 void GraphImporter::noteDifference(const std::string &row, const std::string &node) { differing[row].push_back(node); }
 
 void GraphImporter::reportDifferences() {
@@ -458,7 +467,7 @@ void GraphImporter::reportDifferences() {
     if (const Difference *row = findDifference(name))
       report({Severity::Note,
               "onnx-difference",
-              path,
+              options.path,
               "",
               noteOf(*row, static_cast<int64_t>(nodes.size()), nodes.front(), fromPytorch),
               ErrorKind::Model,

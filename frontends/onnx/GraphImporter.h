@@ -7,6 +7,7 @@
 #include "reader/DeclaredShapes.h"
 #include "reader/TensorReader.h"
 
+#include "dmxc/Dialect/DMIR/Import.h"
 #include "dmxc/Support/Diagnostic.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -39,7 +40,7 @@ struct Scope {
 /// after it.
 class GraphImporter {
 public:
-  GraphImporter(const onnx::ModelProto &model, const std::string &path, TensorReader &tensors, Emitter &emitter,
+  GraphImporter(const onnx::ModelProto &model, const ImportOptions &options, TensorReader &tensors, Emitter &emitter,
                 Diagnostics &diagnostics);
 
   /// Scope of the main graph, with its initializers.
@@ -56,6 +57,9 @@ public:
 
   /// Whether PyTorch wrote the file, whose exporters mean what torch does where ONNX's reference differs.
   bool isFromPytorch() const { return fromPytorch; }
+
+  /// Whether an input of the model and an output are a pair of ImportOptions::states.
+  bool isState(const std::string &input, const std::string &output) const;
 
   /// A node that a row of Differences.h is about.
   void noteDifference(const std::string &row, const std::string &node);
@@ -86,7 +90,7 @@ private:
   void report(const onnx::NodeProto &node, const std::string &domain, const std::string &name, const Scope &scope,
               const NodeFailure &failure, const std::vector<Val> &operands);
 
-  const std::string &path;
+  const ImportOptions &options;
   TensorReader &tensors;
   Emitter &emitter;
   Diagnostics &diagnostics;

@@ -84,6 +84,11 @@ Dim NodeContext::size(int i, const char *what, std::optional<int64_t> implied) {
 
 bool NodeContext::isFromPytorch() const { return place && place->importer.isFromPytorch(); }
 
+bool NodeContext::isState(int operand, int result) const {
+  return place && place->scope.declared && has(operand) && wants(result) &&
+         place->importer.isState(place->node.input(operand), outputs[result]);
+}
+
 void NodeContext::noteDifference(const char *row) const {
   if (place)
     place->importer.noteDifference(row, name);

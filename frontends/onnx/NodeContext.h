@@ -24,6 +24,7 @@ struct NodePlace {
   GraphImporter &importer;
   Scope &scope;
   TensorReader &tensors;
+  const onnx::NodeProto &node;
 };
 
 /// What an import function sees: operands, attributes, the emitter, results to
@@ -73,6 +74,8 @@ public:
 
   /// Whether the node stands in a file that PyTorch wrote: see GraphImporter::isFromPytorch.
   bool isFromPytorch() const;
+  /// Whether operand and result are an input and an output of the model that a session keeps as one state.
+  bool isState(int operand, int result) const;
   /// The node is one of those that a row of Differences.h is about; the compile says so once for all of them.
   void noteDifference(const char *row) const;
 
@@ -109,6 +112,8 @@ public:
                                                     const std::function<bool(const std::vector<int64_t> &)> &fits);
   /// Every element of a bool tensor must be true at run time, or the run fails.
   void requireAtRun(const Val &condition);
+  /// The value; a run where an element of the condition is not true fails and says `what`.
+  Val required(const Val &value, const Val &condition, const std::string &what);
   /// Ties the requirements to the results; called once, after the import.
   void tieRequirements();
 
@@ -166,6 +171,8 @@ public:
 private:
   template <typename T> const T &typed(const char *name) const;
   template <typename Proto> Val storedTensor(const char *name, const Proto &proto) const;
+  /// A bool that is true in runs that do not fail.
+  Val heldAtRun(const std::vector<Val> &conditions, const std::string &what);
 
   const OpRow &row;
   std::vector<Val> operands;

@@ -257,7 +257,7 @@ std::optional<ImportedModel> ModelImport::run() {
     arguments.push_back(
         function.addArgument(dmir::tensorOf(input.dims, dmir::elementTypeOf(input.type, &context)), input.name));
   TensorReader tensors(file, options.path, options.externalDataDirs);
-  GraphImporter importer(model, options.path, tensors, function.emitter(), diagnostics);
+  GraphImporter importer(model, options, tensors, function.emitter(), diagnostics);
   Scope scope = importer.mainScope();
   importer.bindInitializers(model.graph(), scope);
   for (size_t i = 0; i < arguments.size(); ++i)

@@ -145,20 +145,28 @@ void NodeContext::requireAtRun(const Val &condition) {
   requirements.push_back(condition);
 }
 
-void NodeContext::tieRequirements() {
-  if (requirements.empty())
-    return;
+Val NodeContext::heldAtRun(const std::vector<Val> &conditions, const std::string &what) {
   Val count;
-  for (const Val &condition : requirements) {
+  for (const Val &condition : conditions) {
     Val more = violations(e, condition);
     count = count ? e.add(count, more) : more;
   }
-  e.setNode(name + ": what is known at run time only must be valid and give what the model declares");
+  e.setNode(name + ": " + what);
   Val gathered = e.gather(e.ints({0}), count, 0);
   if (auto gather = e.ssa(gathered).getDefiningOp<GatherOp>())
     gather->setAttr(kRequirementAttr, mlir::UnitAttr::get(gather->getContext()));
   e.setNode(name);
-  Val held = e.compare(Compare::eq, gathered, e.intScalar(DType::I64, 0));
+  return e.compare(Compare::eq, gathered, e.intScalar(DType::I64, 0));
+}
+
+Val NodeContext::required(const Val &value, const Val &condition, const std::string &what) {
+  return tied(e, heldAtRun({condition}, what), value);
+}
+
+void NodeContext::tieRequirements() {
+  if (requirements.empty())
+    return;
+  Val held = heldAtRun(requirements, "what is known at run time only must be valid and give what the model declares");
   for (auto &[i, value] : produced)
     value = tied(e, held, value);
 }

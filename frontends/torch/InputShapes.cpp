@@ -107,14 +107,16 @@ void Resolver::narrow(SymbolBounds &bounds) {
   for (const std::string &symbol : symbols) {
     auto declared = bounds.find(symbol);
     DimBounds range = declared == bounds.end() ? DimBounds{0, INT64_MAX} : declared->second;
+    // Exporters write 2 for what was not 0 or 1 when they ran it, and PyTorch takes these in runs.
+    const int64_t least = range.min == 2 ? 0 : range.min;
     if (std::optional<int64_t> size = given.sizeOf(symbol)) {
-      if (*size < range.min || *size > range.max)
+      if (*size < least || *size > range.max)
         given.error("the dim '" + symbol + "' is given as " + std::to_string(*size) +
                     "; the program was exported for " + std::to_string(range.min) + " to " + std::to_string(range.max));
       continue;
     }
     if (auto option = options.dims.find(symbol); option != options.dims.end()) {
-      if (option->second.min < range.min || option->second.max > range.max)
+      if (option->second.min < least || option->second.max > range.max)
         given.error("--dim " + symbol + "=" + std::to_string(option->second.min) + ".." +
                     std::to_string(option->second.max) + ": the program was exported for " + std::to_string(range.min) +
                     " to " + std::to_string(range.max));

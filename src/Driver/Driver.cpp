@@ -284,7 +284,7 @@ private:
       say(rounding);
     else if (!numericsMatter)
       noteNumerics();
-    if (std::string states = statesSummary(compilation->model()); !states.empty())
+    if (std::string states = statesSummary(compilation->model(), compilation->module()); !states.empty())
       say(states);
     say("wrote " + (toStdout ? "stdout" : path) + ": " + byteText(compilation->bundleBytes()));
     return true;

@@ -89,10 +89,15 @@ class Folders(Case):
             value.type.tensor_type.shape.dim[0].dim_param = "batch_size"
         onnx.save(model, self.folder / "model.onnx")
         said = self.dmxc(*compile)
-        self.assertIn("caches stay inputs and outputs of a run: 'past_key_values.0.key': ", said)
-        self.assertIn("fix --dim batch_size=N", said)
+        self.assertIn("note: the bundle is for one sequence ('batch_size' is 1)", said)
+        self.assertRegex(said, "states: 4 with room for 32 rows .*; inputs that follow their length: 'attention_mask', 'position_ids'\n")
         self.assertEqual(answers(bundle, *PROMPT, "--ignore-stop", "--max-tokens", 20), whole)
-        self.assertIn("states: 4 with room for 32 rows", self.dmxc(*compile, "--dim", "batch_size=1"))
+        said = self.dmxc(*compile, "--dim", "batch_size=2")
+        self.assertIn("states: 4 with room for 32 rows", said)
+        self.assertNotIn("one sequence", said)
+        self.refused(1, ["takes 2 sequences at once"], bundle, *PROMPT)
+        said = self.dmxc(*compile, "--state", "none")
+        self.assertNotIn("one sequence", said)
         self.assertEqual(answers(bundle, *PROMPT, "--ignore-stop", "--max-tokens", 20), whole)
 
     def test_names_that_only_the_configuration_knows(self):

@@ -94,6 +94,11 @@ class Sizes(ProgramCase):
             self.close(got, x.reshape(2, n * n) * n, f"n = {n}")
         np.save(self.dir / "in_x.npy", np.zeros((3, 5), np.float32))
         self.assertNotEqual(run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir).returncode, 0)
+        for flag in ("s0=1", "s0=0..3"):  # a least size of 2 is what the exporter writes for what it ran with no less
+            self.compile_program(program, "--dim", flag)
+            self.close(*self.run_bundle({"x": np.array([[3, 4]], np.float32)}).values(), np.array([[3], [4]], np.float32), flag)
+        program.ranges["s0"] = {"min_val": 3, "max_val": 8}
+        self.assertIn("the program was exported for 3 to 8", self.compile_program(program, "--dim", "s0=1", code=2))
 
     def test_sizes_and_elements_as_numbers(self):
         program = pt2file.Program()

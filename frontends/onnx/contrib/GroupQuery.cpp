@@ -1,7 +1,8 @@
 //===- GroupQuery.cpp - GroupQueryAttention of com.microsoft --------------===//
 //
 // The cache of a batch entry has `seqlens_k` + 1 rows that count after the step; the new ones are the last of them.
-// They are scattered to their places: a cache of the past's length is written in place where it is a state.
+// They are scattered to their places: a cache of the past's length is written in place where it is a state. A state of
+// an open length has no rows but those that count, so that the new ones are put behind them.
 //
 // A sliding cache holds the newest rows of a batch entry from row 0 on. The new ones are put behind them in a buffer
 // with room for both, where all is as in a cache of the whole sequence; the present is the end of that.
@@ -66,7 +67,7 @@ private:
   int64_t heads = 0, kvHeads = 0;
   Val q, k, v; ///< [batch, length, heads, size]
   Dim batch, length, size;
-  bool hasPast = false;
+  bool hasPast = false, appends = false;
   Dim fresh;          ///< new rows: as many as the query has, or none where all are in the cache
   Dim past, rows;     ///< of the cache before and after the step
   Dim keys;           ///< rows that any query may see
@@ -149,6 +150,10 @@ Val GroupQuery::perEntry(int operand, const char *what) {
 
 void GroupQuery::readLengths() {
   counts = e.add(perEntry(kSeqlens, "seqlens_k"), 1.0);
+  if (appends)
+    counts = c.required(counts, e.compare(Compare::eq, counts, e.size(rows)),
+                        "a state with a length takes no padding, so that seqlens_k must count all rows that are there "
+                        "and those of the run");
   Val steps = e.size(length);
   if (c.has(kQuerySeqlens)) {
     c.requireShape(hasPast && !fresh.is(0) && c.attrInt("causal", 1) == 1,
@@ -196,6 +201,12 @@ void GroupQuery::readPresent() {
   past = c.operand(kPastKey).extent(2);
   checkSliding();
   if (window) {
+    rows = keys = past + fresh;
+    return;
+  }
+  appends = !past.isStatic() && fresh == length && !c.has(kQuerySeqlens) && c.isState(kPastKey, 1) &&
+            c.isState(kPastValue, 2);
+  if (appends) {
     rows = keys = past + fresh;
     return;
   }
@@ -286,6 +297,8 @@ Val GroupQuery::present(int pastOperand, const CacheCodes &codes, const Val &add
   c.requireShape(mayEqual(c.operand(pastOperand).dims(), expected),
                  "the past " + c.operand(pastOperand).describe() + " must be [" + dimsString(expected) + "]");
   Val cache = e.expectDims(c.operand(pastOperand), expected);
+  if (appends)
+    return e.concat({cache, codes.encoded(added)}, 2);
   if (!(rows == past)) { // rows that do not count are zeros in a new buffer
     Val zero = e.scalarLike(cache, 0);
     cache = e.pad(cache, zero, {0, 0, 0, 0}, {0, 0, rows - past, 0});
@@ -370,7 +383,7 @@ void GroupQuery::import() {
   readLengths();
   normalizeHeads();
   rotate();
-  Val places = hasPast && !fresh.is(0) ? placesOfRows(e, batch, kvHeads, fresh, first) : Val();
+  Val places = hasPast && !appends && !fresh.is(0) ? placesOfRows(e, batch, kvHeads, fresh, first) : Val();
   CacheCodes keyCodes(c, "k_quant_type", kPastKey, kKeyScale, kvHeads, size);
   CacheCodes valueCodes(c, "v_quant_type", kPastValue, kValueScale, kvHeads, size);
   k = present(kPastKey, keyCodes, headsFirst(e, k), places);

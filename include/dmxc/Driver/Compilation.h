@@ -96,6 +96,7 @@ private:
                                               const std::string &numerics);
   void addTarget(std::unique_ptr<TargetBackend> target);
   bool importModel(const Frontend &frontend);
+  void takeDecoder(const Frontend &frontend, ImportOptions request, ImportedModel &imported);
   bool parsePhaseText();
   bool resolveFiles();
   bool checkRequest();

@@ -231,6 +231,7 @@ bool Compilation::importModel(const Frontend &frontend) {
   request.shapes = options.shapes;
   request.absent = options.absent;
   request.entry = options.entry;
+  request.states = options.states;
   request.externalDataDirs = options.externalDataDirs;
   request.fold = [](Operation *op, llvm::ArrayRef<Tensor> operands,
                     std::string &why) -> std::optional<std::vector<Tensor>> {
@@ -252,21 +253,46 @@ bool Compilation::importModel(const Frontend &frontend) {
   std::optional<ImportedModel> imported = frontend.import(*mlirContext, request, diagnostics);
   if (!imported)
     return false;
+  if (options.decoder)
+    takeDecoder(frontend, request, *imported);
   theModule = std::move(imported->module);
   inputs = std::move(imported->files);
   if (inputs.empty())
     inputs.push_back(options.model);
   inputs.insert(inputs.end(), options.configurations.begin(), options.configurations.end());
-  if (options.decoder) {
-    auto caches = describeDecoder(*theModule, *options.decoder, options.dims, options.model, diagnostics);
-    const bool host = llvm::all_of(targets, [](const auto &target) { return target->runsOnHost(); });
-    if (host && options.states.empty() && !options.noStates) {
-      phaseCtx.states = std::move(caches);
-      phaseCtx.statesMayStay = true;
-    }
-  }
   sourceFormat = frontend.name;
   return succeeded(verify(*theModule)) && checkPlaces(imported->nodes);
+}
+
+/// Describes a decoder. Where its caches are to be states by themselves, the model is read again as such: for one
+/// sequence, if it takes any number.
+void Compilation::takeDecoder(const Frontend &frontend, ImportOptions request, ImportedModel &imported) {
+  auto describe = [&](ImportedModel &model, Diagnostics &messages) {
+    return describeDecoder(*model.module, *options.decoder, options.dims, options.model, messages);
+  };
+  DecoderStates states = describe(imported, diagnostics);
+  const bool host = llvm::all_of(targets, [](const auto &target) { return target->runsOnHost(); });
+  if (states.pairs.empty() || !host || !options.states.empty() || options.noStates)
+    return;
+  phaseCtx.states = request.states = states.pairs;
+  phaseCtx.statesMayStay = true;
+  request.dims.insert(states.dims.begin(), states.dims.end());
+  Diagnostics said; // the same once more
+  ScopedDiagnosticHandler silence(mlirContext.get(), [](mlir::Diagnostic &) { return success(); });
+  std::optional<ImportedModel> again = frontend.import(*mlirContext, request, said);
+  if (!again)
+    return;
+  imported = std::move(*again);
+  describe(imported, said);
+  if (states.batch.empty())
+    return;
+  Diagnostic note;
+  note.severity = Severity::Note;
+  note.id = "one-sequence";
+  note.file = options.model;
+  note.text = "the bundle is for one sequence ('" + states.batch + "' is 1), whose caches a session keeps; --dim " +
+              states.batch + "=N is for N, --state none for any number";
+  diagnostics.report(std::move(note));
 }
 
 bool Compilation::parsePhaseText() {

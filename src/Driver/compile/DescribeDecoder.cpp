@@ -4,6 +4,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Support/Stars.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -72,15 +73,28 @@ public:
     dmir::setSymbolBounds(module, bounds);
   }
 
-  /// All caches by name; none where one has one size.
-  std::vector<std::pair<std::string, std::string>> growingCaches(const tools::Roles &roles) const {
-    std::vector<std::pair<std::string, std::string>> pairs;
+  DecoderStates statesOf(const tools::Roles &roles, const std::map<std::string, DimBounds> &given) const {
+    DecoderStates states;
+    auto want = [&](const tools::IoDim &dim, DimBounds bounds) {
+      if (!dim.name.empty() && !given.count(dim.name))
+        states.dims[dim.name] = bounds;
+    };
     for (const tools::CacheRole &cache : roles.caches) {
       if (!cache.axis)
         return {};
-      pairs.emplace_back(inputs[cache.input].name, outputs[cache.output].name);
+      const tools::IoTensor &input = inputs[cache.input];
+      states.pairs.emplace_back(input.name, outputs[cache.output].name);
+      want(input.dims[*cache.axis], {0, input.dims[*cache.axis].max});
     }
-    return pairs;
+    if (states.pairs.empty())
+      return {};
+    const tools::IoTensor &ids = inputs[roles.ids];
+    want(ids.dims.back(), {1, ids.dims.back().max});
+    if (const tools::IoDim &batch = ids.dims.front(); ids.dims.size() == 2 && batch.min != batch.max) {
+      want(batch, {1, 1});
+      states.batch = states.dims.count(batch.name) ? batch.name : "";
+    }
+    return states;
   }
 
 private:
@@ -118,10 +132,8 @@ private:
     if (!has(outputs, names.logits))
       names.logits.clear();
     std::erase_if(names.caches, [&](const auto &pattern) {
-      return llvm::none_of(inputs, [&](const tools::IoTensor &input) {
-        auto [head, tail] = StringRef(pattern.first).split('*');
-        return StringRef(input.name).starts_with(head) && StringRef(input.name).ends_with(tail);
-      });
+      return llvm::none_of(
+          inputs, [&](const tools::IoTensor &input) { return starsOf(pattern.first, input.name).has_value(); });
     });
     return names;
   }
@@ -134,9 +146,9 @@ private:
 
 } // namespace
 
-std::vector<std::pair<std::string, std::string>> describeDecoder(ModuleOp module, const DecoderConfig &config,
-                                                                 const std::map<std::string, DimBounds> &given,
-                                                                 const std::string &file, Diagnostics &diagnostics) {
+DecoderStates describeDecoder(ModuleOp module, const DecoderConfig &config,
+                              const std::map<std::string, DimBounds> &given, const std::string &file,
+                              Diagnostics &diagnostics) {
   Describer describer(module, config);
   Result<tools::Roles> roles = describer.find();
   if (!roles) {
@@ -152,7 +164,7 @@ std::vector<std::pair<std::string, std::string>> describeDecoder(ModuleOp module
   }
   describer.setMetadata(*roles);
   describer.setBounds(*roles, given);
-  return describer.growingCaches(*roles);
+  return describer.statesOf(*roles, given);
 }
 
 } // namespace dmxc::driver

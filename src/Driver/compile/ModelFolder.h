@@ -35,11 +35,18 @@ Result<ModelFolder> readModelFolder(const std::string &folder);
 /// Takes the folder in options.model apart; a file stays as it is.
 Status resolveFolder(Options &options);
 
+/// What makes states of a decoder's caches.
+struct DecoderStates {
+  std::vector<std::pair<std::string, std::string>> pairs; ///< inputs and outputs; none where not all caches grow
+  /// As --dim would have them: one sequence, no rows at first, tokens one by one. Nothing of dims that were given.
+  std::map<std::string, DimBounds> dims;
+  std::string batch; ///< the dim of `dims` that counts sequences; "": none
+};
+
 /// Writes into an imported module what is said of it: texts under `generate.` (schemas/FORMAT.md), and bounds of the
 /// dims that count tokens, where `given` (--dim) has none. Where tensors are not found, a warning says which.
-/// Gives the caches, inputs and outputs, where all of them grow by the tokens of a run.
-std::vector<std::pair<std::string, std::string>> describeDecoder(mlir::ModuleOp module, const DecoderConfig &config,
-                                                                 const std::map<std::string, DimBounds> &given,
-                                                                 const std::string &file, Diagnostics &diagnostics);
+DecoderStates describeDecoder(mlir::ModuleOp module, const DecoderConfig &config,
+                              const std::map<std::string, DimBounds> &given, const std::string &file,
+                              Diagnostics &diagnostics);
 
 } // namespace dmxc::driver

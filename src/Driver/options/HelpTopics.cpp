@@ -99,12 +99,14 @@ static HelpTopic dimsTopic() {
       "Where the dim of the rows is open, as is how many a run adds, the state has a length: --dim past=0..4096 says "
       "for how many rows there is room. A run appends its rows in place, and attention reads those that are there; "
       "the session knows how many (dmx_session_state_length in dmx.h, and how to truncate, copy and save them). "
-      "Masks and positions stay inputs. --state-type bf16 or f16 keeps such states of floats in half the memory of f32: "
-      "a run rounds the rows that it appends, and attention computes in f32 with what it reads. The cpu target alone keeps such states; of others they are refused.\n\n"
+      "Masks and positions stay inputs. --state-type bf16 or f16 keeps such states of floats in half the memory of "
+      "f32: "
+      "a run rounds the rows that it appends, and attention computes in f32 with what it reads. The cpu target alone "
+      "keeps such states; of others they are refused.\n\n"
       "Of a decoder that is given as a folder, caches are such states by themselves: for the cpu target, "
-      "where all of them grow along one dim, their other dims are fixed, and --dim or the configuration says "
-      "how many tokens there may be; a note says what they lack. --state none leaves them inputs and "
-      "outputs.\n\n"
+      "where all of them grow along one dim, and --dim or the configuration says how many tokens there may be; a "
+      "note says what they lack. A dim that counts sequences is 1 then, where --dim does not say another size. --state "
+      "none leaves caches inputs and outputs.\n\n"
       "dmx-inspect --what dims shows the dims of a bundle.",
       {},
       {{"dmxc model.onnx -o m.bundle --dim batch=8", ""},
@@ -112,7 +114,7 @@ static HelpTopic dimsTopic() {
        {"dmxc model.onnx -o m.bundle --state past=present", ""},
        {"dmxc decoder.onnx -o m.bundle --state 'past.*=present.*' --dim past=0..4096", ""},
        {"dmxc decoder.onnx -o m.bundle --state 'past.*=present.*' --dim past=0..4096 --state-type bf16", ""},
-       {"dmxc FOLDER -o m.bundle --dim batch_size=1", ""}}};
+       {"dmxc FOLDER -o m.bundle --dim batch_size=4", ""}}};
 }
 
 tools::HelpPage helpPage() {

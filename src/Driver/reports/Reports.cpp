@@ -1,6 +1,8 @@
 //===- Reports.cpp - progress and times -----------------------------------===//
 #include "Reports.h"
 
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
 #include "llvm/Support/FormatVariadic.h"
 #include <nlohmann/json.hpp>
 
@@ -113,7 +115,23 @@ std::string RoundingTotals::summary() const {
       .str();
 }
 
-std::string statesSummary(const CompiledModel &model) {
+/// Which inputs stay beside states with a length: those that a decoder's texts say follow it, else all.
+static std::string staysInput(const CompiledModel &model, mlir::ModuleOp module) {
+  auto texts = module->getAttrOfType<mlir::DictionaryAttr>(dmir::kMetadataAttr);
+  std::string followers, all;
+  for (const bundle::EntryPoint &entry : model.entryPoints)
+    for (const bundle::TensorDesc &input : entry.inputs) {
+      all += (all.empty() ? "'" : ", '") + input.name + "'";
+      for (const char *role : {"generate.mask", "generate.positions"})
+        if (auto name = texts ? texts.getAs<mlir::StringAttr>(role) : mlir::StringAttr();
+            name && name.getValue() == input.name)
+          followers += (followers.empty() ? "'" : ", '") + input.name + "'";
+    }
+  return followers.empty() ? all + " stay inputs, also where they say no more than how many rows there are"
+                           : "inputs that follow their length: " + followers;
+}
+
+std::string statesSummary(const CompiledModel &model, mlir::ModuleOp module) {
   std::string text;
   for (const bundle::GraphDesc &graph : model.graph.graphs)
     for (const bundle::DimDesc &length : graph.dims) {
@@ -123,14 +141,9 @@ std::string statesSummary(const CompiledModel &model) {
       for (const bundle::BufferDesc &buffer : graph.buffers)
         if (buffer.length == length.name)
           ++count, bytes += buffer.size.constant().value_or(0);
-      std::string inputs;
-      for (const bundle::EntryPoint &entry : model.entryPoints)
-        for (const bundle::TensorDesc &input : entry.inputs)
-          inputs += (inputs.empty() ? "'" : ", '") + input.name + "'";
       text += (text.empty() ? "" : "\n") +
-              llvm::formatv("states: {0} with room for {1} rows of '{2}', {3} a session; {4} stay inputs, also where "
-                            "they say no more than how many rows there are",
-                            count, length.max, length.name, byteText(static_cast<uint64_t>(bytes)), inputs)
+              llvm::formatv("states: {0} with room for {1} rows of '{2}', {3} a session; {4}", count, length.max,
+                            length.name, byteText(static_cast<uint64_t>(bytes)), staysInput(model, module))
                   .str();
     }
   return text;

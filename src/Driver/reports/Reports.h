@@ -25,7 +25,7 @@ struct RoundingTotals {
 RoundingTotals roundingOf(const CompiledModel &model);
 
 /// How many states with a length a session holds, and what the caller still gives it; "" where there are none.
-std::string statesSummary(const CompiledModel &model);
+std::string statesSummary(const CompiledModel &model, mlir::ModuleOp module);
 
 /// Bytes for people: "512 B", "1.5 MiB".
 std::string byteText(uint64_t bytes);

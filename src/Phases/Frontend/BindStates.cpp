@@ -92,10 +92,10 @@ private:
     int argument = find(true, input), result = find(false, output);
     if (argument < 0 || result < 0)
       return function.emitError() << "--state " << input << "=" << output << ": the model has no "
-                                  << (argument < 0 ? "input '" + input : "output '" + output) << "' [state]";
+                                  << (argument < 0 ? "input '" + input : "output '" + output) << "' [state-pair]";
     auto name = StringAttr::get(function.getContext(), input);
     if (function.getArgAttr(argument, dmir::kStateAttr) || function.getResultAttr(result, dmir::kStateAttr))
-      return function.emitError() << "--state " << input << "=" << output << ": one of them is a state already [state]";
+      return function.emitError() << "--state " << input << "=" << output << ": one of them is a state already [state-pair]";
     function.setArgAttr(argument, dmir::kStateAttr, name);
     function.setResultAttr(result, dmir::kStateAttr, name);
     Value past = function.getArgument(argument), present = returned()->getOperand(result);
@@ -111,7 +111,7 @@ private:
     if (!grows)
       return function.emitError() << "--state " << input << "=" << output << ": the output is " << present.getType()
                                   << " and the input " << past.getType()
-                                  << "; they must be equal, or the output the input and one row behind it [state]";
+                                  << "; they must be equal, or the output the input and one row behind it [state-pair]";
     int64_t axis = concat.getAxis();
     caches.push_back({cast<BlockArgument>(past), concat, axis, shapeOf(present)[axis], Value()});
     return success();
@@ -129,7 +129,7 @@ private:
                                << ", and a session holds states of fixed sizes; fix";
     for (StringRef name : open)
       error << " --dim " << name << "=N";
-    return error << " (of DMIR text: the sizes in it; a cache has room for one row more) [state]";
+    return error << " (of DMIR text: the sizes in it; a cache has room for one row more) [state-pair]";
   }
 
   /// The next value of each state is written in its own place, so that states cannot hand values round in a circle.
@@ -146,7 +146,7 @@ private:
         if (state == input)
           return function.emitError() << "--state " << input << "=" << output << ": the state '" << input
                                       << "' gets the old value of another one, which gets its old value; leave out one "
-                                         "of the two [state]";
+                                         "of the two [state-pair]";
       }
     }
     return success();
@@ -265,7 +265,7 @@ private:
       if (!matmul || use.getOperandNumber() != 1)
         return user->emitError() << "reads the state '" << nameOf(cache)
                                  << "', of which rows may not be there yet, and is no product by it; leave out its "
-                                    "--state [state]";
+                                    "--state [state-pair]";
     }
     return success();
   }

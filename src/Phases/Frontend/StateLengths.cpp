@@ -10,6 +10,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Lengths.h"
+#include "dmxc/Support/Stars.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -20,34 +21,6 @@ namespace dmxc {
 //===----------------------------------------------------------------------===//
 // Pairs
 //===----------------------------------------------------------------------===//
-
-/// What the stars of a pattern stand for in a text, the least first.
-static std::optional<std::vector<std::string>> starsOf(StringRef pattern, StringRef text) {
-  size_t star = pattern.find('*');
-  if (!text.consume_front(pattern.take_front(star)))
-    return std::nullopt;
-  if (star == StringRef::npos)
-    return text.empty() ? std::optional(std::vector<std::string>()) : std::nullopt;
-  for (size_t length = 0; length <= text.size(); ++length)
-    if (auto rest = starsOf(pattern.drop_front(star + 1), text.drop_front(length))) {
-      rest->insert(rest->begin(), text.take_front(length).str());
-      return rest;
-    }
-  return std::nullopt;
-}
-
-static std::string withStars(StringRef pattern, ArrayRef<std::string> stars) {
-  std::string text;
-  for (char c : pattern) {
-    if (c != '*') {
-      text += c;
-      continue;
-    }
-    text += stars.front();
-    stars = stars.drop_front();
-  }
-  return text;
-}
 
 FailureOr<std::vector<std::pair<std::string, std::string>>>
 statePairs(func::FuncOp function, const std::vector<std::pair<std::string, std::string>> &given) {
@@ -62,14 +35,14 @@ statePairs(func::FuncOp function, const std::vector<std::pair<std::string, std::
     if (llvm::count(output, '*') != stars)
       return function.emitError() << flag
                                   << ": both names need as many '*', as what one stands for in the input "
-                                     "stands in the output [state]";
+                                     "stands in the output [state-pair]";
     size_t before = pairs.size();
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (auto name = function.getArgAttrOfType<StringAttr>(i, dmir::kNameAttr))
         if (auto found = starsOf(input, name.getValue()))
-          pairs.emplace_back(name.getValue().str(), withStars(output, *found));
+          pairs.emplace_back(name.getValue().str(), *withStars(output, *found));
     if (pairs.size() == before)
-      return function.emitError() << flag << ": the model has no input '" << input << "' [state]";
+      return function.emitError() << flag << ": the model has no input '" << input << "' [state-pair]";
   }
   return pairs;
 }
@@ -78,15 +51,27 @@ statePairs(func::FuncOp function, const std::vector<std::pair<std::string, std::
 // Growth
 //===----------------------------------------------------------------------===//
 
+/// The argument itself, or with sizes for its open dims, which what is made of it asks for.
+static bool isSized(Value sized, Value past) {
+  auto broadcast = sized.getDefiningOp<dmir::BroadcastOp>();
+  if (!broadcast || broadcast.getInput() != past)
+    return sized == past;
+  SmallVector<Dim> from = dmir::dimsOf(past), to = dmir::dimsOf(sized);
+  return from.size() == to.size() && llvm::all_of(llvm::zip_equal(from, to), [](auto dims) {
+           return std::get<0>(dims) == std::get<1>(dims) ||
+                  (!std::get<0>(dims).isStatic() && std::get<1>(dims).isStatic());
+         });
+}
+
 dmir::ConcatOp StateLengths::growthOf(Value past, Value present) {
   auto concat = present.getDefiningOp<dmir::ConcatOp>();
-  bool grows = concat && concat.getInputs().size() == 2 && concat.getInputs().front() == past &&
+  bool grows = concat && concat.getInputs().size() == 2 && isSized(concat.getInputs().front(), past) &&
                !dmir::dimOf(past, static_cast<int64_t>(concat.getAxis())).isStatic();
   return grows ? concat : dmir::ConcatOp();
 }
 
 std::optional<std::string> StateLengths::refusal(BlockArgument past, dmir::ConcatOp concat) {
-  SmallVector<Dim> dims = dmir::dimsOf(past);
+  SmallVector<Dim> dims = dmir::dimsOf(concat.getInputs().front());
   const size_t grown = concat.getAxis();
   std::optional<std::string> name = dims[grown].symbolName();
   if (!name)
@@ -96,7 +81,7 @@ std::optional<std::string> StateLengths::refusal(BlockArgument past, dmir::Conca
       return llvm::formatv("the input is '{0}', and a session holds states of fixed sizes but for their rows; fix "
                            "--dim {1}=N",
                            past.getType(), dim.str());
-  if (!past.hasOneUse())
+  if (!past.hasOneUse() || !concat.getInputs().front().hasOneUse())
     return "the input is read elsewhere than where the output is made of it, so that its rows cannot be appended to in "
            "place; leave out its --state";
   DimBounds bounds = dmir::symbolBounds(function, *name);
@@ -130,7 +115,8 @@ static Value sliceOf(OpBuilder &b, Location loc, Value whole, size_t axis, Dim s
 
 void StateLengths::growInPlace(BlockArgument past, unsigned result, dmir::ConcatOp concat, Dim room, Type element) {
   size_t axis = concat.getAxis();
-  SmallVector<Dim> dims = dmir::dimsOf(past);
+  Operation *sizes = concat.getInputs().front().getDefiningOp(); // of an op that says the past's sizes
+  SmallVector<Dim> dims = dmir::dimsOf(concat.getInputs().front());
   OpBuilder b(concat);
   Location loc = concat.getLoc();
   Type read = elementOf(past);
@@ -147,15 +133,17 @@ void StateLengths::growInPlace(BlockArgument past, unsigned result, dmir::Concat
   past.getOwner()->getTerminator()->setOperand(result, whole);
   concat.getResult().replaceAllUsesWith(as(sliceOf(b, loc, whole, axis, 0, next), read));
   concat.erase();
+  if (sizes)
+    sizes->erase();
 }
 
 LogicalResult StateLengths::bind(BlockArgument past, unsigned result, const std::string &flag) {
   Operation *returned = function.getBody().front().getTerminator();
   dmir::ConcatOp concat = growthOf(past, returned->getOperand(result));
   if (std::optional<std::string> why = refusal(past, concat))
-    return function.emitError() << flag << ": " << *why << " [state]";
+    return function.emitError() << flag << ": " << *why << " [state-pair]";
   auto axis = static_cast<int64_t>(concat.getAxis());
-  std::string name = *dmir::dimOf(past, axis).symbolName();
+  std::string name = *dmir::dimOf(concat.getInputs().front(), axis).symbolName();
   Type element = context.stateType.empty()
                      ? elementOf(past)
                      : dmir::elementTypeOf(*dtypeFromName(context.stateType), function.getContext());

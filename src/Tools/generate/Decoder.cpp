@@ -9,6 +9,8 @@ namespace dmxc::tools {
 
 namespace {
 
+std::string shown(const IoTensor &tensor) { return "'" + visible(tensor.name) + "' (" + visible(tensor.str()) + ")"; }
+
 int64_t extentOr(const IoDim &dim, int64_t open) { return dim.min == dim.max ? dim.min : open; }
 
 /// Where a mask has ones of its type: integers and bools 1, an added mask 0 among least values.
@@ -60,6 +62,15 @@ Result<std::unique_ptr<Decoder>> Decoder::open(const GenerateOptions &options) {
 
 Status Decoder::findLimits(int64_t context) {
   const IoTensor &ids = model->inputs()[roles.ids];
+  if (const IoDim &batch = ids.dims.front(); ids.dims.size() == 2 && batch.min > 1)
+    return modelError("the input " + shown(ids) + " takes " + std::to_string(batch.min) +
+                      " sequences at once; compile the model for one (dmxc --dim), or export it for one");
+  for (const CacheRole &cache : roles.caches)
+    if (const IoTensor &in = model->inputs()[cache.input]; cache.axis && in.dims[*cache.axis].min > 0)
+      return modelError("the cache " + shown(in) +
+                        " cannot be empty, as it is before the first token: " + visible(in.dims[*cache.axis].name) +
+                        " is at least " + std::to_string(in.dims[*cache.axis].min) +
+                        "; compile the model with dmxc --dim " + visible(in.dims[*cache.axis].name) + "=0..N");
   const IoDim &count = ids.dims.back();
   if (!memory->recomputes() && count.min > 1)
     return modelError("the input '" + visible(ids.name) + "' takes at least " + std::to_string(count.min) +

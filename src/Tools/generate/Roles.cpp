@@ -1,6 +1,7 @@
 //===- Roles.cpp - which tensors of a bundle are what of a decoder --------===//
 #include "dmxc/Tools/Roles.h"
 
+#include "dmxc/Support/Stars.h"
 #include "dmxc/Support/Visible.h"
 #include "dmxc/Tools/CommandLine.h"
 
@@ -38,21 +39,10 @@ constexpr std::array<std::pair<const char *, const char *>, 14> kCaches = {
      {"*", "out_*"},
      {"*", "*_out"}}};
 
-/// What the '*' of a pattern stands for in a name; a pattern without one is the name.
-std::optional<std::string> starOf(const std::string &pattern, const std::string &name) {
-  size_t star = pattern.find('*');
-  if (star == std::string::npos)
-    return pattern == name ? std::optional<std::string>("") : std::nullopt;
-  std::string head = pattern.substr(0, star), tail = pattern.substr(star + 1);
-  if (name.size() < head.size() + tail.size() || !name.starts_with(head) || !name.ends_with(tail))
-    return std::nullopt;
-  return name.substr(star, name.size() - head.size() - tail.size());
-}
-
-std::string filled(std::string pattern, const std::string &text) {
-  if (size_t star = pattern.find('*'); star != std::string::npos)
-    pattern.replace(star, 1, text);
-  return pattern;
+/// The output that an input becomes by a pair of patterns; nothing where it is no input of the pair.
+std::optional<std::string> outputOf(const std::string &input, const std::string &output, const std::string &name) {
+  std::optional<std::vector<std::string>> stars = starsOf(input, name);
+  return stars ? withStars(output, *stars) : std::nullopt;
 }
 
 bool isInteger(DType type) { return type == DType::I64 || type == DType::I32; }
@@ -136,10 +126,6 @@ private:
           "this bundle is no decoder of tokens: no input is token ids (i64 or i32, batch x tokens, called "
           "input_ids, ids or tokens); its inputs are " +
           listOf(inputs) + (ids ? "" : "; --ids NAME says which it is"));
-    const IoDim &batch = inputs[*ids].dims.front();
-    if (inputs[*ids].dims.size() == 2 && batch.min > 1)
-      return modelError("the input " + shown(inputs[*ids]) + " takes " + std::to_string(batch.min) +
-                        " sequences at once; compile the model for one (dmxc --dim), or export it for one");
     roles.ids = *ids;
     usedIn[*ids] = true;
     return Status::ok();
@@ -199,16 +185,18 @@ private:
   Status findToldCaches() {
     for (const auto &[input, output] : names.caches) {
       const std::string flag = "--cache " + input + "=" + output;
+      if (std::count(input.begin(), input.end(), '*') != std::count(output.begin(), output.end(), '*'))
+        return usageError(flag + ": both names need as many '*', as what one stands for in the input stands in the "
+                                 "output");
       size_t found = 0;
       for (size_t i = 0; i < inputs.size(); ++i) {
-        std::optional<std::string> star = starOf(input, inputs[i].name);
-        if (!star || usedIn[i])
+        std::optional<std::string> become = outputOf(input, output, inputs[i].name);
+        if (!become || usedIn[i])
           continue;
-        std::optional<size_t> out = indexOf(outputs, filled(output, *star));
+        std::optional<size_t> out = indexOf(outputs, *become);
         if (!out)
-          return usageError(flag + ": the input " + shown(inputs[i]) + " would become the output '" +
-                            visible(filled(output, *star)) + "', which is not there; the outputs are " +
-                            listOf(outputs));
+          return usageError(flag + ": the input " + shown(inputs[i]) + " would become the output '" + visible(*become) +
+                            "', which is not there; the outputs are " + listOf(outputs));
         if (Status added = addCache(i, *out); !added)
           return added;
         ++found;
@@ -225,8 +213,8 @@ private:
       if (usedIn[i])
         continue;
       for (const auto &[input, output] : kCaches) {
-        std::optional<std::string> star = starOf(input, inputs[i].name);
-        std::optional<size_t> out = star ? indexOf(outputs, filled(output, *star)) : std::nullopt;
+        std::optional<std::string> become = outputOf(input, output, inputs[i].name);
+        std::optional<size_t> out = become ? indexOf(outputs, *become) : std::nullopt;
         if (!out || usedOut[*out])
           continue;
         if (Status added = addCache(i, *out); !added)
@@ -272,11 +260,6 @@ private:
                           shown(out) + "; compile the model for one sequence (dmxc --dim)");
       cache.axis = axis;
     }
-    if (cache.axis && in.dims[*cache.axis].min > 0)
-      return modelError("the cache " + shown(in) +
-                        " cannot be empty, as it is before the first token: " + visible(in.dims[*cache.axis].name) +
-                        " is at least " + std::to_string(in.dims[*cache.axis].min) +
-                        "; compile the model with dmxc --dim " + visible(in.dims[*cache.axis].name) + "=0..N");
     roles.caches.push_back(cache);
     usedIn[input] = usedOut[output] = true;
     return Status::ok();
@@ -285,8 +268,8 @@ private:
   /// The output that a cache of some exporter would become.
   static std::string wantedOutput(const std::string &name) {
     for (const auto &[input, output] : kCaches)
-      if (std::optional<std::string> star = starOf(input, name); star && *input != '*')
-        return filled(output, *star);
+      if (std::optional<std::string> become = outputOf(input, output, name); become && *input != '*')
+        return *become;
     return "";
   }
 

@@ -12,6 +12,8 @@ struct MathTraits {
   bool hasFma = false; ///< fused multiply-add of f32 and f64
   /// m * 2^floor(n), rounded once, for vectors that one instruction takes; null for others.
   virtual mlir::Value scale(mlir::ImplicitLocOpBuilder &b, mlir::Value m, mlir::Value n) const { return {}; }
+  /// Whether `scale` takes a type.
+  virtual bool scales(mlir::Type type) const { return false; }
   /// Whether `lookUp` is there, and `scale` for vectors of 16 f32.
   virtual bool hasTables() const { return false; }
   /// The elements of a table, a vector of 16 f32, that the low four bits of 16 i32 tell.

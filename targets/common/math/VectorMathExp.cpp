@@ -82,18 +82,28 @@ Expr scaleBy(Expr m, Expr n, Expr t) {
   return m * asFloat(half << shift) * asFloat((raw - half) << shift);
 }
 
-/// What is zero has no mantissa: processors take some 200 cycles for a result that underflows, and where scores are
-/// masked most do.
+static bool hasScaling(Expr x) { return x.context->traits.scales(x.value.getType()); }
+
+/// What `x` may be at least where e^x, or 2^x, is zero below `low`. Results that are zero or below the least normal
+/// number take 150 cycles, and under a mask most are zero. The instruction that scales has none of that where they
+/// would be so by some hundreds of powers of two: a bound far below costs nothing.
+static Expr aboveUnderflow(Expr x, double low) { return atLeast(x, hasScaling(x) ? 100 * low : low); }
+
+/// Without the instruction what is zero has no mantissa, for the same reason.
+static Expr mantissaAbove(Expr x, double low, Expr mantissa) {
+  return hasScaling(x) ? mantissa : select(x < low, 0.0, mantissa);
+}
+
 Expr expAny(Expr x) {
   const Format &f = formatOf(x);
-  ExpParts e = reduceExp(atMost(atLeast(x, f.low), f.high), twoStepOffset(x));
-  return scaleBy(select(x < f.low, 0.0, 1.0 + e.em1), e.n, e.t);
+  ExpParts e = reduceExp(atMost(aboveUnderflow(x, f.low), f.high), twoStepOffset(x));
+  return scaleBy(mantissaAbove(x, f.low, 1.0 + e.em1), e.n, e.t);
 }
 
 /// 2^x: the reduction is exact, r ln2 rounds once.
 static Expr exp2Any(Expr x) {
   const Format &f = formatOf(x);
-  Expr c = atMost(atLeast(x, 1.5 * f.low), 1.5 * f.high);
+  Expr c = atMost(aboveUnderflow(x, 1.5 * f.low), 1.5 * f.high);
   Expr t = c + (f.magic + twoStepOffset(x));
   Expr n = t - (f.magic + twoStepOffset(x));
   return scaleBy(1.0 + expm1Kernel((c - n) * 0x1.62e42fefa39efp-1), n, t);

@@ -171,10 +171,15 @@ static mlir::Value intrinsic(mlir::ImplicitLocOpBuilder &b, mlir::Type type, llv
       .getResult(0);
 }
 
+bool IsaLevel::scales(mlir::Type type) const {
+  auto vector = mlir::dyn_cast<mlir::VectorType>(type);
+  return vectorBytes == 64 && vector && vector.getNumElements() * vector.getElementTypeBitWidth() == 512;
+}
+
 mlir::Value IsaLevel::scale(mlir::ImplicitLocOpBuilder &b, mlir::Value m, mlir::Value n) const {
-  auto type = mlir::dyn_cast<mlir::VectorType>(m.getType());
-  if (vectorBytes != 64 || !type || type.getNumElements() * type.getElementTypeBitWidth() != 512)
+  if (!scales(m.getType()))
     return {};
+  auto type = mlir::cast<mlir::VectorType>(m.getType());
   mlir::Type flags = b.getIntegerType(type.getNumElements()), word = b.getI32Type();
   auto number = [&](mlir::Type type, int64_t value) -> mlir::Value {
     return mlir::arith::ConstantOp::create(b, b.getIntegerAttr(type, value));

@@ -64,6 +64,7 @@ struct IsaLevel : Processor {
   llvm::SmallVector<std::string> required;
 
   mlir::Value scale(mlir::ImplicitLocOpBuilder &b, mlir::Value m, mlir::Value n) const override;
+  bool scales(mlir::Type type) const override;
   bool hasTables() const override { return vectorBytes == 64; }
   mlir::Value lookUp(mlir::ImplicitLocOpBuilder &b, mlir::Value table, mlir::Value lanes) const override;
   std::unique_ptr<KernelBuilder> makeBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name,

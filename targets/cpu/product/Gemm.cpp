@@ -241,7 +241,7 @@ void GemmEmitter::staticTiles(const Item &item, TileFn fn) {
   Value blockRow = rowOf(first);
   auto emitOne = [&](Value index, Value row, int64_t rows) {
     fn({row, b.sub(row, blockRow), b.sub(index, first), rows,
-        /*guarded=*/false});
+        /*guarded=*/false, /*share=*/Value()});
   };
   if (high)
     b.forLoop(first, b.minS(last, split), b.idx(1), [&](Value i) { emitOne(i, b.mulC(i, low + 1), low + 1); });
@@ -250,8 +250,14 @@ void GemmEmitter::staticTiles(const Item &item, TileFn fn) {
 }
 
 void GemmEmitter::dynamicTiles(const Item &item, TileFn fn) {
-  cutInTiles(b, b.sub(item.lastRow, item.firstRow), t.rows, {1, 4}, [&](int64_t rows, Value at, Value left) {
-    fn({b.add(item.firstRow, at), at, Value(), rows, /*guarded=*/bool(left)});
+  Value all = b.sub(item.lastRow, item.firstRow);
+  cutInTiles(b, all, t.rows, {1, 4}, [&](int64_t rows, Value at, Value left) {
+    RowTile tile{b.add(item.firstRow, at), at, Value(), rows, /*guarded=*/bool(left), Value()};
+    if (rows == t.rows && !left) {
+      tile.index = b.floorDiv(at, b.idx(rows));
+      tile.share = b.floorDiv(b.idx(1 << 16), b.ceilDiv(all, b.idx(rows)));
+    }
+    fn(tile);
   });
 }
 
@@ -304,12 +310,18 @@ void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource 
 }
 
 void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, Value depth) {
-  // The next panels' lines are spread evenly over the tiles that read the
-  // present ones. How many these are when m is dynamic is not known.
-  int64_t tiles = (tile.index ? t.tilesPerBlock : 1) * (asFloats() ? 2 : 1);
+  // The next panels' lines are spread evenly over the tiles that read the present ones. How many these are when m is
+  // dynamic a run tells; where they are few, some of the lines are left to the hardware.
+  int64_t perRow = asFloats() ? 2 : 1, tiles = (tile.index ? t.tilesPerBlock : 1) * perRow;
   int64_t depthsOfLine = std::max<int64_t>(1, 64 / (16 * spec.bType.getIntOrFloatBitWidth() / 8));
-  Value line = tile.index ? b.floorDiv(b.add(b.mul(tile.index, depth), kk), b.idx(tiles)) : rightRow(kk);
-  for (int64_t q = 0; q < ceilDivInt(t.unroll, tiles); q += depthsOfLine)
+  Value line = rightRow(kk);
+  int64_t lines = ceilDivInt(t.unroll, tiles);
+  if (tile.index) {
+    Value step = b.add(b.mul(tile.index, depth), kk);
+    line = tile.share ? b.floorDiv(b.mul(step, tile.share), b.idx(perRow << 16)) : b.floorDiv(step, b.idx(tiles));
+    lines = tile.share ? 2 : lines;
+  }
+  for (int64_t q = 0; q < lines; q += depthsOfLine)
     for (int64_t p = 0; p < t.columns() / 16; ++p) {
       Value offset = b.add(b.mulC(b.addC(line, q), 16), b.mulC(panelRows(), p * 16));
       b.prefetch(spec.bType, item.next, offset, /*locality=*/2);

@@ -50,9 +50,10 @@ private:
   struct RowTile {
     Value row;     ///< first row
     Value inBlock; ///< the same, counted from the block's first row
-    Value index;   ///< number of the tile in its block; null when m is dynamic
+    Value index;   ///< number of the tile in its block; null of the last ones of a dynamic m
     int64_t rows;
     bool guarded; ///< rows beyond m are computed from row m-1 and not stored
+    Value share;  ///< of a dynamic m: the part of its block that a tile is, times 2^16; else null
   };
   using TileFn = llvm::function_ref<void(const RowTile &)>;
 

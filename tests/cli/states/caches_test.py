@@ -150,31 +150,58 @@ class Caches(DecoderTest):
                             for task in self.graph()["tasks"]])
         self.assertEqual(*figures)
 
-    def test_group_query_attention(self):
-        """Its caches have a fixed size, and its lengths are an input: rows are scattered into the states in place."""
-        info, kv = onnx.info, [1, 2, 32, SIZE]
-        node = onnx.node("GroupQueryAttention", "q k v past_key past_value last total", "y present_key present_value", domain="com.microsoft",
-                         num_heads=4, kv_num_heads=2)
-        inputs = [info("q", onnx.FLOAT, [1, "n", 64]), info("k", onnx.FLOAT, [1, "n", 32]), info("v", onnx.FLOAT, [1, "n", 32]),
-                  info("past_key", onnx.FLOAT, kv), info("past_value", onnx.FLOAT, kv), info("last", onnx.INT32, [1]), info("total", onnx.INT32, [1])]
-        outputs = [info("y", onnx.FLOAT, [1, "n", 64]), info("present_key", onnx.FLOAT, kv), info("present_value", onnx.FLOAT, kv)]
-        (self.dir / "g.onnx").write_bytes(onnx.model([node], inputs, outputs, extra=onnx.field(8, onnx.message((1, "com.microsoft"), (2, 1)))))
-        self.compile_file(self.dir / "g.onnx", "-t", "cpu:host", "--state", "past_*=present_*")
-        graph = self.graph()
-        states = {i for i, buffer in enumerate(graph["buffers"]) if buffer["kind"] == "state"}
-        self.assertEqual([task["name"] for task in graph["tasks"] if task["kind"] == "copy"], [])
-        written = [task["buffers"][-1] for task in graph["tasks"] if task["kernel"].endswith("scatter")]
-        self.assertEqual(set(written), states)
+    # --- operators that have caches of their own
+    def operator(self, node, lengths, rows, *arguments):
+        """Compiles a model of one node, whose caches have so many rows."""
+        info, (before, behind) = onnx.info, rows
+        inputs = [info("q", onnx.FLOAT, [1, "n", 64]), info("k", onnx.FLOAT, [1, "n", 32]), info("v", onnx.FLOAT, [1, "n", 32])]
+        inputs += [info(f"past_{part}", onnx.FLOAT, [1, 2, before, SIZE]) for part in ("key", "value")]
+        inputs += [info(name, onnx.INT32, [1]) for name in lengths]
+        outputs = [info("y", onnx.FLOAT, [1, "n", 64])] + [info(f"present_{part}", onnx.FLOAT, [1, 2, behind, SIZE]) for part in ("key", "value")]
+        extra = onnx.field(8, onnx.message((1, "com.microsoft"), (2, 1)))
+        (self.dir / "g.onnx").write_bytes(onnx.model([node], inputs, outputs, extra=extra, opset=23))
+        self.compile_file(self.dir / "g.onnx", "-t", "cpu:host", "--state", "past_*=present_*", *arguments)
+
+    def check_operator(self, lengths):
+        """Steps of some rows each against numpy."""
         numbers, session, got, at = np.random.default_rng(5), self.open(), [], 0
         q, k, v = (numbers.standard_normal((1, 9, width)).astype("f4") for width in (64, 32, 32))
         for n in (4, 1, 1, 2, 1):
             rows, at = slice(at, at + n), at + n
-            got.append(session(q=q[:, rows].copy(), k=k[:, rows].copy(), v=v[:, rows].copy(), last=np.array([at - 1], "i4"),
-                               total=np.array([at], "i4"))["y"][0])
+            told = {"last": np.array([at - 1], "i4"), "total": np.array([at], "i4")} if lengths else {}
+            got.append(session(q=q[:, rows].copy(), k=k[:, rows].copy(), v=v[:, rows].copy(), **told)["y"][0])
         split = lambda x, heads: x[0].reshape(9, heads, SIZE).transpose(1, 0, 2)
         keys, values = (np.repeat(split(x, 2), 2, 0) for x in (k, v))
         scores = np.where(np.tril(np.ones((9, 9), bool)), split(q, 4) @ keys.transpose(0, 2, 1) / SIZE ** 0.5, -1e30)
         self.near(np.concatenate(got), (softmax(scores) @ values).transpose(1, 0, 2).reshape(9, 64))
+        return session
+
+    def check_in_place(self, kernels):
+        """Each state is written by one task, and none is copied."""
+        graph = self.graph()
+        states = {i for i, buffer in enumerate(graph["buffers"]) if buffer["kind"] == "state"}
+        self.assertEqual([task["name"] for task in graph["tasks"] if task["kind"] == "copy"], [])
+        self.assertEqual({task["buffers"][-1] for task in graph["tasks"] if task["kernel"].endswith(kernels)}, states)
+
+    def test_group_query_attention(self):
+        """Its lengths are an input: rows are scattered into states of a fixed size, and appended to those of an open one, in place."""
+        node = onnx.node("GroupQueryAttention", "q k v past_key past_value last total", "y present_key present_value", domain="com.microsoft",
+                         num_heads=4, kv_num_heads=2)
+        for rows, kernels, arguments in (((32, 32), "scatter", ()), (("past", "rows"), "append", ("--dim", "past=0..32"))):
+            with self.subTest(kernels):
+                self.operator(node, ("last", "total"), rows, *arguments)
+                self.check_in_place(kernels)
+                session = self.check_operator(True)
+        one = lambda width: np.ones((1, 1, width), "f4")
+        with self.assertRaisesRegex(dmxrt.Error, "takes no padding, so that seqlens_k must count all rows"):
+            session(q=one(64), k=one(32), v=one(32), last=np.array([5], "i4"), total=np.array([10], "i4"))
+
+    def test_attention(self):
+        node = onnx.node_of("Attention", ["q", "k", "v", "", "past_key", "past_value"], "y present_key present_value", q_num_heads=4, kv_num_heads=2,
+                            is_causal=1)
+        self.operator(node, (), ("past", "rows"), "--dim", "past=0..32")
+        self.check_in_place("append")
+        self.check_operator(False)
 
     def test_memory_of_a_session(self):
         decoder = Decoder()

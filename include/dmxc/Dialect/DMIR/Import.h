@@ -37,7 +37,9 @@ struct ImportOptions {
   std::set<std::string> absent;                       ///< --shape INPUT=none: an optional or a sequence that is empty
   std::string entry;                                  ///< --entry; "" = the only one
   std::vector<std::string> externalDataDirs;          ///< --allow-external-data; none: the model's own folder
-  FoldFunction fold;                                  ///< may be empty: nothing is folded
+  /// Inputs that a session keeps and the outputs that they become (--state), with '*' for any text (Support/Stars.h).
+  std::vector<std::pair<std::string, std::string>> states;
+  FoldFunction fold; ///< may be empty: nothing is folded
   /// Operators that models of other formats may name, by the front end that has them.
   std::map<std::string, const frontend::OperatorSet *> operators;
 };
