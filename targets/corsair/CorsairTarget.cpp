@@ -108,7 +108,8 @@ Result<corsair::Distribution> CorsairTarget::dealt(dmir::RegionOp region, int te
     return written.takeError();
   auto isConstant = [&](Value value) { return isConstantOf(region, value); };
   auto brought = [&](Value value) { return isInput(region, cast<BlockArgument>(value)); };
-  return corsair::decide(region.getBlock(), machine, {team, quads}, inputs, {isConstant, brought}, decided);
+  return corsair::decide(region.getBlock(), machine, {team, quads}, inputs,
+                         {isConstant, brought, mode == Mode::Capacity}, decided);
 }
 
 int CorsairTarget::decidedTeam(DictionaryAttr decided) const {
@@ -138,7 +139,7 @@ std::vector<Decision> CorsairTarget::decisions(dmir::RegionOp region, Dictionary
   auto isConstant = [&](Value value) { return isConstantOf(region, value); };
   auto brought = [&](Value value) { return isInput(region, cast<BlockArgument>(value)); };
   llvm::append_range(all, corsair::productDecisions(region.getBlock(), machine, team ? team : preferred,
-                                                    {isConstant, brought}, decided));
+                                                    {isConstant, brought, mode == Mode::Capacity}, decided));
   return all;
 }
 

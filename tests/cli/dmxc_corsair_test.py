@@ -166,6 +166,22 @@ class Corsair(Base):
         refused = self.run_tool("m.mlir", "-t", "corsair", "-o", "m.bundle", "--schedule", "s.mlir", code=1).stderr
         self.assertIn('@loops is to run at "schedule.arrays"; in this compile scripts run behind "partition", "schedule.formats", "schedule.tiles"', refused)
 
+    def test_capacity_counts_what_weights_take(self):
+        """Where they come from DDR in every run the team is none whose quads each fetch all of them."""
+        x, w = "tensor<64x2048xf32>", "tensor<2048x2048xf32>"
+        (self.dir / "m.mlir").write_text(f'func.func @main(%x: {x} {{dmir.name = "x"}}) -> ({x} {{dmir.name = "y"}}) {{\n  %w = dmir.constant dense<0.01> : {w}\n'
+                                         f'  %v = dmir.constant dense<0.02> : {w}\n  %p = dmir.matmul %x, %w : ({x}, {w}) -> {x} loc("p")\n'
+                                         f'  %r = dmir.relu %p : ({x}) -> {x} loc("r")\n  %y = dmir.matmul %r, %v : ({x}, {w}) -> {x} loc("y")\n  return %y : {x}\n}}\n')
+
+        def clocks(level):
+            self.run_tool("m.mlir", "-q", "-t", f"corsair:{level}", "-o", "m.bundle")
+            self.run_tool("m.bundle", "--random-inputs", "1", "--device-opt", "report=r.json", tool="dmx-run")
+            return json.loads((self.dir / "r.json").read_text())["last"][0]["main"]["clocks"]
+
+        chosen, others = clocks("capacity"), {quads: clocks(f"capacity+quads={quads}") for quads in (1, 2, 8, 32)}
+        print(f"capacity: {chosen} clocks, of {others}")
+        self.assertLessEqual(chosen, 1.1 * min(others.values()))
+
     def test_inputs_are_fetched_once(self):
         """By the quads that read them, as tiles where a product alone does: the floors of DDR are 9,200 and 8,750 clocks."""
         m, q, t, s = "tensor<512x512xf32>", "tensor<32x128x64xf32>", "tensor<32x64x128xf32>", "tensor<32x128x128xf32>"

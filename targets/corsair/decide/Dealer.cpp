@@ -20,8 +20,9 @@ namespace {
 
 class Dealer {
 public:
-  Dealer(const hw::Machine &machine, Distribution &out, llvm::function_ref<bool(Value)> isConstant)
-      : machine(machine), out(out), isConstant(isConstant) {}
+  Dealer(const hw::Machine &machine, Distribution &out, llvm::function_ref<bool(Value)> isConstant,
+         bool fetchesWeights = false)
+      : machine(machine), out(out), isConstant(isConstant), fetchesWeights(fetchesWeights) {}
 
   /// Why an op cannot be dealt as its attributes say; nullopt if it can.
   std::optional<Error> deal(Operation *op) {
@@ -313,7 +314,8 @@ private:
     const int last = static_cast<int>(shape.size()) - 1;
     const int64_t m = packedRows(shape), n = shape.back(), k = shapeOf(lhs).back(), quads = out.quads;
     auto clocks = [&](int64_t rows, int64_t columns, int64_t depth) {
-      return arrayClocks(machine, planMatmul(machine, rows, columns, depth), 1);
+      const MatmulPlan plan = planMatmul(machine, rows, columns, depth);
+      return arrayClocks(machine, plan, 1) + fetchClocks(plan);
     };
     constexpr double never = std::numeric_limits<double>::infinity();
     const Split now = splitOf(lhs), rows = rowSplit(lhs);
@@ -349,6 +351,13 @@ private:
     return 200 + others * (4 * elements / machine.noc.bytesPerClock + 20 + elements / (machine.lanes * machine.slices));
   }
 
+  /// What weights take that are fetched: DDR serves a chiplet's quads one after the other, a quad's slices at once.
+  double fetchClocks(const MatmulPlan &plan) const {
+    const auto sharers = std::min<int64_t>(out.quads, machine.quadsPerChiplet());
+    return fetchesWeights ? static_cast<double>(sharers * plan.bytesPerSlice()) / machine.memory(hw::Memory::DDR).read
+                          : 0;
+  }
+
   void dealConv(dmir::ConvOp op) {
     for (Value operand : op->getOperands())
       makeWhole(op, operand);
@@ -359,18 +368,19 @@ private:
                     static_cast<double>(ShapedType::getNumElements(weights.drop_front(2))));
     }
     const auto groups = static_cast<int64_t>(op.getGroups());
-    const int64_t images = shape[0] * groups, channels = shape[1] / groups,
-                  pixels = ShapedType::getNumElements(shape.drop_front(2));
+    const auto images = static_cast<double>(shape[0] * groups);
+    const int64_t channels = shape[1] / groups, pixels = ShapedType::getNumElements(shape.drop_front(2));
     const int64_t chunks = ShapedType::getNumElements(weights.drop_front(2)) * ((weights[1] + 63) / 64);
-    auto clocks = [&](int64_t count, int64_t columns) {
-      return static_cast<double>(images) * arrayClocks(machine, planConv(machine, count, columns, chunks), 1);
+    auto clocks = [&](double matrices, int64_t count, int64_t columns) {
+      const MatmulPlan plan = planConv(machine, count, columns, chunks);
+      return matrices * arrayClocks(machine, plan, 1) + static_cast<double>(groups) * fetchClocks(plan);
     };
     const int row = static_cast<int>(shape.size()) > 3 ? 2 : -1;
     auto clocksOf = [&](Split split) {
-      return !split           ? clocks(pixels, channels)
-             : split.dim == 0 ? clocks(pixels, channels) / out.quads
-             : split.dim == 1 ? clocks(pixels, channels / out.quads)
-                              : clocks(pixels / out.quads, channels);
+      return !split           ? clocks(images, pixels, channels)
+             : split.dim == 0 ? clocks(images / out.quads, pixels, channels)
+             : split.dim == 1 ? clocks(images, pixels, channels / out.quads)
+                              : clocks(images, pixels / out.quads, channels);
     };
     Split result;
     if (divides(shape[0]))
@@ -390,6 +400,7 @@ private:
   const hw::Machine &machine;
   Distribution &out;
   llvm::function_ref<bool(Value)> isConstant;
+  const bool fetchesWeights;
   /// Values that were made whole after their definition.
   llvm::DenseMap<Value, Split> current;
   /// Of the op that is being dealt: what the text wants of it, and why that cannot be.
@@ -416,16 +427,15 @@ bool dmxc::corsair::readsPart(Operation *op, Value operand, Split part, const Di
 }
 
 Result<Distribution> dmxc::corsair::distribute(Block *body, const hw::Machine &machine, int quads,
-                                               const llvm::DenseMap<Value, Split> &inputs,
-                                               llvm::function_ref<bool(Value)> isConstant) {
+                                               const llvm::DenseMap<Value, Split> &inputs, const ArgumentKinds &kinds) {
   DecisionsMade::check("a deal");
   Distribution result;
   result.quads = quads;
   result.of = inputs;
   for (BlockArgument argument : body->getArguments())
-    if (isConstant(argument) && becomesTiles(argument))
+    if (kinds.isConstant(argument) && becomesTiles(argument))
       result.packed.insert(argument);
-  Dealer dealer(machine, result, isConstant);
+  Dealer dealer(machine, result, kinds.isConstant, kinds.fetchesWeights);
   for (Operation &op : body->without_terminator())
     if (std::optional<Error> problem = dealer.deal(&op))
       return *problem;

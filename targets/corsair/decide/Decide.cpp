@@ -43,10 +43,10 @@ static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine,
   };
   const SmallVector<int> sizes = teamSizes(machine, most);
   const double worth = most ? 0.9 : 0.99;
-  Result<Distribution> best = distribute(body, machine, sizes.front(), none, kinds.isConstant);
+  Result<Distribution> best = distribute(body, machine, sizes.front(), none, kinds);
   int64_t least = best ? needs(*best) : 0;
   for (int size : llvm::drop_begin(sizes)) {
-    Result<Distribution> other = distribute(body, machine, size, none, kinds.isConstant);
+    Result<Distribution> other = distribute(body, machine, size, none, kinds);
     if (!best || !other)
       continue;
     const int64_t bytes = needs(*other);
@@ -180,7 +180,7 @@ Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machi
   if (!given)
     return given.takeError();
   Result<Distribution> deal =
-      team ? distribute(body, machine, team, *given, kinds.isConstant) : fastestTeam(body, machine, wanted.most, kinds);
+      team ? distribute(body, machine, team, *given, kinds) : fastestTeam(body, machine, wanted.most, kinds);
   if (!deal)
     return deal;
   for (const auto &[op, values] : deal->gathers)

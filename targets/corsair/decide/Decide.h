@@ -16,6 +16,7 @@ namespace dmxc::corsair {
 struct ArgumentKinds {
   llvm::function_ref<bool(mlir::Value)> isConstant; ///< part of the bundle
   llvm::function_ref<bool(mlir::Value)> isInput;    ///< the host brings it in every run
+  bool fetchesWeights = false;                      ///< packed weights come from DDR for every product
 };
 
 /// What a quad's GM must hold at once, in bytes: shares, and what gathers make whole, from op to op. Without constants,
@@ -36,8 +37,7 @@ Result<Distribution> decide(mlir::Block *body, const hw::Machine &machine, Team 
 
 /// Deals the ops to a number of quads that have these parts of arguments. Writes nothing.
 Result<Distribution> distribute(mlir::Block *body, const hw::Machine &machine, int quads,
-                                const llvm::DenseMap<mlir::Value, Split> &inputs,
-                                llvm::function_ref<bool(mlir::Value)> isConstant);
+                                const llvm::DenseMap<mlir::Value, Split> &inputs, const ArgumentKinds &kinds);
 /// Whether an op, which has its attributes, reads no more of an operand than this part.
 bool readsPart(mlir::Operation *op, mlir::Value operand, Split part, const Distribution &deal,
                const hw::Machine &machine, llvm::function_ref<bool(mlir::Value)> isConstant);
