@@ -147,6 +147,7 @@ Status Linker::run() {
 
 /// Outputs that begin with the rows of an input, which is put there before the first task.
 Status checkCaches(const Graph &graph) {
+  auto textOf = [&](ExprId expr) { return graph.exprs.text(expr, graph.dimNames); };
   for (const Dim &dim : graph.dims)
     if (dim.isRoom && dim.stage != 0)
       return badBundle("graph '", graph.name, "': the room '", dim.name, "' depends on what tasks return");
@@ -155,7 +156,8 @@ Status checkCaches(const Graph &graph) {
       continue;
     uint32_t input = buffer.past < graph.inputBuffers.size() ? graph.inputBuffers[buffer.past] : kNone;
     if (input == kNone || formOf(graph, input) != formOf(graph, graph.outputBuffers[buffer.index]) ||
-        buffer.axis >= buffer.shape.size() || dmx_dtype_bits(buffer.dtype) < 8 || buffer.stage != 0)
+        buffer.axis >= buffer.shape.size() || dmx_dtype_bits(buffer.dtype) < 8 || buffer.stage != 0 ||
+        textOf(buffer.shape[buffer.axis]) != textOf(graph.dims[buffer.room].expr))
       return badBundle("graph '", graph.name, "': output ", buffer.index, " cannot begin with the rows of input ",
                        buffer.past, " along axis ", buffer.axis);
   }
