@@ -95,7 +95,8 @@ private:
                                   << (argument < 0 ? "input '" + input : "output '" + output) << "' [state-pair]";
     auto name = StringAttr::get(function.getContext(), input);
     if (function.getArgAttr(argument, dmir::kStateAttr) || function.getResultAttr(result, dmir::kStateAttr))
-      return function.emitError() << "--state " << input << "=" << output << ": one of them is a state already [state-pair]";
+      return function.emitError() << "--state " << input << "=" << output
+                                  << ": one of them is a state already [state-pair]";
     function.setArgAttr(argument, dmir::kStateAttr, name);
     function.setResultAttr(result, dmir::kStateAttr, name);
     Value past = function.getArgument(argument), present = returned()->getOperand(result);
@@ -292,7 +293,7 @@ struct BindStates : dmxc::impl::BindStatesBase<BindStates> {
       getOperation().emitError()
           << "--state-type " << context.stateType
           << " is for states with a length, and there are none; give --state of inputs that grow "
-             "and --dim of their rows, or leave it out [state]";
+             "and --dim of their rows, or leave it out [state-type]";
       return signalPassFailure();
     }
     keepCallerCaches(getOperation(), context);
