@@ -237,7 +237,7 @@ class Caches(DecoderTest):
 
     def test_state_types(self):
         """Of half the memory: as numpy computes with rows rounded to the type, and not as in f32."""
-        for name, form in self.DECODERS.items():
+        for name, form in list(self.DECODERS.items())[:None if LONG else 2]:
             for kind, step in self.KINDS.items():
                 with self.subTest(name, kind=kind):
                     decoder, ids = Decoder(**form), self.ids(23)
@@ -262,7 +262,7 @@ class Caches(DecoderTest):
         """No task casts a cache: a step reads half the bytes of the rows that are there."""
         def step(rows):
             return sum(value(task["bytes"], {"n": 1, "past": rows, "total": rows + 1}) for task in self.graph()["tasks"])
-        for name, form in self.DECODERS.items():
+        for name, form in list(self.DECODERS.items())[:None if LONG else 1]:
             for kind, size in (("f32", 4), ("bf16", 2), ("f16", 2)):
                 with self.subTest(name, kind=kind):
                     decoder = Decoder(**form)
