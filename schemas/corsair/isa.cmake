@@ -42,13 +42,18 @@ target_compile_options(dmxCorsairIsa PRIVATE ${DMXC_SMALL})
 add_executable(dmx-isa-tables text/WriteTables.cpp)
 target_link_libraries(dmx-isa-tables PRIVATE dmxCorsairIsa)
 
-# What dmx-inspect shows of images; not part of the runtime.
-add_library(dmxCorsairView STATIC
+# Which bytes code touches, before it runs; not part of the runtime.
+add_library(dmxCorsairAccess STATIC
   verify/Access.cpp
   verify/AccessRules.cpp
+  verify/AccessSpan.cpp
+  Schedule.cpp)
+target_link_libraries(dmxCorsairAccess PUBLIC dmxCorsairIsa)
+
+# What dmx-inspect shows of images; not part of the runtime.
+add_library(dmxCorsairView STATIC
   text/ImageDiff.cpp
   MemoryMap.cpp
-  Schedule.cpp
   verify/View.cpp)
-target_link_libraries(dmxCorsairView PUBLIC dmxCorsairIsa PRIVATE nlohmann_json::nlohmann_json)
-set_target_properties(dmxCorsairView PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(dmxCorsairView PUBLIC dmxCorsairAccess PRIVATE nlohmann_json::nlohmann_json)
+set_target_properties(dmxCorsairAccess dmxCorsairView PROPERTIES POSITION_INDEPENDENT_CODE ON)

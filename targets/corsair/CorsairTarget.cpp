@@ -275,9 +275,11 @@ Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<Operation *> kernels
     why = why.empty() ? diagnostic.str() : why;
     return success();
   });
-  FailureOr<hw::Image> image = corsair::encode(programs, machine);
+  corsair::EncodeOptions options;
+  options.verifyOrder = true;
+  FailureOr<hw::Image> image = corsair::encode(programs, machine, options);
   if (failed(image))
-    return Error{ErrorKind::Model, "the programs for the device have no encoding: " + why};
+    return Error{ErrorKind::Model, "the programs for the device are refused: " + why};
   for (dlir::DeviceProgramOp program : programs)
     if (Status s = saveTemp(saveTempsDir, program.getSymName() + ".dlir.mlir",
                             [&](raw_ostream &out) { out << program << "\n"; });

@@ -163,12 +163,6 @@ std::optional<Unit> access::slotUnit(const Instruction &in) {
   }
 }
 
-std::optional<ByteRange> access::Span::range() const {
-  if (!known || begin < -kFar || end > kFar)
-    return std::nullopt;
-  return ByteRange{static_cast<int64_t>(begin), static_cast<int64_t>(end)};
-}
-
 std::vector<Access> accessesOf(const Image &image, const Kernel &kernel, const Launch &launch) {
   return Walker(image, kernel, launch).run();
 }

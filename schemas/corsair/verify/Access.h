@@ -19,12 +19,26 @@ struct ByteRange {
   bool operator==(const ByteRange &) const = default;
 };
 
+/// Equal runs of bytes: `bytes` from `begin` on, and again after each multiple of each step.
+struct Runs {
+  struct Step {
+    int64_t count, bytes;
+  };
+  int64_t begin = 0, bytes = 0;
+  std::vector<Step> steps;
+};
+
 struct Access {
   Memory memory = Memory::GM;
   bool write = false;
   std::vector<uint32_t> units;    ///< numbers in the card, ascending
   std::optional<ByteRange> range; ///< nothing: known at run time only (registers that change, indices)
   uint32_t queue = 0, position = 0;
+  /// What of the range it is, where counters and registers have one value; none: not known.
+  std::vector<Runs> runs;
+  /// Whether all bytes of the runs are touched: of a table that indices choose from, of columns behind the valid ones
+  /// and of a window's image perhaps not.
+  bool all = true;
 };
 
 /// What one quad's part of a program touches: queue by queue, in the order of the code, an

@@ -36,22 +36,6 @@ private:
 bool isPerSlice(Memory memory) { return memory != Memory::DDR && memory != Memory::GM; }
 /// Tiles count in bytes where they are not addressed by row.
 int64_t linearBytes(ElemKind kind) { return std::max(elementBytes(kind), 1); }
-int64_t floorDiv(Wide a, int64_t b) { return static_cast<int64_t>(a / b - (a % b < 0)); }
-
-/// Rows first..last of tiles: one band of 64 rows each `band` bytes.
-Span rowsSpan(const Interval &address, const Interval &first, Wide last, int64_t band, ElemKind kind) {
-  std::optional<TileShape> tile = tileOf(kind);
-  if (!tile || !first.known || first.low > (Wide(1) << 40) || first.low < -(Wide(1) << 40) || last > (Wide(1) << 41))
-    return Span(Interval::unknown(), 1);
-  int64_t low = floorDiv(first.low, kTileRuns), high = floorDiv(last, kTileRuns);
-  if (low == high) { // within one band: exponents of the first row to mantissas of the last
-    int64_t from = static_cast<int64_t>(first.low - low * kTileRuns), to = static_cast<int64_t>(last - low * kTileRuns);
-    Span span(address, kTileRuns + (to + 1) * tile->runBytes() - from);
-    return span.shift(low * Wide(band) + from);
-  }
-  Span span(address, tile->bytes());
-  return span.repeat(high - low + 1, band).shift(low * Wide(band));
-}
 
 /// All rules of one instruction under one descriptor.
 class Rules {
@@ -70,12 +54,12 @@ private:
   const Keys key;
   std::vector<Access> &out;
 
-  void add(Memory memory, bool write, std::vector<uint32_t> units, const Span &span) {
+  void add(Memory memory, bool write, std::vector<uint32_t> units, const Span &span, bool all = true) {
     if (!span.isEmpty() && !units.empty())
-      out.push_back({memory, write, std::move(units), span.range(), 0, 0});
+      out.push_back({memory, write, std::move(units), span.range(), 0, 0, span.runs(), all});
   }
   /// Adds an access per slice of the mask, `perSlice` bytes further each; of GM and DDR the hull.
-  void addSlices(Memory memory, bool write, const Span &span, int64_t perSlice);
+  void addSlices(Memory memory, bool write, const Span &span, int64_t perSlice, bool all = true);
   template <typename Visit> void eachSlice(Visit visit) const {
     uint32_t mask = site.mask("slices");
     for (int slice = 0, rank = 0; slice < site.machine->slices; ++slice)
@@ -88,6 +72,8 @@ private:
   std::vector<uint32_t> receivers() const;
 
   // MOVE
+  Span walkedRows(const char *address, const char *first, const Wide (&begin)[4], const Wide (&end)[4], K steps,
+                  int64_t band, ElemKind kind) const;
   Span moveSource(Wide n0) const;
   Span moveDestination(Wide n0) const;
   Span linear(bool destination, const Wide (&begin)[4], const Wide (&end)[4], int64_t elements) const;
@@ -102,22 +88,22 @@ private:
   Span imageSpan(const Span &pixel, const int64_t (&n)[4], const int64_t (&origin)[4]) const;
 };
 
-void Rules::addSlices(Memory memory, bool write, const Span &span, int64_t perSlice) {
+void Rules::addSlices(Memory memory, bool write, const Span &span, int64_t perSlice, bool all) {
   if (!isPerSlice(memory)) {
     Span hull = span;
-    add(memory, write, {site.unitOf(memory, 0)}, hull.repeat(sliceCount(), perSlice));
+    add(memory, write, {site.unitOf(memory, 0)}, hull.repeat(sliceCount(), perSlice), all);
     return;
   }
   std::vector<uint32_t> same;
   eachSlice([&](int slice, int rank) {
     Span one = span;
     if (perSlice)
-      add(memory, write, {site.unitOf(memory, slice)}, one.shift(rank * Wide(perSlice)));
+      add(memory, write, {site.unitOf(memory, slice)}, one.shift(rank * Wide(perSlice)), all);
     else
       same.push_back(site.unitOf(memory, slice));
   });
   if (!same.empty())
-    add(memory, write, same, span);
+    add(memory, write, same, span, all);
 }
 
 std::optional<Wide> Rules::trips() const {
@@ -152,6 +138,22 @@ Span Rules::linear(bool destination, const Wide (&begin)[4], const Wide (&end)[4
   return span;
 }
 
+/// Rows that three dims walk over; their hull where they leave some out.
+Span Rules::walkedRows(const char *address, const char *first, const Wide (&begin)[4], const Wide (&end)[4], K steps,
+                       int64_t band, ElemKind kind) const {
+  Interval row = site.value(first);
+  Wide last = row.high, count = 1;
+  const bool one = row.low == row.high;
+  for (int i = 0; i < 3; ++i) {
+    int64_t step = key(steps, i);
+    row.low += (step < 0 ? end[i] - 1 : begin[i]) * step;
+    last += (step < 0 ? begin[i] : end[i] - 1) * step;
+    count *= end[i] - begin[i];
+  }
+  Span span = rowsSpan(site.value(address), row, last, band, kind);
+  return one && last - row.low + 1 <= count ? span : span.hull();
+}
+
 Span Rules::moveSource(Wide n0) const {
   Wide begin[4], end[4];
   for (int i = 0; i < 4; ++i) { // items outside lo..hi-1 are zeros and not read
@@ -161,15 +163,8 @@ Span Rules::moveSource(Wide n0) const {
       return Span();
   }
   if (key(K::SrcMode)) {
-    Interval row = site.value("srow");
-    Wide last = row.high;
-    for (int i = 0; i < 3; ++i) {
-      int64_t step = key(K::S0, i);
-      row.low += (step < 0 ? end[i] - 1 : begin[i]) * step;
-      last += (step < 0 ? begin[i] : end[i] - 1) * step;
-    }
+    Span span = walkedRows("saddr", "srow", begin, end, K::S0, key(K::SrcBand), key.kind(K::Kind));
     int64_t step = key(K::S3);
-    Span span = rowsSpan(site.value("saddr"), row, last, key(K::SrcBand), key.kind(K::Kind));
     return span.repeat(end[3] - begin[3], step).shift(begin[3] * step);
   }
   int64_t all =
@@ -196,13 +191,7 @@ Span Rules::moveDestination(Wide n0) const {
   if (!key(K::DstMode))
     return linear(true, begin, end,
                   key(K::SrcMode) ? tileOf(key.kind(K::Kind)).value_or(TileShape()).depth : key(K::Unit));
-  Interval row = site.value("drow");
-  Wide last = row.high;
-  for (int i = 0; i < 3; ++i) {
-    Wide far = (end[i] - 1) * key(K::T0, i);
-    (far < 0 ? row.low : last) += far;
-  }
-  return rowsSpan(site.value("daddr"), row, last, key(K::DstBand), to).repeat(end[3], key(K::T3));
+  return walkedRows("daddr", "drow", begin, end, K::T0, key(K::DstBand), to).repeat(end[3], key(K::T3));
 }
 
 void Rules::move() {
@@ -266,13 +255,16 @@ Span Rules::image(ElemKind kind) const {
 void Rules::activations() {
   ElemKind kind = key.kind(K::ActKind);
   if (in.opcode == Opcode::Conv)
-    return addSlices(static_cast<Memory>(key(K::ImgMem)), false, image(kind), 0);
+    return addSlices(static_cast<Memory>(key(K::ImgMem)), false, image(kind), 0, /*all=*/false);
   std::optional<TileShape> tile = tileOf(kind);
   Interval row = site.value("row"), rows = site.value("rows"), address = site.value("ib");
   if (!tile || !row.known || !rows.known)
     return addSlices(Memory::IB, false, Span(Interval::unknown(), 1), 0);
-  Wide bytes = kTileRuns + (row.high + rows.high) * tile->runBytes() - row.low;
-  addSlices(Memory::IB, false, chunkSpan(address, key(K::IbStep), key(K::IbChunk), bytes).shift(row.low), 0);
+  Wide count = row.high + rows.high - row.low, run = tile->runBytes();
+  auto chunks = [&](Wide bytes) { return chunkSpan(address, key(K::IbStep), key(K::IbChunk), bytes); };
+  Span span = chunks(count).shift(row.low); // exponents, then mantissas
+  span.join(chunks(count * run).shift(kTileRuns + row.low * run));
+  addSlices(Memory::IB, false, row.low == row.high ? span : span.hull(), 0);
 }
 
 void Rules::weights() {
@@ -388,7 +380,10 @@ void Rules::operand(int number, const int64_t (&n)[4], const int64_t (&origin)[4
       span.repeat(count[i], key(kSteps[number], i));
   if (reads)
     span = imageSpan(span, n, origin);
-  add(memory, number == 0, {site.unitOf(memory, slice)}, span);
+  // A softmax reads the valid columns.
+  bool ends = (function == SimdFunction::Softmax || function == SimdFunction::LogSoftmax) && number == 1 &&
+              (site.value("index").high || key(K::Causal));
+  add(memory, number == 0, {site.unitOf(memory, slice)}, span, !reads && !ends);
 }
 
 void Rules::simd() {
@@ -469,8 +464,8 @@ void Rules::reshape() {
     Span indices(n0 ? site.value("iaddr") : saddr, linearBytes(key.kind(K::IndexKind)));
     add(Memory::GM, false, {site.quad}, indices.repeat(trip, key(K::IndexPitch)));
   }
-  add(from, false, {site.unitOf(from, slice)}, source);
-  add(to, true, {site.unitOf(to, slice)}, destination);
+  add(from, false, {site.unitOf(from, slice)}, source, rule != Rule::Gather && rule != Rule::Window);
+  add(to, true, {site.unitOf(to, slice)}, destination, rule != Rule::Scatter);
 }
 
 } // namespace

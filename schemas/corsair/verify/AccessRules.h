@@ -32,41 +32,34 @@ struct Interval {
   }
 };
 
-/// A hull of bytes that grows by what is repeated.
+/// Bytes that grow by what is repeated: their hull, and where the address has one value the runs that they are.
 class Span {
 public:
   Span() = default;
-  Span(const Interval &address, Wide bytes)
-      : begin(address.low), end(address.high + bytes), known(address.known), empty(bytes <= 0) {}
+  Span(const Interval &address, Wide bytes);
   /// `count` of what it is, `step` bytes apart.
-  Span &repeat(Wide count, Wide step) {
-    empty |= count <= 0;
-    Wide far = (count - 1) * step;
-    (far < 0 ? begin : end) += far;
-    return *this;
-  }
-  Span &shift(Wide bytes) {
-    begin += bytes;
-    end += bytes;
-    return *this;
-  }
-  void join(const Span &other) {
-    if (other.empty)
-      return;
-    if (empty)
-      *this = other;
-    known &= other.known;
-    begin = std::min(begin, other.begin);
-    end = std::max(end, other.end);
-  }
+  Span &repeat(Wide count, Wide step);
+  Span &shift(Wide bytes);
+  void join(const Span &other);
   bool isEmpty() const { return empty; }
   /// Nothing where it is not known, or out of all bounds.
   std::optional<ByteRange> range() const;
+  /// None where they are not known.
+  std::vector<Runs> runs() const { return range() ? parts : std::vector<Runs>(); }
+  /// Forgets the runs.
+  Span &hull() {
+    parts.clear();
+    return *this;
+  }
 
 private:
   Wide begin = 0, end = 0;
   bool known = true, empty = true;
+  std::vector<Runs> parts;
 };
+
+/// Rows first..last of tiles: one band of 64 rows each `band` bytes.
+Span rowsSpan(const Interval &address, const Interval &first, Wide last, int64_t band, ElemKind kind);
 
 /// An instruction at its place in a launch.
 struct Site {

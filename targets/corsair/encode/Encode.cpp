@@ -2,6 +2,7 @@
 
 #include "Encode.h"
 #include "StreamEncoder.h"
+#include "TaskBytes.h"
 
 #include "schemas/corsair/text/Assembler.h"
 
@@ -30,6 +31,8 @@ public:
     for (auto graph : program.getBody().getOps<dlir::ScheduledGraphOp>())
       if (failed(addGraph(graph)))
         return failure();
+    if (TaskBytes bytes(program, image.machine, addresses); options.verifyOrder && failed(verifyOrder(program, bytes)))
+      return failure();
     image.kernels.push_back(std::move(kernel));
     return success();
   }

@@ -17,6 +17,8 @@ namespace hw = dmx::corsair;
 struct EncodeOptions {
   /// Leave out a CONFIG whose keys a slot of the queue holds already.
   bool removeConfigs = true;
+  /// Refuse programs whose queues do not wait for what they need (dlir::verifyOrder).
+  bool verifyOrder = false;
 };
 
 /// The image of these programs, a kernel each; verified. Permanent buffers of all lie side by side.

@@ -33,6 +33,12 @@ FailureOr<hw::Code> StreamEncoder::run(dlir::DispatchQueueOp queue, std::string 
   return hw::Code{std::move(name), std::move(code)};
 }
 
+FailureOr<std::vector<hw::Instruction>> StreamEncoder::one(Operation *op) {
+  if (failed(task(op)))
+    return failure();
+  return std::move(code);
+}
+
 LogicalResult StreamEncoder::block(Block &block) {
   for (Operation &op : block) {
     LogicalResult done = success();

@@ -31,6 +31,8 @@ class StreamEncoder {
 public:
   StreamEncoder(hw::Image &image, const GraphContext &graph) : image(image), graph(graph) {}
   mlir::FailureOr<hw::Code> run(dlir::DispatchQueueOp queue, std::string name);
+  /// One task by itself: its CONFIG, where it needs one, and its instruction.
+  mlir::FailureOr<std::vector<hw::Instruction>> one(mlir::Operation *op);
 
 private:
   //--- control (StreamEncoder.cpp)

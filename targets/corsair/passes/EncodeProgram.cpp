@@ -33,6 +33,7 @@ struct EncodeProgram : dmxc::impl::EncodeProgramBase<EncodeProgram> {
     }
     corsair::EncodeOptions options;
     options.removeConfigs = !keepConfigs;
+    options.verifyOrder = order;
     FailureOr<hw::Image> image = corsair::encode(programs, lldmir::machineOf(&getContext()), options);
     if (failed(image))
       return signalPassFailure();

@@ -79,5 +79,6 @@ def EncodeProgram : Pass<"corsair-encode", "::mlir::ModuleOp"> {
   let options = [
     Option<"file", "file", "std::string", "", "Write the .dmxisa container to this file">,
     Option<"text", "text", "std::string", "", "Write the assembly to this file">,
-    Option<"keepConfigs", "keep-configs", "bool", "false", "A CONFIG before every instruction that needs one">];
+    Option<"keepConfigs", "keep-configs", "bool", "false", "A CONFIG before every instruction that needs one">,
+    Option<"order", "order", "bool", "false", "Refuse programs whose queues do not wait for what they need">];
 }

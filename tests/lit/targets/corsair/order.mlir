@@ -1,0 +1,144 @@
+// What queues do not wait for is refused before a program runs, by op, group and rule (include/dmxc/Dialect/DLIR/Order.h).
+// RUN: dmx-opt %s -split-input-file -verify-diagnostics -corsair-encode=order=true
+
+// A slot of two bytes' rows that one queue fills and another drains.
+dlir.device_program @whole on "corsair" {
+  %x = dlir.memory "DDR" "x" size 256
+  dlir.argument input "x" : tensor<128xf16> as "f16"
+  dlir.piece "x" unit 0 in %x offset 0 begin [0] extent [128] strides [2]
+  %y = dlir.memory "DDR" "y" size 256
+  dlir.argument output "y" : tensor<128xf16> as "f16"
+  dlir.piece "y" unit 0 in %y offset 0 begin [0] extent [128] strides [2]
+  %a = dlir.memory "GM" "a" size 64
+  %d = dlir.descriptor "f16" unit 32 dims [] source [] target []
+  dlir.scheduled_graph "main" units 1 (%q) {
+    %free = dlir.token credits 1
+    %full = dlir.token
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.loop %i times[4] {
+        dlir.task_group "fill" wait(%free) signal(%full) {
+          dlir.copy DDR -> GM %x[%i * 64] to %a[0] with %d
+        }
+      }
+    }
+    dlir.dispatch_queue "quad" "dispatch" 1 {
+      dlir.loop %i times[4] {
+        dlir.task_group "drain" wait(%full) signal(%free) {
+          dlir.copy GM -> DDR %a[0] to %y[%i * 64] with %d
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @fewer on "corsair" {
+  %x = dlir.memory "DDR" "x" size 256
+  dlir.argument input "x" : tensor<128xf16> as "f16"
+  dlir.piece "x" unit 0 in %x offset 0 begin [0] extent [128] strides [2]
+  %a = dlir.memory "GM" "a" size 64
+  %d = dlir.descriptor "f16" unit 32 dims [] source [] target []
+  dlir.scheduled_graph "main" units 1 (%q) {
+    %full = dlir.token
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.loop %i times[3] {
+        dlir.task_group "fill" signal(%full) {
+          dlir.copy DDR -> GM %x[%i * 64] to %a[0] with %d
+        }
+      }
+    }
+    dlir.dispatch_queue "quad" "dispatch" 1 {
+      dlir.loop %i times[4] {
+        // expected-error @+1 {{O1: group "drain" of queue 1 on quad 0 waits for a token that nothing signals any more}}
+        dlir.task_group "drain" wait(%full) {
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @more on "corsair" {
+  %x = dlir.memory "DDR" "x" size 256
+  dlir.scheduled_graph "main" units 2 (%q) {
+    // expected-error @+1 {{O1: is signalled 1 times more than it is waited for, on unit 1: group "fill" signals 1 and waits for 0}}
+    %full = dlir.token
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.loop %i times[%q] {
+        dlir.task_group "fill" signal(%full) {
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @race on "corsair" {
+  %x = dlir.memory "DDR" "x" size 256
+  dlir.argument input "x" : tensor<128xf16> as "f16"
+  dlir.piece "x" unit 0 in %x offset 0 begin [0] extent [128] strides [2]
+  %a = dlir.memory "GM" "a" size 64
+  %b = dlir.memory "GM" "b" size 64
+  %d = dlir.descriptor "f16" unit 32 dims [] source [] target []
+  dlir.scheduled_graph "main" units 1 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.task_group "fill" {
+        dlir.copy DDR -> GM %x[0] to %a[0] with %d
+      }
+    }
+    dlir.dispatch_queue "quad" "dispatch" 1 {
+      dlir.task_group "use" {
+        // expected-error @+1 {{O2: group "use" of queue 1 reads byte 0 of 'a' (GM 0), which dlir.copy in group "fill" of queue 0 writes}}
+        dlir.copy GM -> GM %a[0] to %b[0] with %d
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @nothing on "corsair" {
+  %a = dlir.memory "GM" "a" size 64
+  %b = dlir.memory "GM" "b" size 64
+  %d = dlir.descriptor "f16" unit 32 dims [] source [] target []
+  dlir.scheduled_graph "main" units 1 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.task_group "use" {
+        // expected-error @+1 {{O3: group "use" of queue 0 reads byte 0 of 'a' (GM 0), which nothing has written}}
+        dlir.copy GM -> GM %a[0] to %b[0] with %d
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @beyond on "corsair" {
+  %x = dlir.memory "DDR" "x" size 256
+  dlir.argument input "x" : tensor<128xf16> as "f16"
+  dlir.piece "x" unit 0 in %x offset 0 begin [0] extent [128] strides [2]
+  %a = dlir.memory "GM" "a" size 64
+  %d = dlir.descriptor "f16" unit 32 dims [] source [] target []
+  dlir.scheduled_graph "main" units 1 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.loop %i times[5] {
+        dlir.task_group "fill" {
+          // expected-error @+1 {{O6: group "fill" of queue 0 reads bytes 256 to 319 of 'x', which has 256}}
+          dlir.copy DDR -> GM %x[%i * 64] to %a[0] with %d
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @result on "corsair" {
+  %y = dlir.memory "DDR" "y" size 256
+  dlir.argument output "y" : tensor<128xf16> as "f16"
+  // expected-error @+1 {{O5: nothing writes byte 0 of the result 'y'}}
+  dlir.piece "y" unit 0 in %y offset 0 begin [0] extent [128] strides [2]
+}
