@@ -55,14 +55,40 @@ Status Quad::evaluateBody(affine::AffineForOp loop) {
 Status Quad::lower(affine::AffineForOp op) {
   std::optional<Dims> first = indices.at(op.getLowerBoundMap(), op.getLowerBoundOperands()),
                       last = indices.at(op.getUpperBoundMap(), op.getUpperBoundOperands());
-  if (!first || !last || op.getNumResults())
-    return notEvaluated(op, "is a loop that carries values, or whose bounds are no numbers");
+  if (!first || !last)
+    return notEvaluated(op, "is a loop whose bounds are no numbers");
   const int64_t begin = *std::max_element(first->begin(), first->end()),
                 end = *std::min_element(last->begin(), last->end());
+  if (Status done = carry(op, op.getInits(), op.getRegionIterArgs()); !done)
+    return done;
   for (int64_t i = begin; i < end; i += op.getStepAsInt()) {
     indices.set(op.getInductionVar(), i);
     if (Status done = evaluateBody(op); !done)
       return done;
+    if (Status done = carry(op, op.getBody()->getTerminator()->getOperands(), op.getRegionIterArgs()); !done)
+      return done;
+  }
+  return carry(op, op.getRegionIterArgs(), op.getResults());
+}
+
+/// Tiles, and sums that are still in the arrays, under other names; all at once.
+Status Quad::carry(Operation *op, ValueRange from, ValueRange to) {
+  SmallVector<std::optional<Sums>> pending;
+  SmallVector<View> tiles;
+  for (Value value : from) {
+    auto found = sums.find(value);
+    pending.push_back(found == sums.end() ? std::nullopt : std::optional(found->second));
+    Result<View> tile = pending.back() ? Result<View>(View()) : viewOf(op, value);
+    if (!tile)
+      return tile.takeError();
+    tiles.push_back(*tile);
+  }
+  for (auto [value, sum, tile] : llvm::zip(to, pending, tiles)) {
+    sums.erase(value), views.erase(value);
+    if (sum)
+      sums[value] = *sum;
+    else
+      views[value] = tile;
   }
   return Status::ok();
 }

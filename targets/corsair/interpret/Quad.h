@@ -27,6 +27,7 @@ public:
 
 private:
   Status put(mlir::Operation *op, View view);
+  Status carry(mlir::Operation *op, mlir::ValueRange from, mlir::ValueRange to);
 
   // memory
   Status lower(mlir::memref::AllocOp op);
