@@ -202,7 +202,8 @@ BufferHome Frame::homeOf(uint32_t index) const {
   case BufferKind::Const:
     return {BufferHome::Constant, false, bufferData[number], layout.places[number].size, offset};
   default:
-    return {BufferHome::Border, true, static_cast<const void *>(&bufferData[number]), layout.places[number].size, offset};
+    return {BufferHome::Border, true, static_cast<const void *>(&bufferData[number]), layout.places[number].size,
+            offset};
   }
 }
 

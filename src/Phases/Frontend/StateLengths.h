@@ -25,8 +25,8 @@ public:
   static dmir::ConcatOp growthOf(mlir::Value past, mlir::Value present);
   /// Why a pair that grows is no state with a length, beside those that were asked about before; nothing where it is.
   std::optional<std::string> refusal(mlir::BlockArgument past, dmir::ConcatOp concat);
-  /// Makes `past` a tensor of such elements with that much room and a result of the function that tensor with the concatenation's rows
-  /// in their place.
+  /// Makes `past` a tensor of such elements with that much room and a result of the function that tensor with the
+  /// concatenation's rows in their place.
   static void growInPlace(mlir::BlockArgument past, unsigned result, dmir::ConcatOp concat, Dim room,
                           mlir::Type element);
   /// Makes the pair a state with a length; `flag` is what errors begin with.
