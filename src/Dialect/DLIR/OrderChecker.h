@@ -79,6 +79,7 @@ private:
   mlir::LogicalResult race(const Touch &touch, const Moment &other, bool writes, int64_t at) const;
   mlir::LogicalResult missing(const Touch &touch, const Stretch &found, int64_t at);
   mlir::LogicalResult notHandedOver(const Touch &touch, const Stretch &found, int64_t at) const;
+  std::vector<Slot> takersOf(unsigned token, uint32_t unit, std::vector<unsigned> *passed);
   const Slot &slotOf(unsigned token, uint32_t unit);
   Slot writesAfter(mlir::Operation *wait, uint32_t unit);
 

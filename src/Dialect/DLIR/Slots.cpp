@@ -33,16 +33,10 @@ MemoryOrder::Slot MemoryOrder::writesAfter(Operation *wait, uint32_t unit) {
   return slot;
 }
 
-/// What those who wait for a token write then: in each unit the bytes that all write who write there. Where nobody
-/// writes, the slot is passed on by the token that is signalled then, and is of the buffers that all write who take
-/// that one.
-const MemoryOrder::Slot &MemoryOrder::slotOf(unsigned token, uint32_t unit) {
-  auto [known, isNew] = slots.try_emplace({token, unit});
-  if (!isNew)
-    return known->second;
+/// What each who waits for a token writes then; and where nobody writes, the tokens that they signal at once.
+std::vector<MemoryOrder::Slot> MemoryOrder::takersOf(unsigned token, uint32_t unit, std::vector<unsigned> *passed) {
   const Value value = tokens[token];
   std::vector<Slot> all;
-  std::vector<unsigned> passed;
   for (Operation *user : value.getUsers()) {
     auto group = dyn_cast<TaskGroupOp>(user);
     std::vector<TokenCount> waits = group ? group.waits() : cast<TaskBarrierOp>(user).waits();
@@ -50,14 +44,26 @@ const MemoryOrder::Slot &MemoryOrder::slotOf(unsigned token, uint32_t unit) {
       continue;
     all.push_back(writesAfter(user, unit));
     auto next = dyn_cast_or_null<TaskBarrierOp>(user->getNextNode());
-    for (const TokenCount &count : next &&all.back().empty() ? next.signals() : std::vector<TokenCount>())
-      passed.push_back(llvm::find(tokens, count.token.getDefiningOp<TokenOp>()) - tokens.begin());
+    if (passed && next && all.back().empty())
+      for (const TokenCount &count : next.signals())
+        passed->push_back(llvm::find(tokens, count.token.getDefiningOp<TokenOp>()) - tokens.begin());
   }
   llvm::erase_if(all, [](const Slot &slot) { return slot.empty(); });
+  return all;
+}
+
+/// What those who wait for a token write then: in each unit the bytes that all write who write there. Where nobody
+/// writes, the slot is passed on by the token that is signalled then, and is of the buffers that all write who take
+/// that one.
+const MemoryOrder::Slot &MemoryOrder::slotOf(unsigned token, uint32_t unit) {
+  auto [known, isNew] = slots.try_emplace({token, unit});
+  if (!isNew)
+    return known->second;
+  std::vector<unsigned> passed;
+  std::vector<Slot> all = takersOf(token, unit, &passed);
   const bool isPassed = all.empty();
   for (unsigned other : isPassed ? passed : std::vector<unsigned>())
-    all.push_back(slotOf(other, unit));
-  llvm::erase_if(all, [](const Slot &slot) { return slot.empty(); });
+    llvm::append_range(all, takersOf(other, unit, nullptr));
   auto writes = [](const Slot &slot, int32_t buffer) {
     auto at = slot.lower_bound({buffer, INT64_MIN});
     return at != slot.end() && at->first.first == buffer;

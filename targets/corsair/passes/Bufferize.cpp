@@ -290,8 +290,9 @@ private:
   }
 
   LogicalResult lower(tensor::ExtractSliceOp op) {
-    if (places.contains(op.getResult())) // what a product's loops made
-      return success();
+    const bool isMade = places.contains(op.getResult()); // by a product's loops
+    if (LogicalResult checked = checkSlice(op, isMade); isMade || failed(checked))
+      return checked;
     Place from = places.lookup(op.getSource());
     if (!from.memref)
       return op.emitError("cuts a value that has no buffer");

@@ -12,6 +12,7 @@
 #include "KernelFunctions.h"
 #include "Passes.h"
 #include "TileGrids.h"
+#include "Views.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/decide/Constants.h"
@@ -149,8 +150,11 @@ private:
     if (!bias)
       return success();
     // The packed vector has zeros up to the last tile.
-    if (auto cut = bias.getDefiningOp<tensor::ExtractSliceOp>())
+    if (auto cut = bias.getDefiningOp<tensor::ExtractSliceOp>()) {
+      if (failed(checkSlice(cut, /*whole=*/true)))
+        return failure();
       bias = cut.getSource();
+    }
     if (typeOf(bias).getRank() != 1)
       return op.emitError("adds a bias that is no packed vector");
     return success();

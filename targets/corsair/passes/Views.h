@@ -28,6 +28,19 @@ mlir::Value broadcastView(mlir::OpBuilder &builder, mlir::Location loc, mlir::Va
 mlir::Value reshapedView(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer,
                          llvm::ArrayRef<int64_t> shape);
 
+/// Fails with an error where a slice of a tensor, or what is inserted into one, steps over numbers; with `whole` also
+/// where it does not begin at the first one.
+template <typename Op> mlir::LogicalResult checkSlice(Op op, bool whole = false) {
+  auto are = [](llvm::ArrayRef<int64_t> all, int64_t number) {
+    return llvm::all_of(all, [number](int64_t each) { return each == number; });
+  };
+  if (!are(op.getStaticStrides(), 1))
+    return op.emitError("steps over numbers; what is taken lies side by side");
+  if (whole && !are(op.getStaticOffsets(), 0))
+    return op.emitError("does not begin at the first number of what is filled up to whole tiles");
+  return mlir::success();
+}
+
 /// Whether an op is one of these.
 bool isBufferView(mlir::Operation *op);
 
