@@ -88,7 +88,10 @@ class Fixtures(Pt2):
         np.save(self.dir / "in_x.npy", np.zeros((65, 4, 8), np.float32))  # outside of what the exporter has checked
         self.assertNotEqual(run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir).returncode, 0)
         self.compile(archive, "--dim", "s77=3")
-        self.assertIn("exported for 2 to 64", self.compile(archive, "--dim", "s77=1", code=2))
+        self.assertIn("exported for 2 to 64", self.compile(archive, "--dim", "s77=65", code=2))
+        self.compile(archive, "--dim", "s77=1")  # exporters say 2 of what may be 1: what a 1 would be, they would fix
+        for name, values in self.run_bundle({"x": x[:1]}).items():
+            self.close(values, whole[name][:1], name)
         self.assertIn("did you mean 's77'", self.compile(archive, "--dim", "s78=3", code=2))
         self.compile(archive, "--shape", "x=3x4x8")
         self.assertIn("fixes dim 1 to 4", self.compile(archive, "--shape", "x=3x5x8", code=2))
