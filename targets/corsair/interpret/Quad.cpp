@@ -259,7 +259,7 @@ Status Quad::lower(affine_ext::CastOp op) {
   std::optional<hw::ElemKind> kind = kindOf(op.getType().getElementType());
   if (!from)
     return from.takeError();
-  return kind ? put(op, from->copy(*kind)) : Status(notEvaluated(op, "makes numbers that the device does not have"));
+  return kind ? put(op, from->copy(kind)) : Status(notEvaluated(op, "makes numbers that the device does not have"));
 }
 
 /// A tile; of sums in the arrays what they are when they leave them.
@@ -329,5 +329,5 @@ Status Quad::lowerTile(lldmir::SimdOp op) {
   if (op.getFunction() != "cast" || op.getInputs().size() != 1)
     return notEvaluated(op, "computes '" + op.getFunction().str() + "' of tiles");
   Result<View> from = numbersOf(op, op.getInputs()[0]);
-  return from ? put(op, from->copy(*kind)) : Status(from.takeError());
+  return from ? put(op, from->copy(kind)) : Status(from.takeError());
 }
