@@ -85,11 +85,11 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
     // The arrays' dimension along k: 1xK after any leading dimensions, Kx1.
     int64_t tiles = a.getType().getShape().back(), axisA = a.getType().getRank() - 1, axisW = w.getType().getRank() - 2;
     const int64_t cores = lldmir::machineOf(&getContext()).coresPerSlice(),
-                  limit = plan ? std::min(cores, plan.getNumImc()) : cores, most = std::min(limit, tiles);
+                  limit = plan ? std::min(cores, plan.getNumImc()) : cores;
     if (const int64_t mode = plan ? plan.getPprMode() : 0;
-        plan && (mode > 30 || most > int64_t(1) << mode || int64_t(1) << mode > cores))
-      return op.emitError() << "has a '" << lldmir::kPlanAttr << "' by which num_imc " << most << " <= 2^ppr_mode "
-                            << mode << " <= " << cores << " cores of a slice does not hold";
+        plan && (mode > 30 || plan.getNumImc() > int64_t(1) << mode || int64_t(1) << mode > cores))
+      return op.emitError() << "has a '" << lldmir::kPlanAttr << "' by which num_imc " << plan.getNumImc()
+                            << " <= 2^ppr_mode " << mode << " <= " << cores << " cores of a slice does not hold";
     OpBuilder builder(op);
     Value sum;
     for (int64_t first = 0; first < tiles; first += limit) {
