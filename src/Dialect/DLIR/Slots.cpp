@@ -87,7 +87,8 @@ LogicalResult MemoryOrder::freed(unsigned token, uint32_t unit, Operation *by) {
     if (begin >= end)
       continue;
     cellOf(key.first, key.second).history.each({begin, end - begin, {}}, [&](int64_t, Stretch &stretch) {
-      if (stretch.isWritten() && !stretch.isFree && !wasRead[stretch.write])
+      // Engines may bring more than they use, ahead of themselves.
+      if (stretch.isWritten() && !stretch.isFree && !wasRead[stretch.write] && isa<DmaCopyOp>(stretch.writer.task))
         unread = stretch.writer.task;
       stretch.isFree |= stretch.isWritten();
     });

@@ -10,7 +10,7 @@
 //   O3: bytes that are read were written, as bytes of that buffer, and not freed since: a token with credits is that
 //       of a free slot, and who has waited for it finds nothing in what it writes next. Who begins to read a slot has
 //       its token from the queue that wrote it.
-//   O4: what is written into a slot is read before the slot is free again.
+//   O4: what is copied into a slot is read before the slot is free again.
 //   O5: all bytes of a result are written.
 //   O6: nothing beyond a buffer is touched.
 //
