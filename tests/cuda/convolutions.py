@@ -5,26 +5,15 @@ strides, dilation, padding, groups, open batches and images, and what is compute
 Sums of multiples of 1/8 are exact in f32 in any order, so every other case wants the same bits; the others K * 2^-22 * sum |a| |b|.
 A plain run takes 14 cases, with DMXC_LONG=1 200. Exit 77 where numpy is not there."""
 
-import importlib.util
 import itertools
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-if importlib.util.find_spec("numpy") is None:
-    print("SKIPPED: numpy is not installed (python3-numpy)")
-    sys.exit(77)
+from products import NUMBERS, SPAN, np, onnx, run  # which ends with 77 where numpy is not there, and knows the other folders
+from models import machine
+from sampling import LONG, SEED
 
-import numpy as np
-
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / part) for part in ("fuzz", "cuda", ".")]
-import onnx_file as onnx  # noqa: E402
-from models import machine  # noqa: E402
-from products import NUMBERS, SPAN  # noqa: E402
-from sampling import LONG, SEED  # noqa: E402
-
-BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "").resolve()
 SPECIALISED = "conv-specialised"
 FEW = 4  # outputs of a group, or pixels, up to which nothing is rounded and each element has a thread
 EPILOGUES = ["", "bias", "bias relu", "bias clip", "bias residual relu", "scale bias", "bias sigmoid"]
@@ -135,12 +124,6 @@ class Case:
                 bound = (bound * np.abs(x) if step == "scale" else bound) + 2.0**-22 * np.abs(value) * (not self.exact)
         self.name, self.value, self.bound = name, value, bound
         return onnx.model(nodes, given, [onnx.info(name, onnx.FLOAT, None)], weights=weights)
-
-
-def run(program, *arguments):
-    done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        raise RuntimeError(f"{program} ended with {done.returncode}: {done.stderr.strip()[-600:]}")
 
 
 def check(place, case):

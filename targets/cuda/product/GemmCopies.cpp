@@ -79,14 +79,13 @@ void GemmCopies::byThread(const GemmOperand &operand, int64_t rows, Value to, Va
 }
 
 GemmCopies::Pixel GemmCopies::pixelOf(const Windows &windows, Value row) {
-  Pixel pixel;
-  pixel.at.resize(windows.axes.size());
+  Pixel pixel(windows.axes.size());
   for (size_t i = windows.axes.size(); i-- > 0;) {
     const Windows::Axis &axis = windows.axes[i];
     Value out = i ? b.rem(row, b.idx(Dim::max(axis.out, 1))) : row;
     if (i)
       row = b.floorDiv(row, b.idx(Dim::max(axis.out, 1)));
-    pixel.at[i] = b.sub(b.mulC(out, axis.stride), b.idx(axis.low));
+    pixel[i] = b.sub(b.mulC(out, axis.stride), b.idx(axis.low));
   }
   return pixel;
 }
@@ -95,7 +94,7 @@ std::pair<Value, Value> GemmCopies::termOf(const Windows &windows, const Pixel &
   Value offset = b.idx(0), isInside;
   for (size_t i = windows.axes.size(); i-- > 0;) {
     const Windows::Axis &axis = windows.axes[i];
-    Value at = b.add(pixel.at[i], b.mulC(b.rem(k, b.idx(axis.taps)), axis.dilation));
+    Value at = b.add(pixel[i], b.mulC(b.rem(k, b.idx(axis.taps)), axis.dilation));
     k = b.floorDiv(k, b.idx(axis.taps));
     Value inside = arith::AndIOp::create(b, b.cmp(arith::CmpIPredicate::sge, at, b.idx(0)),
                                          b.cmp(arith::CmpIPredicate::slt, at, b.idx(axis.in)));

@@ -34,10 +34,8 @@ private:
   void byMap(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row, Value k,
              Value item);
   void byThread(const GemmOperand &operand, int64_t rows, Value to, Value row, Value k, Value item);
-  /// Where windows of an image begin, and their terms.
-  struct Pixel {
-    llvm::SmallVector<Value> at; ///< of the image, of the first tap; may be outside
-  };
+  /// Where a window of an image begins: of each axis the place of its first tap, which may be outside.
+  using Pixel = llvm::SmallVector<Value, 3>;
   Pixel pixelOf(const Windows &windows, Value row);
   /// The place of a term behind `source`, and whether it is one of the image.
   std::pair<Value, Value> termOf(const Windows &windows, const Pixel &pixel, Value k);
