@@ -141,12 +141,13 @@ Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext 
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   DecisionsMade made;
   loadInstructions(context);
-  auto contract = table().emit(*module, kernel, CudaRequest(kernel.getStrategy()), processorOf(kernel));
-  if (!contract)
-    return contract.takeError();
-  CompiledKernel compiled = describeLaunch(kernel, std::move(*contract));
-  describeGemm(kernel, compiled);
-  PtxOptions ptx{static_cast<unsigned>(options.optLevel), compiled.block, compiled.movesRegisters,
+  CudaRequest request(kernel.getStrategy());
+  Result<KernelPlan> plan = table().plan(kernel.getBlock(), request);
+  if (!plan)
+    return plan.takeError();
+  Hopper processor = plan->launch ? Hopper(plan->launch->maps.size()) : Hopper();
+  CompiledKernel compiled = describeLaunch(kernel, *plan, table().emit(*module, kernel, *plan, request, processor));
+  PtxOptions ptx{static_cast<unsigned>(options.optLevel), compiled.launch.block, compiled.launch.movesRegisters,
                  options.saveTempsDir};
   Result<std::string> code = compileKernel(*module, ptx);
   if (!code)

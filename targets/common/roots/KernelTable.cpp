@@ -186,13 +186,18 @@ Result<KernelPlan> KernelTable::plan(Block *block, const PlanRequest &request) c
 
 Result<std::vector<int64_t>> KernelTable::emit(ModuleOp module, dlir::KernelOp kernel, const PlanRequest &request,
                                                const Processor &processor) const {
-  Block *block = kernel.getBlock();
-  Result<KernelPlan> plan = this->plan(block, request);
+  Result<KernelPlan> plan = this->plan(kernel.getBlock(), request);
   if (!plan)
     return plan.takeError();
+  return emit(module, kernel, *plan, request, processor);
+}
+
+std::vector<int64_t> KernelTable::emit(ModuleOp module, dlir::KernelOp kernel, const KernelPlan &plan,
+                                       const PlanRequest &request, const Processor &processor) const {
+  Block *block = kernel.getBlock();
   unsigned operands = block->getNumArguments(), results = block->getTerminator()->getNumOperands();
   SmallVector<bool> noalias(operands + results, true);
-  for (int64_t operand : plan->inPlace)
+  for (int64_t operand : plan.inPlace)
     noalias[operand] = noalias[operands] = false;
   dmir::SymbolSet symbols = dmir::symbolsOf(block);
   std::unique_ptr<KernelBuilder> b =
@@ -200,9 +205,9 @@ Result<std::vector<int64_t>> KernelTable::emit(ModuleOp module, dlir::KernelOp k
   b->setSymbols(std::move(symbols));
   for (const auto &[operand, panels] : request.panels)
     b->setPanels(operand, panels);
-  plan->emit(*b);
+  plan.emit(*b);
   b->finish();
-  return contractWords(kernel, *plan);
+  return contractWords(kernel, plan);
 }
 
 //===----------------------------------------------------------------------===//

@@ -62,9 +62,12 @@ public:
 
   /// Plans a region's body. Fails for bodies that the table's answers do not form.
   Result<KernelPlan> plan(mlir::Block *block, const PlanRequest &request) const;
-  /// Emits a kernel into `module` for a processor; the words of its contract (dmx_kernel.h).
+  /// Plans a kernel and emits it into `module` for a processor; the words of its contract (dmx_kernel.h).
   Result<std::vector<int64_t>> emit(mlir::ModuleOp module, dlir::KernelOp kernel, const PlanRequest &request,
                                     const Processor &processor) const;
+  /// The same by a plan that was made of its body and the request.
+  std::vector<int64_t> emit(mlir::ModuleOp module, dlir::KernelOp kernel, const KernelPlan &plan,
+                            const PlanRequest &request, const Processor &processor) const;
 
 private:
   Result<RegionBody> bodyOf(mlir::Block *block) const;

@@ -3,12 +3,14 @@
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Target/Decision.h"
+#include "targets/common/code/Launch.h"
 #include "targets/common/code/Panels.h"
 #include "targets/common/code/Processor.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace dmxc::kernels {
@@ -48,6 +50,7 @@ struct KernelPlan {
   /// nothing is kept.
   std::function<mlir::DictionaryAttr(const Processor &)> tiles;
   std::function<std::vector<Decision>(const Processor &)> freeTiles;
+  std::optional<Launch> launch; ///< of a kernel whose work items are whole blocks'; nothing: threads'
   /// Emits the body; captures the plan's details. Does not call finish.
   std::function<void(KernelBuilder &)> emit;
 

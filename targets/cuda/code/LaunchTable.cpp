@@ -8,7 +8,6 @@
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Model.h"
-#include "dmxc/Target/TargetBackend.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -20,23 +19,27 @@ using namespace mlir;
 
 using Json = nlohmann::ordered_json;
 
-CompiledKernel dmxc::cuda::describeLaunch(dlir::KernelOp kernel, std::vector<int64_t> contract) {
-  CompiledKernel launch;
-  launch.name = kernel.getSymName().str();
+CompiledKernel dmxc::cuda::describeLaunch(dlir::KernelOp kernel, const KernelPlan &plan,
+                                          std::vector<int64_t> contract) {
+  CompiledKernel compiled;
+  compiled.name = kernel.getSymName().str();
   llvm::SetVector<StringAttr> nodes;
   dmir::collectNodes(kernel.getLoc(), nodes);
   for (StringAttr node : nodes)
-    launch.nodes.push_back(node.str());
+    compiled.nodes.push_back(node.str());
   for (StringAttr symbol : dmir::symbolsOf(kernel.getBlock()))
-    launch.dims.push_back(symbol.str());
-  DictionaryAttr strategy = kernel.getStrategy();
-  Dim work = dmir::dimOfAttr(strategy.get(strategy::kWork), 1);
-  launch.block = work.is(1) ? 1 : kBlock;
-  launch.grid = Dim::ceilDiv(work, launch.block);
-  if (!dmir::dimOfAttr(strategy.get(strategy::kScratch)).is(0))
-    launch.grid = Dim::min(launch.grid, kMostBlocksWithScratch);
-  launch.contract = std::move(contract);
-  return launch;
+    compiled.dims.push_back(symbol.str());
+  compiled.contract = std::move(contract);
+  compiled.hasBlocks = plan.launch.has_value();
+  if (plan.launch) {
+    compiled.launch = *plan.launch;
+    return compiled;
+  }
+  compiled.launch.block = plan.work.is(1) ? 1 : kBlock;
+  compiled.launch.grid = Dim::ceilDiv(plan.work, compiled.launch.block);
+  if (!plan.scratch.is(0))
+    compiled.launch.grid = Dim::min(compiled.launch.grid, kMostBlocksWithScratch);
+  return compiled;
 }
 
 /// A size as graph.json has them.
@@ -73,7 +76,7 @@ static Json mapJson(const TensorMap &map) {
 }
 
 std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) {
-  bool hasBlocks = llvm::any_of(kernels, [](const CompiledKernel &kernel) { return kernel.shared > 0; });
+  bool hasBlocks = llvm::any_of(kernels, [](const CompiledKernel &kernel) { return kernel.hasBlocks; });
   std::string text =
       "// {\"launch_table\": " + std::string(hasBlocks ? "2" : "1") + ", \"level\": \"sm_90a\", \"kernels\": [";
   for (const CompiledKernel &kernel : kernels) {
@@ -81,12 +84,12 @@ std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) 
     entry["name"] = kernel.name;
     entry["nodes"] = kernel.nodes;
     entry["dims"] = kernel.dims;
-    entry["block"] = kernel.block;
-    entry["grid"] = sizeJson(kernel.grid);
-    if (kernel.shared > 0) {
-      entry["shared"] = kernel.shared;
+    entry["block"] = kernel.launch.block;
+    entry["grid"] = sizeJson(kernel.launch.grid);
+    if (kernel.hasBlocks) {
+      entry["shared"] = kernel.launch.shared;
       entry["item"] = "block";
-      for (const TensorMap &map : kernel.maps)
+      for (const TensorMap &map : kernel.launch.maps)
         entry["maps"].push_back(mapJson(map));
     }
     entry["contract"] = kernel.contract;

@@ -1,10 +1,9 @@
 //===- LaunchTable.h - what stands before the kernels -----------*- C++ -*-===//
 #pragma once
 
-#include "TensorMaps.h"
+#include "targets/common/roots/Plans.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
-#include "dmxc/Support/Dim.h"
 
 #include <string>
 #include <vector>
@@ -15,17 +14,15 @@ namespace dmxc::cuda {
 struct CompiledKernel {
   std::string name;
   std::vector<std::string> nodes, dims; ///< of the model that it computes; names of its dims
-  int64_t block = 1;                    ///< threads
-  Dim grid = 1;                         ///< blocks
-  std::vector<TensorMap> maps;
-  bool movesRegisters = false;   ///< warpgroups give registers to each other
-  int64_t shared = 0;            ///< bytes of shared memory of a block; where there are some a work item is a block's
+  kernels::Launch launch;
+  bool hasBlocks = false;        ///< a work item is a block's
   std::vector<int64_t> contract; ///< words of dmx_kernel.h
   std::string ptx;
 };
 
-/// What the kernel's strategy says of its launch. Threads that have scratch each are limited in number.
-CompiledKernel describeLaunch(dlir::KernelOp kernel, std::vector<int64_t> contract);
+/// A kernel with its plan's launch, or where it has none one of threads for its work items; those that have scratch
+/// each are limited in number.
+CompiledKernel describeLaunch(dlir::KernelOp kernel, const kernels::KernelPlan &plan, std::vector<int64_t> contract);
 
 /// The comment with the table.
 std::string launchTable(const std::vector<CompiledKernel> &kernels);

@@ -84,6 +84,16 @@ static std::optional<GemmTile> tileOf(const RegionBody &body, const CudaRequest 
   return decidedGemmTile(product.nominalSizes(body.block), request.decided, body.root->getContext());
 }
 
+static Launch launchOf(const GemmProduct &product, const GemmTile &tile) {
+  Launch launch{
+      Dim::min(product.tiles(tile), kMultiprocessors), tile.threads(), tile.sharedBytes(), {}, tile.movesRegisters()};
+  if (product.left.byThreads.empty())
+    launch.maps.push_back(product.map(product.left, tile.rows));
+  if (product.right.byThreads.empty())
+    launch.maps.push_back(product.map(product.right, tile.columns));
+  return launch;
+}
+
 static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest &given) {
   const CudaRequest &request = CudaRequest::of(given);
   SharedProduct product = productOf(body, request);
@@ -100,6 +110,7 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest 
   KernelPlan plan(name.str(), WorkPlan());
   MLIRContext *context = body.root->getContext();
   plan.work = product->tiles(*tile);
+  plan.launch = launchOf(*product, *tile);
   plan.own.set(kProduct, writeGemmTile(*tile, context));
   if (std::string copies = product->threadCopies(); !copies.empty())
     plan.own.set(kThreadCopies, StringAttr::get(context, copies));
@@ -144,40 +155,4 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(dmir::RegionOp region, Dictionar
   if ((asked.empty() ? preferred : asked) == specialisedOf(body.root))
     llvm::append_range(free, gemmDecisions(product.nominalSizes(body.block), decided, region.getContext()));
   return free;
-}
-
-/// Of a kernel of tensor cores whose strategy is whole, its product; else null.
-static SharedProduct productOf(dlir::KernelOp kernel) {
-  DictionaryAttr strategy = kernel.getStrategy();
-  RegionBody body = bodyOf(kernel.getBlock());
-  if (!body.root || algorithmIn(strategy) != specialisedOf(body.root) || !readGemmTile(strategy.get(kProduct)))
-    return nullptr;
-  SharedProduct product = productOf(body, CudaRequest(strategy));
-  return product->refusal().empty() ? product : nullptr;
-}
-
-static std::vector<TensorMap> mapsOf(const GemmProduct &product, const GemmTile &tile) {
-  std::vector<TensorMap> maps;
-  if (product.left.byThreads.empty())
-    maps.push_back(product.map(product.left, tile.rows));
-  if (product.right.byThreads.empty())
-    maps.push_back(product.map(product.right, tile.columns));
-  return maps;
-}
-
-Hopper dmxc::cuda::processorOf(dlir::KernelOp kernel) {
-  SharedProduct product = productOf(kernel);
-  return product ? Hopper(mapsOf(*product, {}).size()) : Hopper();
-}
-
-void dmxc::cuda::describeGemm(dlir::KernelOp kernel, CompiledKernel &launch) {
-  SharedProduct product = productOf(kernel);
-  if (!product)
-    return;
-  GemmTile tile = *readGemmTile(kernel.getStrategy().get(kProduct));
-  launch.maps = mapsOf(*product, tile);
-  launch.shared = tile.sharedBytes();
-  launch.block = tile.threads();
-  launch.movesRegisters = tile.movesRegisters();
-  launch.grid = Dim::min(product->tiles(tile), kMultiprocessors);
 }

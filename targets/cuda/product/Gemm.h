@@ -10,7 +10,6 @@
 
 #include "targets/common/roots/KernelTable.h"
 #include "targets/cuda/code/CudaBuilder.h"
-#include "targets/cuda/code/LaunchTable.h"
 
 namespace dmxc::cuda {
 
@@ -38,10 +37,6 @@ struct CudaRequest : PlanRequest {
 void registerGemm(KernelTable &table);
 /// What is free of a region whose root is a product; nothing where tensor cores cannot compute it.
 std::vector<Decision> gemmDecisions(dmir::RegionOp region, mlir::DictionaryAttr decided);
-/// What a launch of a kernel needs, if it is one of these.
-void describeGemm(dlir::KernelOp kernel, CompiledKernel &launch);
-/// The processor that a kernel is built for: of blocks with tensor maps, if it is one of these.
-Hopper processorOf(dlir::KernelOp kernel);
 /// Rows that meet a matrix, as expected: of the left operand all of them where the right one is a matrix; of a
 /// convolution outputs that meet pixels, or pixels where they are fewer.
 int64_t rowsOf(mlir::Operation *product);

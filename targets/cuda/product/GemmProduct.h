@@ -5,7 +5,6 @@
 
 #include "targets/common/roots/Contraction.h"
 #include "targets/common/roots/Plans.h"
-#include "targets/cuda/code/TensorMaps.h"
 
 #include "dmxc/Support/Result.h"
 #include "dmxc/Support/Tensor.h"
