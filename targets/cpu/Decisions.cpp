@@ -2,6 +2,8 @@
 
 #include "Kernels.h"
 
+#include "targets/common/tiles/Tiles.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 
@@ -145,11 +147,22 @@ static std::string mismatch(DictionaryAttr given, DictionaryAttr derived, const 
         stream << has;
       else
         stream << "missing";
-      stream << ", but must be " << entry.getValue();
+      stream << ", but must be " << entry.getValue() << "; what is left out is derived";
       return text;
     }
   }
   return "";
+}
+
+/// What is wrong with the tiles of a text (may be null): a clause; "" where nothing is.
+static std::string wrongTiles(DictionaryAttr given, DictionaryAttr tiles, const KernelPlan &plan,
+                              ArrayRef<IsaLevel> levels) {
+  std::string wrong;
+  for (const IsaLevel &level : levels)
+    if (Attribute own = given ? given.get(level.name) : Attribute(); own && wrong.empty())
+      wrong = wrongField(own, plan.freeTiles ? plan.freeTiles(level) : std::vector<Decision>(),
+                         tiles.getAs<DictionaryAttr>(level.name), (kTiles + "." + level.name).str());
+  return wrong;
 }
 
 Status dmxc::cpu::completeKernel(dlir::KernelOp kernel, ArrayRef<IsaLevel> levels) {
@@ -174,12 +187,11 @@ Status dmxc::cpu::completeKernel(dlir::KernelOp kernel, ArrayRef<IsaLevel> level
   needed.set(strategy::kWork, dmir::dimAttr(context, plan->work));
   needed.set(strategy::kScratch, dmir::dimAttr(context, plan->scratch));
   DictionaryAttr tiles = tilesForLevels(*plan, all, context);
-  std::string problem = mismatch(strategy, needed.getDictionary(context), "");
-  for (const IsaLevel &level : problem.empty() && given ? all : std::vector<IsaLevel>())
-    if (auto own = given.getAs<DictionaryAttr>(level.name); own && problem.empty())
-      problem = mismatch(own, tiles.getAs<DictionaryAttr>(level.name), (kTiles + "." + level.name + ".").str());
+  std::string problem = wrongTiles(given, tiles, *plan, all);
+  if (problem.empty())
+    problem = mismatch(strategy, needed.getDictionary(context), "");
   if (!problem.empty())
-    return modelError("kernel '" + kernel.getSymName().str() + "': " + problem + "; what is left out is derived");
+    return modelError("kernel '" + kernel.getSymName().str() + "': " + problem);
   needed.set(kTiles, tiles);
   NamedAttrList complete(strategy);
   for (NamedAttribute key : needed)

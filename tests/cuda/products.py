@@ -31,7 +31,7 @@ SPECIALISED = "matmul-specialised"
 SCHEDULE = """module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%m: !transform.any_op {transform.readonly}) {
     %p = transform.dmx.match {algorithm = "matmul-specialised"} in %m : !transform.any_op -> !transform.any_op
-    transform.dmx.decide %p {tile = "TILE", stages = STAGES} : !transform.any_op
+    transform.dmx.decide %p {rows = ROWS, columns = COLUMNS, stages = STAGES} : !transform.any_op
     transform.yield
   }
 }
@@ -195,7 +195,8 @@ def run(program, *arguments):
 
 
 def schedule_of(case):
-    return SCHEDULE.replace("TILE", case.tile[0]).replace("STAGES", str(case.tile[1]))
+    rows, columns = case.tile[0].split("x")
+    return SCHEDULE.replace("ROWS", rows).replace("COLUMNS", columns).replace("STAGES", str(case.tile[1]))
 
 
 def compile_case(place, case, model):

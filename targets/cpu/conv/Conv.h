@@ -62,6 +62,9 @@ enum class ConvMode {
 
 /// The blocking chosen for a spec; part of a region's strategy.
 struct ConvTiles {
+  /// What the strategy keeps; the rest follows from the level.
+  static llvm::ArrayRef<TileField<ConvTiles>> fields();
+
   ConvMode mode = ConvMode::Broadcast;
   int64_t rows = 1;    ///< most pixels of a register tile
   int64_t vectors = 1; ///< vectors of output channels of a register tile
@@ -98,7 +101,8 @@ struct ConvCallbacks {
   std::function<mlir::Value(mlir::Value vector, mlir::Value oc)> mapB;
 };
 
-ConvTiles chooseConvTiles(const ConvSpec &spec, const IsaLevel &isa);
+/// With what is decided, which is not checked.
+ConvTiles chooseConvTiles(const ConvSpec &spec, const IsaLevel &isa, const DecidedFields<ConvTiles> &decided = {});
 
 /// Work items: groups of output channels x images x rows x parts of a row, the
 /// last fastest, so that adjacent items share weights. For a dynamic n this is

@@ -3,7 +3,6 @@
 #include "ConvDecisions.h"
 #include "ConvPlan.h"
 
-#include "targets/cpu/TileDecisions.h"
 #include "targets/cpu/product/GemmTile.h"
 
 using namespace dmxc;
@@ -12,8 +11,6 @@ using namespace mlir;
 
 namespace {
 
-constexpr StringLiteral kRows = "rows", kVectors = "vectors", kUnroll = "unroll", kTilesPerItem = "tiles_per_item",
-                        kPasses = "passes", kPrefetch = "prefetch", kSums = "sums", kBlockTiles = "block_tiles";
 constexpr int64_t kMostScratch = 4 << 20; ///< that a decision may ask for
 
 /// Vectors of output channels: whole panels or parts of one, no more than there are channels, and of a group alone.
@@ -38,91 +35,73 @@ std::set<int64_t> unrollsOf(const ConvSpec &spec, int64_t preferred) {
   return values;
 }
 
-ConvChoice convChoiceOf(DictionaryAttr decided) {
-  ConvChoice choice{numberIn(decided, kRows), numberIn(decided, kVectors), numberIn(decided, kUnroll),
-                    numberIn(decided, kTilesPerItem)};
-  choice.passes = flagIn(decided, kPasses);
-  choice.prefetch = flagIn(decided, kPrefetch);
-  return choice;
-}
-
-WinogradChoice winogradChoiceOf(DictionaryAttr decided) {
-  return {numberIn(decided, kRows), numberIn(decided, kVectors), numberIn(decided, kBlockTiles)};
-}
-
 } // namespace
 
 //===----------------------------------------------------------------------===//
 // Direct sums
 //===----------------------------------------------------------------------===//
 
-std::vector<Decision> dmxc::cpu::convDecisions(const ConvSpec &original, const IsaLevel &isa, DictionaryAttr decided) {
+ArrayRef<TileField<ConvTiles>> ConvTiles::fields() {
+  static const TileField<ConvTiles> all[] = {
+      {"rows", &ConvTiles::rows, "pixels of a register tile", Effect::Order},
+      {"vectors", &ConvTiles::vectors, "vectors of output channels of a register tile", Effect::Order},
+      {"sums", &ConvTiles::sums},
+      {"unroll", &ConvTiles::unroll, "input channels of an iteration"},
+      {"tiles_per_item", &ConvTiles::tilesPerItem, "register tiles of a row in a work item"},
+      {"passes", &ConvTiles::passes, "16 input channels at a time go over a whole image", Effect::Order},
+      {"prefetch", &ConvTiles::prefetch, "the next channels' weights are fetched meanwhile"}};
+  return all;
+}
+
+/// What is free, and what is decided of it.
+static FreeTile<ConvTiles> freeTile(const ConvSpec &original, const IsaLevel &isa, DictionaryAttr decided) {
   ConvSpec spec = normalized(original);
+  FreeTile<ConvTiles> free(isa.name, spec.accType.getContext(), decided);
   if (spec.fours || spec.n == 0 || spec.ic == 0 || spec.oc == 0 || spec.outPositions() == 0)
-    return {};
-  FreeTiles free(isa, spec.accType.getContext(), decided);
-  auto with = [&](ConvChoice part) { return completeConvTiles(original, isa, part); };
-  ConvTiles own = with({});
+    return free;
+  auto tile = [&] { return chooseConvTiles(original, isa, free.decided()); };
+  ConvTiles own = tile();
   bool isBroadcast = own.mode == ConvMode::Broadcast;
-  ConvChoice choice;
-  choice.rows = free.number(kRows, evenParts(spec.out[2], std::min<int64_t>(own.sums, 16)), own.rows, Effect::Order,
-                            "pixels of a register tile");
-  ConvTiles rows = with(choice);
+  free.add(&ConvTiles::rows, evenParts(spec.out[2], std::min<int64_t>(own.sums, 16)), own.rows);
   if (isBroadcast) {
     std::set<int64_t> counts = vectorsOf(own.lanes, spec.groups == 1 ? spec.oc : spec.groupOc(), spec.groups);
-    choice.vectors =
-        free.number(kVectors, counts, rows.vectors, Effect::Order, "vectors of output channels of a register tile");
-    free.number(kUnroll, unrollsOf(spec, own.unroll), own.unroll, Effect::Bits, "input channels of an iteration");
+    free.add(&ConvTiles::vectors, counts, tile().vectors);
+    free.add(&ConvTiles::unroll, unrollsOf(spec, own.unroll), own.unroll);
   }
-  ConvTiles tile = with(choice);
-  bool fits = spec.outPositions() * tile.columns() * spec.accType.getIntOrFloatBitWidth() / 8 <= kMostScratch;
+  ConvTiles wide = tile();
+  bool fits = spec.outPositions() * wide.columns() * spec.accType.getIntOrFloatBitWidth() / 8 <= kMostScratch;
   if (fits && canPass(spec, own.mode))
-    choice.passes = free.flag(kPasses, tile.passes, Effect::Order, "16 input channels at a time go over a whole image");
-  ConvTiles pass = with(choice);
+    free.add(&ConvTiles::passes, wide.passes);
+  ConvTiles pass = tile();
   if (!pass.passes)
-    free.number(kTilesPerItem, evenParts(tilesOfRow(spec, pass.rows), 64), pass.tilesPerItem, Effect::Bits,
-                "register tiles of a row in a work item");
+    free.add(&ConvTiles::tilesPerItem, evenParts(tilesOfRow(spec, pass.rows), 64), pass.tilesPerItem);
   // Else there is nothing that comes next, or parts of tiles are narrower than panels.
   bool ahead = pass.vectorsAtOnce(pass.rows) * pass.lanes >= 16 && spec.oc > pass.columns();
   if (isBroadcast && ahead)
-    free.flag(kPrefetch, pass.prefetch, Effect::Bits, "the next channels' weights are fetched meanwhile");
-  return free.take();
+    free.add(&ConvTiles::prefetch, pass.prefetch);
+  return free;
+}
+
+std::vector<Decision> dmxc::cpu::convDecisions(const ConvSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
+  return freeTile(spec, isa, decided).take();
 }
 
 ConvTiles dmxc::cpu::decidedConvTiles(const ConvSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
-  return completeConvTiles(spec, isa, convChoiceOf(ofDomains(convDecisions(spec, isa, decided), decided)));
-}
-
-/// What a strategy keeps of tiles; the rest follows from the level.
-static void eachConvField(auto &tiles, auto &&visit) {
-  visit(kRows, tiles.rows);
-  visit(kVectors, tiles.vectors);
-  visit(kSums, tiles.sums);
-  visit(kUnroll, tiles.unroll);
-  visit(kTilesPerItem, tiles.tilesPerItem);
-  visit(kPasses, tiles.passes);
-  visit(kPrefetch, tiles.prefetch);
-}
-
-DictionaryAttr dmxc::cpu::writeTiles(const ConvTiles &tiles, MLIRContext *context) {
-  TileWriter writer(context);
-  eachConvField(tiles, writer);
-  return writer.take();
+  return chooseConvTiles(spec, isa, freeTile(spec, isa, decided).decided());
 }
 
 ConvTiles dmxc::cpu::readConvTiles(DictionaryAttr tiles, const ConvSpec &spec, const IsaLevel &isa) {
-  ConvTiles t;
-  t.mode = convMode(normalized(spec));
-  t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
-  eachConvField(t, TileReader(tiles));
-  return t;
+  ConvTiles level;
+  level.mode = convMode(normalized(spec));
+  level.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
+  return readTile(tiles, level);
 }
 
 void dmxc::cpu::planDirectConv(KernelPlan &plan, const ConvSpec &spec, const Choice &choice, int64_t otherScratch) {
   const Decided &decided = choice.decided;
   auto chosen = [spec, decided](const IsaLevel &isa) { return decidedConvTiles(spec, isa, decided.at(isa)); };
   auto tilesAt = [](const ConvSpec &spec, const IsaLevel &isa, DictionaryAttr own) {
-    return writeTiles(decidedConvTiles(spec, isa, own), spec.accType.getContext());
+    return writeTile(decidedConvTiles(spec, isa, own), spec.accType.getContext());
   };
   planTiles<ConvSpec>(plan, spec, decided, tilesAt, convDecisions);
   if (!choice.chooses())
@@ -180,49 +159,45 @@ static std::set<int64_t> winogradRowsOf(const WinogradSpec &spec, const Winograd
   return rows;
 }
 
-std::vector<Decision> dmxc::cpu::winogradDecisions(const WinogradSpec &spec, const IsaLevel &isa,
-                                                   DictionaryAttr decided) {
-  FreeTiles free(isa, spec.f32.getContext(), decided);
-  WinogradChoice choice;
-  WinogradTiles own = completeWinogradTiles(spec, isa, {});
-  choice.vectors = free.number(kVectors, vectorsOf(own.lanes, spec.oc, 1), own.vectors, Effect::Order,
-                               "vectors of output channels of a register tile");
+ArrayRef<TileField<WinogradTiles>> WinogradTiles::fields() {
+  static const TileField<WinogradTiles> all[] = {
+      {"rows", &WinogradTiles::rows, "tiles of a register tile", Effect::Order},
+      {"vectors", &WinogradTiles::vectors, "vectors of output channels of a register tile", Effect::Order},
+      {"block_tiles", &WinogradTiles::blockTiles, "tiles of a block, transformed in scratch", Effect::Order}};
+  return all;
+}
+
+/// What is free, and what is decided of it.
+static FreeTile<WinogradTiles> freeTile(const WinogradSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
+  FreeTile<WinogradTiles> free(isa.name, spec.f32.getContext(), decided);
+  auto tile = [&] { return chooseWinogradTiles(spec, isa, free.decided()); };
+  WinogradTiles own = tile();
+  free.add(&WinogradTiles::vectors, vectorsOf(own.lanes, spec.oc, 1), own.vectors);
   // Blocks of open sizes are whole register tiles; rows of others are shared out evenly in each block.
-  auto blocks = [&] {
-    WinogradTiles tile = completeWinogradTiles(spec, isa, choice);
-    choice.blockTiles = free.number(kBlockTiles, blocksOf(spec, tile), tile.blockTiles, Effect::Order,
-                                    "tiles of a block, transformed in scratch");
+  auto addBlocks = [&] {
+    WinogradTiles now = tile();
+    free.add(&WinogradTiles::blockTiles, blocksOf(spec, now), now.blockTiles);
   };
   if (spec.isStatic())
-    blocks();
-  WinogradTiles wide = completeWinogradTiles(spec, isa, choice);
-  choice.rows = free.number(kRows, winogradRowsOf(spec, wide, mostWinogradRows(isa, spec, wide.vectors)), wide.rows,
-                            Effect::Order, "tiles of a register tile");
+    addBlocks();
+  WinogradTiles wide = tile();
+  free.add(&WinogradTiles::rows, winogradRowsOf(spec, wide, mostWinogradRows(isa, spec, wide.vectors)), wide.rows);
   if (!spec.isStatic())
-    blocks();
-  return free.take();
+    addBlocks();
+  return free;
+}
+
+std::vector<Decision> dmxc::cpu::winogradDecisions(const WinogradSpec &spec, const IsaLevel &isa,
+                                                   DictionaryAttr decided) {
+  return freeTile(spec, isa, decided).take();
 }
 
 WinogradTiles dmxc::cpu::decidedWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
-  return completeWinogradTiles(spec, isa, winogradChoiceOf(ofDomains(winogradDecisions(spec, isa, decided), decided)));
-}
-
-/// What a strategy keeps of tiles; the rest follows from the level and the image.
-static void eachWinogradField(auto &tiles, auto &&visit) {
-  visit(kRows, tiles.rows);
-  visit(kVectors, tiles.vectors);
-  visit(kBlockTiles, tiles.blockTiles);
-}
-
-DictionaryAttr dmxc::cpu::writeTiles(const WinogradTiles &tiles, MLIRContext *context) {
-  TileWriter writer(context);
-  eachWinogradField(tiles, writer);
-  return writer.take();
+  return chooseWinogradTiles(spec, isa, freeTile(spec, isa, decided).decided());
 }
 
 WinogradTiles dmxc::cpu::readWinogradTiles(DictionaryAttr tiles, const WinogradSpec &spec, const IsaLevel &isa) {
-  WinogradTiles t = tilesOfImage(spec, isa);
-  eachWinogradField(t, TileReader(tiles));
+  WinogradTiles t = readTile(tiles, tilesOfImage(spec, isa));
   t.blocks = Dim::ceilDiv(t.imageTiles(), t.blockTiles);
   return t;
 }
@@ -231,7 +206,7 @@ void dmxc::cpu::planWinograd(KernelPlan &plan, const WinogradSpec &spec, const C
   const Decided &decided = choice.decided;
   auto chosen = [spec, decided](const IsaLevel &isa) { return decidedWinogradTiles(spec, isa, decided.at(isa)); };
   auto tilesAt = [](const WinogradSpec &spec, const IsaLevel &isa, DictionaryAttr own) {
-    return writeTiles(decidedWinogradTiles(spec, isa, own), spec.f32.getContext());
+    return writeTile(decidedWinogradTiles(spec, isa, own), spec.f32.getContext());
   };
   planTiles<WinogradSpec>(plan, spec, decided, tilesAt, winogradDecisions);
   if (!choice.chooses())

@@ -12,20 +12,6 @@
 
 namespace dmxc::cpu {
 
-/// What is decided of a direct convolution's blocking; the rest follows.
-struct ConvChoice {
-  std::optional<int64_t> rows, vectors, unroll, tilesPerItem;
-  std::optional<bool> passes, prefetch;
-};
-/// The blocking with what is decided, which is not checked; chooseConvTiles where nothing is.
-ConvTiles completeConvTiles(const ConvSpec &spec, const IsaLevel &isa, const ConvChoice &choice);
-
-/// What of minimal filtering's.
-struct WinogradChoice {
-  std::optional<int64_t> rows, vectors, blockTiles;
-};
-WinogradTiles completeWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa, const WinogradChoice &choice);
-
 /// Nothing is free where elements are fours.
 std::vector<Decision> convDecisions(const ConvSpec &spec, const IsaLevel &isa, mlir::DictionaryAttr decided);
 std::vector<Decision> winogradDecisions(const WinogradSpec &spec, const IsaLevel &isa, mlir::DictionaryAttr decided);
@@ -33,10 +19,8 @@ std::vector<Decision> winogradDecisions(const WinogradSpec &spec, const IsaLevel
 ConvTiles decidedConvTiles(const ConvSpec &spec, const IsaLevel &isa, mlir::DictionaryAttr decided);
 WinogradTiles decidedWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa, mlir::DictionaryAttr decided);
 
-/// As a strategy keeps them.
-mlir::DictionaryAttr writeTiles(const ConvTiles &tiles, mlir::MLIRContext *context);
+/// Of what writeTile wrote.
 ConvTiles readConvTiles(mlir::DictionaryAttr tiles, const ConvSpec &spec, const IsaLevel &isa);
-mlir::DictionaryAttr writeTiles(const WinogradTiles &tiles, mlir::MLIRContext *context);
 WinogradTiles readWinogradTiles(mlir::DictionaryAttr tiles, const WinogradSpec &spec, const IsaLevel &isa);
 
 /// A plan's tiles, what is free of them, work, grain and scratch, beside `otherScratch` bytes.

@@ -85,11 +85,8 @@ bool dmxc::cpu::canPass(const ConvSpec &spec, ConvMode mode) {
          spec.groupIc() % spec.blockElements() == 0 && spec.taps() > 1;
 }
 
-ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &isa) {
-  return completeConvTiles(original, isa, {});
-}
-
-ConvTiles dmxc::cpu::completeConvTiles(const ConvSpec &original, const IsaLevel &isa, const ConvChoice &choice) {
+ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &isa,
+                                     const DecidedFields<ConvTiles> &decided) {
   DecisionsMade::check("a convolution's blocking");
   ConvSpec spec = normalized(original);
   ConvTiles t;
@@ -99,7 +96,7 @@ ConvTiles dmxc::cpu::completeConvTiles(const ConvSpec &original, const IsaLevel 
   int64_t terms = t.mode == ConvMode::Broadcast ? spec.groupIc() * spec.taps() : 0;
   TileShape most = largestConvTile(isa, spec.accType, terms, spec.fours);
   int64_t width = std::max<int64_t>(1, spec.out[2]);
-  t.rows = choice.rows.value_or(ceilDivInt(width, ceilDivInt(width, most.rows)));
+  t.rows = decided[&ConvTiles::rows].value_or(ceilDivInt(width, ceilDivInt(width, most.rows)));
   t.vectors = most.vectors;
   t.sums = most.rows * most.vectors;
   if (t.mode == ConvMode::Lanes) {
@@ -111,24 +108,24 @@ ConvTiles dmxc::cpu::completeConvTiles(const ConvSpec &original, const IsaLevel 
     while (t.vectors > 1 &&
            (spec.groups > 1 ? spec.groupOc() % t.columns() != 0 : (t.vectors / 2) * t.lanes >= spec.oc))
       t.vectors /= 2;
-    t.vectors = choice.vectors.value_or(t.vectors);
+    t.vectors = decided[&ConvTiles::vectors].value_or(t.vectors);
   }
   // Without taps along the row there is little code in an iteration.
-  t.unroll = choice.unroll.value_or(spec.kernel[2] == 1 ? 16 : 4);
+  t.unroll = decided[&ConvTiles::unroll].value_or(spec.kernel[2] == 1 ? 16 : 4);
   int64_t tiles = tilesOfRow(spec, t.rows);
   int64_t rowCount = spec.out[0] * spec.out[1];
   // A weight is used once a register tile: with flat tiles that is more than L2
   // delivers.
-  t.passes = choice.passes.value_or(canPass(spec, t.mode) && t.rows <= 7 && rowCount > 1 && spec.outPositions() <= 64 &&
-                                    spec.groupIc() >= 64);
-  t.prefetch = choice.prefetch.value_or(t.mode == ConvMode::Broadcast);
+  t.passes = decided[&ConvTiles::passes].value_or(canPass(spec, t.mode) && t.rows <= 7 && rowCount > 1 &&
+                                                  spec.outPositions() <= 64 && spec.groupIc() >= 64);
+  t.prefetch = decided[&ConvTiles::prefetch].value_or(t.mode == ConvMode::Broadcast);
   if (t.passes) {
     t.tilesPerItem = tiles;
     return t;
   }
   // Enough items for a few threads even when there is one long row.
   int64_t parts = rowCount >= 8 ? 1 : std::min(tiles, ceilDivInt(16, rowCount));
-  t.tilesPerItem = choice.tilesPerItem.value_or(ceilDivInt(tiles, parts));
+  t.tilesPerItem = decided[&ConvTiles::tilesPerItem].value_or(ceilDivInt(tiles, parts));
   return t;
 }
 

@@ -42,18 +42,23 @@ struct WinogradSpec {
 /// The blocking chosen for a spec. Tiles of an image are numbered row by row and cut in blocks; a work item is a block
 /// times some output channels.
 struct WinogradTiles {
-  Dim tilesX, tilesY;     ///< of an image
-  Dim blocks;             ///< of an image
-  int64_t blockTiles;     ///< tiles of a block; the last one may have fewer
-  int64_t rows;           ///< most tiles of a register tile
-  int64_t vectors, lanes; ///< of output channels, as in ConvTiles
+  /// What the strategy keeps; the rest follows from the level and the image.
+  static llvm::ArrayRef<TileField<WinogradTiles>> fields();
+
+  Dim tilesX, tilesY;             ///< of an image
+  Dim blocks;                     ///< of an image
+  int64_t blockTiles = 1;         ///< tiles of a block; the last one may have fewer
+  int64_t rows = 1;               ///< most tiles of a register tile
+  int64_t vectors = 1, lanes = 1; ///< of output channels, as in ConvTiles
 
   Dim imageTiles() const { return tilesX * tilesY; }
   int64_t columns() const { return vectors * lanes; }
 };
 /// Whether that is faster than direct sums, as far as sizes are known.
 bool winogradPays(const WinogradSpec &spec);
-WinogradTiles chooseWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa);
+/// With what is decided, which is not checked.
+WinogradTiles chooseWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa,
+                                  const DecidedFields<WinogradTiles> &decided = {});
 /// Tiles of an image and lanes: nothing of them is chosen.
 WinogradTiles tilesOfImage(const WinogradSpec &spec, const IsaLevel &isa);
 /// Most rows of a register tile that is so wide, whose sums, with those of stretches before, stay in registers.

@@ -56,10 +56,6 @@ bool dmxc::cpu::winogradPays(const WinogradSpec &spec) {
   return direct >= kGain * filtered;
 }
 
-WinogradTiles dmxc::cpu::chooseWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa) {
-  return completeWinogradTiles(spec, isa, {});
-}
-
 WinogradTiles dmxc::cpu::tilesOfImage(const WinogradSpec &spec, const IsaLevel &isa) {
   WinogradTiles t;
   t.tilesX = Dim::ceilDiv(spec.outWidth, kOut);
@@ -73,13 +69,14 @@ int64_t dmxc::cpu::mostWinogradRows(const IsaLevel &isa, const WinogradSpec &spe
   return std::max<int64_t>(1, most.rows * most.vectors / vectors);
 }
 
-WinogradTiles dmxc::cpu::completeWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa,
-                                               const WinogradChoice &choice) {
+WinogradTiles dmxc::cpu::chooseWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa,
+                                             const DecidedFields<WinogradTiles> &decided) {
   DecisionsMade::check("a block of tiles");
   WinogradTiles t = tilesOfImage(spec, isa);
   TileShape most = largestConvTile(isa, spec.f32, spec.ic);
-  t.vectors = choice.vectors.value_or(most.vectors);
-  t.rows = choice.rows.value_or(t.vectors == most.vectors ? most.rows : mostWinogradRows(isa, spec, t.vectors));
+  t.vectors = decided[&WinogradTiles::vectors].value_or(most.vectors);
+  t.rows = decided[&WinogradTiles::rows].value_or(t.vectors == most.vectors ? most.rows
+                                                                            : mostWinogradRows(isa, spec, t.vectors));
   int64_t fitting = isa.caches.filteredInput / (schemeOf(spec.stride).positions() * (spec.ic + kPad) * 4);
   if (std::optional<int64_t> tiles = t.imageTiles().known()) {
     int64_t blocks = isOneBlock(spec) ? 1 : ceilDivInt(*tiles, std::clamp(fitting, kFewTiles, kMostTiles));
@@ -87,7 +84,7 @@ WinogradTiles dmxc::cpu::completeWinogradTiles(const WinogradSpec &spec, const I
   } else { // A small image should still be one block.
     t.blockTiles = std::clamp(fitting, 2 * kFewTiles, kMostTiles) / t.rows * t.rows;
   }
-  t.blockTiles = choice.blockTiles.value_or(t.blockTiles);
+  t.blockTiles = decided[&WinogradTiles::blockTiles].value_or(t.blockTiles);
   t.blocks = Dim::ceilDiv(t.imageTiles(), t.blockTiles);
   return t;
 }

@@ -11,8 +11,6 @@
 #include "GemmDecisions.h"
 #include "MatmulRegion.h"
 
-#include "targets/cpu/TileDecisions.h"
-
 #include "dmxc/Target/DecisionsMade.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -110,7 +108,7 @@ DictionaryAttr AttentionDetails::chosenTiles(const IsaLevel &level) const {
   MLIRContext *context = body.block->getParentOp()->getContext();
   NamedAttrList tiles;
   for (const auto &[name, spec] : products())
-    tiles.set(name, writeTiles(chosenTiles(spec, level), context));
+    tiles.set(name, writeTile(chosenTiles(spec, level), context));
   return tiles.getDictionary(context);
 }
 

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "targets/common/tiles/Tiles.h"
 #include "targets/cpu/code/CpuBuilder.h"
 
 #include <cstddef>
@@ -108,9 +109,11 @@ struct GemmSpec {
   bool copiesB() const { return !packedB || (blocks && !skinny()); }
 };
 
-/// The blocking chosen for a spec; part of a region's strategy, all of it may
-/// be overwritten within the stated bounds.
+/// The blocking chosen for a spec; part of a region's strategy.
 struct GemmTiles {
+  /// What the strategy keeps; the rest follows from the level.
+  static llvm::ArrayRef<TileField<GemmTiles>> fields();
+
   int64_t rows = 1;          ///< most rows of a register tile (accumulators: rows * vectors)
   int64_t vectors = 1;       ///< vectors of a register tile; vectors*lanes divides 16
                              ///< or is a multiple
@@ -163,8 +166,8 @@ struct GemmCallbacks {
   std::function<std::pair<mlir::Value, mlir::Value>(mlir::Value batch)> rows;
 };
 
-/// Blocking for a spec on a level.
-GemmTiles chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa);
+/// The blocking for a spec on a level, with what is decided, which is not checked.
+GemmTiles chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa, const DecidedFields<GemmTiles> &decided = {});
 
 /// Work items: batch x blocks of rows x groups of columns, columns fastest.
 /// Sizes must be static; for a dynamic one the count is batch * ceil(m /

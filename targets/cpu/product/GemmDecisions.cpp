@@ -3,16 +3,11 @@
 #include "GemmDecisions.h"
 #include "GemmTile.h"
 
-#include "targets/cpu/TileDecisions.h"
-
 using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
 namespace {
-
-constexpr StringLiteral kRows = "rows", kVectors = "vectors", kDepth = "k_block", kPackA = "pack_a",
-                        kTilesPerBlock = "tiles_per_block", kPrefetch = "prefetch", kPrefetchRest = "prefetch_rest";
 
 /// Depths of a pass: powers of two and all of k, multiples of what an iteration takes.
 std::set<int64_t> depthsOf(const GemmSpec &spec, const GemmTiles &tiles) {
@@ -47,64 +42,57 @@ std::set<int64_t> rowsOf(const GemmSpec &spec, int64_t most) {
   return spec.m < 0 ? all : evenParts(spec.m, most);
 }
 
+/// What is free, and what is decided of it.
+FreeTile<GemmTiles> freeTile(const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
+  FreeTile<GemmTiles> free(isa.name, spec.accType.getContext(), decided);
+  if (spec.fours || spec.at(isa).unit != GemmSpec::Unit::Floats || spec.blocks || spec.grouped || spec.nested ||
+      spec.m == 0 || spec.n == 0 || spec.k == 0)
+    return free;
+  auto tile = [&] { return chooseGemmTiles(spec, isa, free.decided()); };
+  GemmTiles own = tile();
+  free.add(&GemmTiles::vectors, vectorsOf(spec, isa, own, numberIn(decided, "rows")), own.vectors);
+  GemmTiles wide = tile();
+  free.add(&GemmTiles::rows, rowsOf(spec, std::max(mostGemmRows(isa, wide.vectors), wide.rows)), wide.rows);
+  GemmTiles tall = tile();
+  free.add(&GemmTiles::kBlock, depthsOf(spec, tall), tall.kBlock);
+  if (!spec.skinny() && spec.k > 0)
+    free.add(&GemmTiles::packA, tall.packA);
+  return free;
+}
+
 } // namespace
 
-static GemmChoice choiceOf(DictionaryAttr decided) {
-  return {numberIn(decided, kRows), numberIn(decided, kVectors), numberIn(decided, kDepth), flagIn(decided, kPackA)};
+ArrayRef<TileField<GemmTiles>> GemmTiles::fields() {
+  static const TileField<GemmTiles> all[] = {
+      {"rows", &GemmTiles::rows, "rows of a register tile", Effect::Order},
+      {"vectors", &GemmTiles::vectors, "vectors of a register tile", Effect::Order},
+      {"k_block", &GemmTiles::kBlock, "depth of a pass over k", Effect::Order},
+      {"pack_a", &GemmTiles::packA, "a block of A is copied before it is read"},
+      {"tiles_per_block", &GemmTiles::tilesPerBlock},
+      {"prefetch", &GemmTiles::prefetch},
+      {"prefetch_rest", &GemmTiles::prefetchRest}};
+  return all;
 }
 
 std::vector<Decision> dmxc::cpu::gemmDecisions(const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
-  FreeTiles free(isa, spec.accType.getContext(), decided);
-  GemmChoice choice;
-  if (spec.fours || spec.at(isa).unit != GemmSpec::Unit::Floats || spec.blocks || spec.grouped || spec.nested ||
-      spec.m == 0 || spec.n == 0 || spec.k == 0)
-    return {};
-  GemmTiles own = completeGemmTiles(spec, isa, {});
-  choice.vectors = free.number(kVectors, vectorsOf(spec, isa, own, numberIn(decided, kRows)), own.vectors,
-                               Effect::Order, "vectors of a register tile");
-  GemmTiles wide = completeGemmTiles(spec, isa, choice);
-  int64_t rows = std::max(mostGemmRows(isa, wide.vectors), wide.rows);
-  choice.rows = free.number(kRows, rowsOf(spec, rows), wide.rows, Effect::Order, "rows of a register tile");
-  GemmTiles tile = completeGemmTiles(spec, isa, choice);
-  free.number(kDepth, depthsOf(spec, tile), tile.kBlock, Effect::Order, "depth of a pass over k");
-  if (!spec.skinny() && spec.k > 0)
-    free.flag(kPackA, tile.packA, Effect::Bits, "a block of A is copied before it is read");
-  return free.take();
+  return freeTile(spec, isa, decided).take();
 }
 
 GemmTiles dmxc::cpu::decidedGemmTiles(const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
-  return completeGemmTiles(spec, isa, choiceOf(ofDomains(gemmDecisions(spec, isa, decided), decided)));
-}
-
-/// What a strategy keeps of tiles; the rest follows from the level.
-static void eachGemmField(auto &tiles, auto &&visit) {
-  visit(kRows, tiles.rows);
-  visit(kVectors, tiles.vectors);
-  visit(kDepth, tiles.kBlock);
-  visit(kTilesPerBlock, tiles.tilesPerBlock);
-  visit(kPackA, tiles.packA);
-  visit(kPrefetch, tiles.prefetch);
-  visit(kPrefetchRest, tiles.prefetchRest);
-}
-
-DictionaryAttr dmxc::cpu::writeTiles(const GemmTiles &tiles, MLIRContext *context) {
-  TileWriter writer(context);
-  eachGemmField(tiles, writer);
-  return writer.take();
+  return chooseGemmTiles(spec, isa, freeTile(spec, isa, decided).decided());
 }
 
 GemmTiles dmxc::cpu::readGemmTiles(DictionaryAttr tiles, const GemmSpec &spec, const IsaLevel &isa) {
-  GemmTiles t;
-  t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
-  eachGemmField(t, TileReader(tiles));
-  return t;
+  GemmTiles level;
+  level.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
+  return readTile(tiles, level);
 }
 
 void dmxc::cpu::planGemm(KernelPlan &plan, const GemmSpec &spec, const Choice &choice,
                          llvm::function_ref<Dim(const GemmTiles &)> workItems) {
   const Decided &decided = choice.decided;
   auto tilesAt = [](const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr own) {
-    return writeTiles(decidedGemmTiles(spec, isa, own), spec.accType.getContext());
+    return writeTile(decidedGemmTiles(spec, isa, own), spec.accType.getContext());
   };
   planTiles<GemmSpec>(plan, spec, decided, tilesAt, gemmDecisions);
   if (!choice.chooses())

@@ -4,24 +4,11 @@
 #include "Gemm.h"
 #include "targets/cpu/Kernels.h"
 
-#include "dmxc/Target/Decision.h"
-
-#include <vector>
-
 namespace dmxc::cpu {
-
-/// What is decided of a blocking; the rest follows.
-struct GemmChoice {
-  std::optional<int64_t> rows, vectors, kBlock;
-  std::optional<bool> packA;
-};
 
 /// Most rows of a register tile whose sums, with a row of B and an element of A, stay in registers; code is written out
 /// for each, so never very many.
 int64_t mostGemmRows(const IsaLevel &isa, int64_t vectors);
-
-/// The blocking with what is decided, which is not checked; chooseGemmTiles where nothing is.
-GemmTiles completeGemmTiles(const GemmSpec &spec, const IsaLevel &isa, const GemmChoice &choice);
 
 /// What is free of a product's blocking on a level, given what is decided (may be null). Nothing where operands are
 /// fours, blocks or groups of rows.
@@ -29,8 +16,7 @@ std::vector<Decision> gemmDecisions(const GemmSpec &spec, const IsaLevel &isa, m
 /// The blocking with what is decided, as far as it is in the domains.
 GemmTiles decidedGemmTiles(const GemmSpec &spec, const IsaLevel &isa, mlir::DictionaryAttr decided);
 
-/// As a strategy keeps it.
-mlir::DictionaryAttr writeTiles(const GemmTiles &tiles, mlir::MLIRContext *context);
+/// Of what writeTile wrote.
 GemmTiles readGemmTiles(mlir::DictionaryAttr tiles, const GemmSpec &spec, const IsaLevel &isa);
 
 /// A plan's tiles and what is free of them, work, grain and scratch, for a kernel that is one product.

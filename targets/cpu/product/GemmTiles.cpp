@@ -40,15 +40,16 @@ void preferredRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
   t.vectors = spec.n < 0 ? most.vectors : std::clamp<int64_t>(ceilDivInt(spec.n, t.lanes), 1, most.vectors);
 }
 
-void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa, const GemmChoice &choice) {
+void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa, const DecidedFields<GemmTiles> &decided) {
   preferredRows(t, spec, isa);
-  if (choice.vectors && *choice.vectors != t.vectors) {
-    t.vectors = *choice.vectors;
+  int64_t vectors = decided[&GemmTiles::vectors].value_or(t.vectors);
+  if (vectors != t.vectors) {
+    t.vectors = vectors;
     t.rows = std::min(t.rows, mostGemmRows(isa, t.vectors));
     if (spec.m > 0) // tiles of about as many rows
       t.rows = ceilDivInt(spec.m, ceilDivInt(spec.m, t.rows));
   }
-  t.rows = choice.rows.value_or(t.rows);
+  t.rows = decided[&GemmTiles::rows].value_or(t.rows);
 }
 
 /// Register tiles of a work item's rows, whose copy of A, rows of `rowBytes`, stays in a cache.
@@ -112,11 +113,8 @@ int64_t dmxc::cpu::mostGemmRows(const IsaLevel &isa, int64_t vectors) {
   return std::clamp<int64_t>((static_cast<int64_t>(isa.vectorRegisters) - 1 - vectors) / vectors, 1, most);
 }
 
-GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) {
-  return completeGemmTiles(spec, isa, {});
-}
-
-GemmTiles dmxc::cpu::completeGemmTiles(const GemmSpec &given, const IsaLevel &isa, const GemmChoice &choice) {
+GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &given, const IsaLevel &isa,
+                                     const DecidedFields<GemmTiles> &decided) {
   DecisionsMade::check("a blocking");
   GemmSpec spec = given.at(isa);
   GemmTiles t;
@@ -124,7 +122,7 @@ GemmTiles dmxc::cpu::completeGemmTiles(const GemmSpec &given, const IsaLevel &is
   t.lanes = isa.lanes(8 * bytes);
   if (spec.tiles())
     return chooseTilesInRegisters(t, spec, isa);
-  chooseRows(t, spec, isa, choice);
+  chooseRows(t, spec, isa, decided);
   int64_t depth = spec.k < 0 ? 1024 : std::max<int64_t>(spec.k, 1);
   bool skinny = spec.skinny();
   if (skinny && !spec.copiesB() && spec.k >= 0) {
@@ -135,7 +133,7 @@ GemmTiles dmxc::cpu::completeGemmTiles(const GemmSpec &given, const IsaLevel &is
     int64_t multiple = spec.blocks ? std::max(t.unroll, spec.blocks->perWord()) : t.unroll;
     t.kBlock = ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), multiple) * multiple;
   }
-  t.kBlock = choice.kBlock.value_or(t.kBlock);
+  t.kBlock = decided[&GemmTiles::kBlock].value_or(t.kBlock);
   t.tilesPerBlock = tilesOfBlock(t, spec, isa, depth * bytes);
   // Of few rows, elements of a byte go by too fast for the hardware's prefetching, which starts anew on every page;
   // wide ones wait for memory whatever is done.
@@ -147,7 +145,7 @@ GemmTiles dmxc::cpu::completeGemmTiles(const GemmSpec &given, const IsaLevel &is
   // The copy completes the last fours and pairs.
   if (spec.k > 0)
     t.packA |= spec.partialLast();
-  t.packA = choice.packA.value_or(t.packA);
+  t.packA = decided[&GemmTiles::packA].value_or(t.packA);
   return t;
 }
 

@@ -77,9 +77,9 @@ static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &r
 }
 
 /// The tile that a strategy has or, without one, that is chosen.
-static std::optional<GemmTile> tileOf(const RegionBody &body, const CudaRequest &request, const GemmProduct &product) {
+static Result<GemmTile> tileOf(const RegionBody &body, const CudaRequest &request, const GemmProduct &product) {
   if (request.strategy)
-    return readGemmTile(request.strategy.get(kProduct));
+    return readGemmTile(request.strategy.get(kProduct), kProduct, body.root->getContext());
   DecisionsMade::check("a tile of a product");
   return decidedGemmTile(product.nominalSizes(body.block), request.decided, body.root->getContext());
 }
@@ -102,21 +102,23 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest 
                                        preferredAlgorithm(*product) == name);
   if (!specialised || (!request.strategy && !product->refusal().empty()))
     return planPlain(body, request, *product, !asked.empty());
-  std::optional<GemmTile> tile = tileOf(body, request, *product);
-  if (!tile || !product->refusal().empty())
-    return modelError("node '" + dmir::nodeName(body.root) + "': its strategy has the algorithm " + name.str() +
-                      ", but " + (tile ? product->refusal() : "'" + kProduct.str() + "' of it is no tile that fits") +
+  const std::string node = "node '" + dmir::nodeName(body.root) + "': ";
+  if (!product->refusal().empty())
+    return modelError(node + "its strategy has the algorithm " + name.str() + ", but " + product->refusal() +
                       "; leave the strategy out and it is derived");
+  Result<GemmTile> tile = tileOf(body, request, *product);
+  if (!tile)
+    return modelError(node + tile.error().message);
   KernelPlan plan(name.str(), WorkPlan());
   MLIRContext *context = body.root->getContext();
   plan.work = product->tiles(*tile);
   plan.launch = launchOf(*product, *tile);
-  plan.own.set(kProduct, writeGemmTile(*tile, context));
+  plan.own.set(kProduct, writeTile(*tile, context));
   if (std::string copies = product->threadCopies(); !copies.empty())
     plan.own.set(kThreadCopies, StringAttr::get(context, copies));
   if (product->packsRight)
     plan.packed.set(std::to_string(product->right.buffer), product->packedForm(context));
-  plan.emit = [body, product, tile](KernelBuilder &b) { emitGemm(CudaBuilder::of(b), body, *product, *tile); };
+  plan.emit = [body, product, tile = *tile](KernelBuilder &b) { emitGemm(CudaBuilder::of(b), body, *product, tile); };
   return plan;
 }
 

@@ -2,8 +2,6 @@
 
 #include "GemmTile.h"
 
-#include "mlir/IR/Builders.h"
-
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -14,31 +12,12 @@ using namespace mlir;
 
 namespace {
 
-constexpr StringLiteral kTile = "tile", kStages = "stages";
 constexpr int64_t kFewestStages = 2, kMostStages = 8, kUsualStages = 4;
-constexpr int64_t kTileRows[] = {128, 64}, kTileColumns[] = {128, 64, 256};
+constexpr int64_t kTileRows[] = {128, 64}, kTileColumns[] = {128, 64, 256}; ///< the first of equally good ones
 
 /// Of a multiprocessor in a clock: multiplications of 16-bit floats (989 TFLOP/s by 132 and 1.83 GHz), bytes from the
 /// second cache, which is near 5.5 TB/s. Clocks before the first product of a tile and for 128 of its sums.
 constexpr double kMultiplications = 2048, kBytes = 23, kStart = 1500, kSums = 12;
-
-std::vector<GemmTile> allTiles() {
-  std::vector<GemmTile> tiles;
-  for (int64_t rows : kTileRows)
-    for (int64_t columns : kTileColumns) {
-      GemmTile tile{rows, columns};
-      tile.stages = std::min(kUsualStages, tile.mostStages());
-      tiles.push_back(tile);
-    }
-  return tiles;
-}
-
-std::optional<GemmTile> tileOfName(StringRef name) {
-  for (const GemmTile &tile : allTiles())
-    if (name == tile.name())
-      return tile;
-  return std::nullopt;
-}
 
 int64_t stepsOf(int64_t k) { return llvm::divideCeil(std::max<int64_t>(k, 1), dmx::cuda::kTileRowElements); }
 
@@ -63,55 +42,54 @@ double dmxc::cuda::gemmClocks(const GemmSizes &sizes, const GemmTile &tile) {
   return waves * (static_cast<double>(stepsOf(sizes.k)) * step + sums) + kStart;
 }
 
-GemmTile dmxc::cuda::chooseGemmTile(const GemmSizes &sizes) {
-  std::vector<GemmTile> tiles = allTiles();
-  GemmTile best = *std::ranges::min_element(tiles, {}, [&](const GemmTile &tile) { return gemmClocks(sizes, tile); });
-  best.stages = chooseStages(sizes, best);
-  return best;
+ArrayRef<kernels::TileField<GemmTile>> GemmTile::fields() {
+  static const kernels::TileField<GemmTile> all[] = {
+      {"rows", &GemmTile::rows, "rows of a block's part of the result"},
+      {"columns", &GemmTile::columns, "columns of a block's part of the result"},
+      {"stages", &GemmTile::stages, "slots of operand tiles that a block keeps in flight"}};
+  return all;
 }
 
-static StringRef textIn(DictionaryAttr decided, StringRef name) {
-  auto text = decided ? decided.getAs<StringAttr>(name) : StringAttr();
-  return text ? text.getValue() : StringRef();
+GemmTile dmxc::cuda::chooseGemmTile(const GemmSizes &sizes, const kernels::DecidedFields<GemmTile> &decided) {
+  std::optional<int64_t> ownRows = decided[&GemmTile::rows], ownColumns = decided[&GemmTile::columns];
+  std::optional<GemmTile> best;
+  for (int64_t rows : kTileRows)
+    for (int64_t columns : kTileColumns) {
+      GemmTile tile{ownRows.value_or(rows), ownColumns.value_or(columns)};
+      tile.stages = std::min(kUsualStages, tile.mostStages());
+      if (!best || gemmClocks(sizes, tile) < gemmClocks(sizes, *best))
+        best = tile;
+    }
+  best->stages = decided[&GemmTile::stages].value_or(chooseStages(sizes, *best));
+  return *best;
 }
 
-GemmTile dmxc::cuda::decidedGemmTile(const GemmSizes &sizes, DictionaryAttr decided, MLIRContext *context) {
-  GemmTile tile = chooseGemmTile(sizes);
-  if (std::optional<GemmTile> asked = tileOfName(textIn(decided, kTile))) {
-    tile = *asked;
-    tile.stages = chooseStages(sizes, tile);
-  }
-  auto stages = decided ? decided.getAs<IntegerAttr>(kStages) : IntegerAttr();
-  if (stages && stages.getInt() >= kFewestStages && stages.getInt() <= tile.mostStages())
-    tile.stages = stages.getInt();
-  return tile;
+/// What is free, and what is decided of it.
+static kernels::FreeTile<GemmTile> freeTile(const GemmSizes &sizes, DictionaryAttr decided, MLIRContext *context) {
+  kernels::FreeTile<GemmTile> free("", context, decided);
+  auto tile = [&] { return chooseGemmTile(sizes, free.decided()); };
+  free.add(&GemmTile::rows, std::set<int64_t>(std::begin(kTileRows), std::end(kTileRows)), tile().rows);
+  free.add(&GemmTile::columns, std::set<int64_t>(std::begin(kTileColumns), std::end(kTileColumns)), tile().columns);
+  GemmTile cut = tile();
+  free.add(&GemmTile::stages, Domain::range(context, kFewestStages, cut.mostStages()), cut.stages);
+  return free;
 }
 
 std::vector<Decision> dmxc::cuda::gemmDecisions(const GemmSizes &sizes, DictionaryAttr decided, MLIRContext *context) {
-  Builder b(context);
-  SmallVector<Attribute> names;
-  for (const GemmTile &tile : allTiles())
-    names.push_back(b.getStringAttr(tile.name()));
-  GemmTile tile = decidedGemmTile(sizes, decided, context);
-  int64_t stages = chooseStages(sizes, tile);
-  return {{kTile.str(), "", Domain::oneOf(names), b.getStringAttr(chooseGemmTile(sizes).name()), Effect::Bits,
-           "rows and columns of a block's part of the result"},
-          {kStages.str(), "", Domain::range(context, kFewestStages, tile.mostStages()), b.getI64IntegerAttr(stages),
-           Effect::Bits, "slots of operand tiles that a block keeps in flight"}};
+  return freeTile(sizes, decided, context).take();
 }
 
-DictionaryAttr dmxc::cuda::writeGemmTile(const GemmTile &tile, MLIRContext *context) {
-  Builder b(context);
-  return b.getDictionaryAttr(
-      {b.getNamedAttr(kTile, b.getStringAttr(tile.name())), b.getNamedAttr(kStages, b.getI64IntegerAttr(tile.stages))});
+GemmTile dmxc::cuda::decidedGemmTile(const GemmSizes &sizes, DictionaryAttr decided, MLIRContext *context) {
+  return chooseGemmTile(sizes, freeTile(sizes, decided, context).decided());
 }
 
-std::optional<GemmTile> dmxc::cuda::readGemmTile(Attribute written) {
+Result<GemmTile> dmxc::cuda::readGemmTile(Attribute written, StringRef key, MLIRContext *context) {
+  // What a tile may be does not rest on sizes.
   auto own = dyn_cast_or_null<DictionaryAttr>(written);
-  std::optional<GemmTile> tile = tileOfName(textIn(own, kTile));
-  auto stages = own ? own.getAs<IntegerAttr>(kStages) : IntegerAttr();
-  if (!tile || !stages || stages.getInt() < kFewestStages || stages.getInt() > tile->mostStages())
-    return std::nullopt;
-  tile->stages = stages.getInt();
+  kernels::FreeTile<GemmTile> free = freeTile({1, 1, 1, 1}, own, context);
+  GemmTile tile = chooseGemmTile({1, 1, 1, 1}, free.decided());
+  std::string wrong = kernels::wrongField(written, free.take(), kernels::writeTile(tile, context), key.str());
+  if (!wrong.empty())
+    return modelError(wrong);
   return tile;
 }

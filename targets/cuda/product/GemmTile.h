@@ -3,11 +3,9 @@
 
 #include "schemas/cuda/Layouts.h"
 
-#include "dmxc/Target/Decision.h"
+#include "targets/common/tiles/Tiles.h"
 
-#include <optional>
-#include <string>
-#include <vector>
+#include "dmxc/Support/Result.h"
 
 namespace dmxc::cuda {
 
@@ -15,6 +13,8 @@ namespace dmxc::cuda {
 /// and columns.
 struct GemmTile {
   int64_t rows = 128, columns = 128, stages = 4;
+
+  static llvm::ArrayRef<kernels::TileField<GemmTile>> fields();
 
   /// Warpgroups that multiply, each 64 rows; one more copies.
   int64_t consumers() const { return rows / dmx::cuda::kMmaRows; }
@@ -29,7 +29,6 @@ struct GemmTile {
   int64_t mostStages() const;
   /// Whether warpgroups give each other registers: where fewer than a thread can have are left for each.
   bool movesRegisters() const { return consumers() > 1; }
-  std::string name() const { return std::to_string(rows) + "x" + std::to_string(columns); }
 };
 
 /// Sizes as they are expected, which choices rest on.
@@ -43,15 +42,14 @@ inline constexpr int64_t kMultiprocessors = 132;
 /// Clocks that a product is expected to take: of a multiprocessor the longer of its multiplications and its copies,
 /// times how often all of them have a tile.
 double gemmClocks(const GemmSizes &sizes, const GemmTile &tile);
-/// The tile of the least clocks, with the slots that it is worth.
-GemmTile chooseGemmTile(const GemmSizes &sizes);
+/// The tile of the least clocks with the fields that are decided, and the slots that it is worth.
+GemmTile chooseGemmTile(const GemmSizes &sizes, const kernels::DecidedFields<GemmTile> &decided = {});
 /// What is free, of what is `decided` already (may be null).
 std::vector<Decision> gemmDecisions(const GemmSizes &sizes, mlir::DictionaryAttr decided, mlir::MLIRContext *context);
 /// The chosen tile, but what is `decided` of its domains.
 GemmTile decidedGemmTile(const GemmSizes &sizes, mlir::DictionaryAttr decided, mlir::MLIRContext *context);
 
-/// As a strategy has it, and back; nothing where the attribute is no tile that fits.
-mlir::DictionaryAttr writeGemmTile(const GemmTile &tile, mlir::MLIRContext *context);
-std::optional<GemmTile> readGemmTile(mlir::Attribute written);
+/// Of what writeTile wrote. Fails where text has something else under `key`: a clause that says what it may be.
+Result<GemmTile> readGemmTile(mlir::Attribute written, llvm::StringRef key, mlir::MLIRContext *context);
 
 } // namespace dmxc::cuda

@@ -19,43 +19,63 @@ TEST(GemmTile, EveryDecisionFitsABlock) {
   mlir::Builder b(&context);
   GemmSizes sizes{1, 512, 512, 512};
   std::vector<Decision> free = gemmDecisions(sizes, {}, &context);
-  ASSERT_EQ(free.size(), 2u);
-  for (uint64_t i = 0; i < free[0].domain.count(); ++i) {
-    auto decided = b.getDictionaryAttr(b.getNamedAttr("tile", free[0].domain.at(i)));
-    Decision stages = gemmDecisions(sizes, decided, &context)[1];
+  ASSERT_EQ(free.size(), 3u);
+  uint64_t columns = free[1].domain.count(), tiles = free[0].domain.count() * columns;
+  EXPECT_EQ(tiles, 6u);
+  for (uint64_t i = 0; i < tiles; ++i) {
+    auto rows = b.getNamedAttr("rows", free[0].domain.at(i / columns));
+    auto across = b.getNamedAttr("columns", free[1].domain.at(i % columns));
+    Decision stages = gemmDecisions(sizes, b.getDictionaryAttr({rows, across}), &context)[2];
     for (uint64_t j = 0; j < stages.domain.count(); ++j) {
-      auto both = b.getDictionaryAttr({decided.getValue()[0], b.getNamedAttr("stages", stages.domain.at(j))});
-      GemmTile tile = decidedGemmTile(sizes, both, &context);
-      EXPECT_LE(tile.sharedBytes(), kSharedOfABlock) << tile.name();
-      EXPECT_EQ(tile.stages, mlir::cast<mlir::IntegerAttr>(stages.domain.at(j)).getInt());
-      std::optional<GemmTile> read = readGemmTile(writeGemmTile(tile, &context));
+      auto all = b.getDictionaryAttr({rows, across, b.getNamedAttr("stages", stages.domain.at(j))});
+      GemmTile tile = decidedGemmTile(sizes, all, &context);
+      EXPECT_LE(tile.sharedBytes(), kSharedOfABlock) << tile.rows << "x" << tile.columns;
+      EXPECT_EQ(kernels::writeTile(tile, &context), all);
+      Result<GemmTile> read = readGemmTile(all, "product", &context);
       ASSERT_TRUE(read);
-      EXPECT_EQ(read->name(), tile.name());
+      EXPECT_EQ(kernels::writeTile(*read, &context), all);
     }
     EXPECT_TRUE(stages.domain.contains(stages.preferred));
   }
-  EXPECT_TRUE(free[0].domain.contains(free[0].preferred));
+  for (const Decision &one : free)
+    EXPECT_TRUE(one.domain.contains(one.preferred)) << one.name;
 }
 
 TEST(GemmTile, WrongOnesAreNone) {
   mlir::MLIRContext context;
   mlir::Builder b(&context);
-  auto written = [&](const char *tile, int64_t stages) {
-    return b.getDictionaryAttr(
-        {b.getNamedAttr("tile", b.getStringAttr(tile)), b.getNamedAttr("stages", b.getI64IntegerAttr(stages))});
+  auto number = [&](const char *name, int64_t value) { return b.getNamedAttr(name, b.getI64IntegerAttr(value)); };
+  auto wrong = [&](mlir::Attribute written) {
+    Result<GemmTile> tile = readGemmTile(written, "product", &context);
+    return tile ? "" : tile.error().message;
   };
-  EXPECT_TRUE(readGemmTile(written("128x256", 4)));
-  EXPECT_FALSE(readGemmTile(written("128x256", 5))); // 5 * 48 KiB
-  EXPECT_FALSE(readGemmTile(written("128x256", 1)));
-  EXPECT_FALSE(readGemmTile(written("64x32", 2)));
-  EXPECT_FALSE(readGemmTile(b.getStringAttr("128x128")));
-  EXPECT_FALSE(readGemmTile({}));
+  auto written = [&](int64_t rows, int64_t columns, int64_t stages) {
+    return b.getDictionaryAttr({number("rows", rows), number("columns", columns), number("stages", stages)});
+  };
+  EXPECT_EQ(wrong(written(128, 256, 4)), "");
+  EXPECT_EQ(wrong(written(128, 256, 5)), // 5 * 48 KiB
+            "'product.stages' of its strategy is 5; its values are 2 to 4");
+  EXPECT_EQ(wrong(written(128, 256, 1)), "'product.stages' of its strategy is 1; its values are 2 to 4");
+  EXPECT_EQ(wrong(written(64, 32, 2)), "'product.columns' of its strategy is 32; its values are 64, 128, 256");
+  EXPECT_EQ(wrong(b.getDictionaryAttr({number("rows", 64), number("columns", 64)})),
+            "'product.stages' of its strategy is missing; its values are 2 to 8");
+  EXPECT_EQ(wrong(b.getDictionaryAttr({number("rows", 64), number("columns", 64), number("stage", 2)})),
+            "'product.stage' of its strategy is no field of it; it has columns, rows, stages; did you mean 'stages'?");
+  EXPECT_EQ(wrong(b.getDictionaryAttr(
+                {b.getNamedAttr("rows", b.getStringAttr("64")), number("columns", 64), number("stages", 2)})),
+            "'product.rows' of its strategy is \"64\"; its values are 64, 128");
+  EXPECT_NE(wrong(b.getStringAttr("128x128")), "");
+  EXPECT_NE(wrong({}), "");
 }
 
 // Many small tiles for few multiprocessors' worth of result, and the fewest bytes for much of it.
 TEST(GemmTile, GrowsWithTheResult) {
-  EXPECT_EQ(chooseGemmTile({1, 128, 256, 256}).name(), "64x64");
-  EXPECT_EQ(chooseGemmTile({1, 8192, 8192, 8192}).name(), "128x256");
+  auto cut = [](const GemmSizes &sizes) {
+    GemmTile tile = chooseGemmTile(sizes);
+    return std::pair(tile.rows, tile.columns);
+  };
+  EXPECT_EQ(cut({1, 128, 256, 256}), (std::pair<int64_t, int64_t>(64, 64)));
+  EXPECT_EQ(cut({1, 8192, 8192, 8192}), (std::pair<int64_t, int64_t>(128, 256)));
   EXPECT_EQ(chooseGemmTile({64, 64, 64, 64}).rows, 64);
   EXPECT_LE(chooseGemmTile({1, 128, 256, 64}).stages, 2);
 }

@@ -8,7 +8,7 @@
 // Convolutions by tensor cores: pixels by tensor maps, windows by threads; depthwise ones and f32 are plain.
 // CHECK-LABEL: func.func @main
 // CHECK: algorithm = "conv-specialised"
-// CHECK-SAME: product = {stages = {{[0-9]}} : i64, tile = "64x64"}
+// CHECK-SAME: product = {columns = 64 : i64, rows = 64 : i64, stages = {{[0-9]}} : i64}
 // CHECK-NOT: thread_copies
 // CHECK-SAME: work = 4
 // CHECK: algorithm = "conv-specialised"

@@ -4,8 +4,16 @@
 // RUN: dmxc %s -t cuda --emit partition -o - --schedule %S/Inputs/tile.txt | FileCheck %s --check-prefix=DECIDED
 // RUN: not dmxc %s -t cuda -o %t.bundle --schedule %S/Inputs/wrong-stages.txt 2>&1 | FileCheck %s --check-prefix=STAGES
 // RUN: dmxc %s -t cuda --emit schedule -o %t.mlir
-// RUN: sed 's/tile = "64x64"/tile = "64x32"/' %t.mlir > %t.tile.mlir
+// RUN: sed 's/columns = 64 : i64, rows/columns = 32 : i64, rows/' %t.mlir > %t.tile.mlir
 // RUN: not dmxc %t.tile.mlir --from schedule -t cuda -o %t.bundle 2>&1 | FileCheck %s --check-prefix=TILE
+// RUN: sed 's/columns = 64 : i64, rows/column = 64 : i64, rows/' %t.mlir > %t.field.mlir
+// RUN: not dmxc %t.field.mlir --from schedule -t cuda -o %t.bundle 2>&1 | FileCheck %s --check-prefix=FIELD
+// RUN: sed 's/columns = 64 : i64, rows/rows/' %t.mlir > %t.missing.mlir
+// RUN: not dmxc %t.missing.mlir --from schedule -t cuda -o %t.bundle 2>&1 | FileCheck %s --check-prefix=MISSING
+// RUN: sed -E 's/product = \{columns[^}]*\}/product = 3 : i64/' %t.mlir > %t.number.mlir
+// RUN: not dmxc %t.number.mlir --from schedule -t cuda -o %t.bundle 2>&1 | FileCheck %s --check-prefix=NUMBER
+// RUN: sed 's/columns = 64 : i64, rows/columns = 32 : i64, rows/' %t.partition.mlir > %t.early.mlir
+// RUN: not dmxc %t.early.mlir --from partition -t cuda -o %t.bundle 2>&1 | FileCheck %s --check-prefix=EARLY
 // RUN: sed 's/matmul-plain/matmul-specialised/' %t.mlir > %t.plain.mlir
 // RUN: not dmxc %t.plain.mlir --from schedule -t cuda -o %t.bundle 2>&1 | FileCheck %s --check-prefix=PLAIN
 
@@ -14,7 +22,7 @@
 // CHECK-LABEL: func.func @main
 // CHECK: algorithm = "matmul-specialised"
 // CHECK-SAME: packed = {"1" = {form = "columns16", k = 80 : i64, n = 50 : i64, offset = 0 : i64, pitch = 80 : i64, size = 8000 : i64, stride_k = 50 : i64, stride_n = 1 : i64}}
-// CHECK-SAME: product = {stages = 3 : i64, tile = "64x64"}
+// CHECK-SAME: product = {columns = 64 : i64, rows = 64 : i64, stages = 3 : i64}
 // CHECK-SAME: work = 2
 // CHECK: algorithm = "matmul-specialised"
 // CHECK-SAME: thread_copies = "right: its rows are 34 bytes apart, no multiple of 16"
@@ -25,7 +33,8 @@
 
 // FREE: node 'first': cuda, matmul-specialised
 // FREE-NEXT: algorithm = "matmul-specialised"  (default)  of "matmul-specialised", "matmul-plain"; by tensor cores, or an element a thread; changes results by order
-// FREE-NEXT: tile = "64x64"  (default)  of "128x128", "128x64", "128x256", "64x128", "64x64", "64x256"; rows and columns of a block's part of the result; changes no bits
+// FREE-NEXT: rows = 64  (default)  of 64, 128; rows of a block's part of the result; changes no bits
+// FREE-NEXT: columns = 64  (default)  of 64, 128, 256; columns of a block's part of the result; changes no bits
 // FREE-NEXT: stages = 3  (default)  of 2 to 8; slots of operand tiles that a block keeps in flight; changes no bits
 // FREE: node 'odd': cuda, matmul-specialised
 // FREE: node 'few': cuda, matmul-plain
@@ -33,14 +42,18 @@
 // FREE: node 'f32': cuda, matmul-plain
 // FREE-NEXT: nothing is free
 
-// DECIDED: product = {stages = 2 : i64, tile = "128x256"}
+// DECIDED: product = {columns = 256 : i64, rows = 128 : i64, stages = 2 : i64}
 // DECIDED-SAME: work = 1
-// DECIDED: product = {stages = {{[0-9]}} : i64, tile = "64x{{[0-9]+}}"}
-// DECIDED: product = {stages = {{[0-9]}} : i64, tile = "64x{{[0-9]+}}"}
+// DECIDED: product = {columns = {{[0-9]+}} : i64, rows = 64 : i64, stages = {{[0-9]}} : i64}
+// DECIDED: product = {columns = {{[0-9]+}} : i64, rows = 64 : i64, stages = {{[0-9]}} : i64}
 // DECIDED-NOT: why_plain
 
 // STAGES: stages{{.*}}2 to 4
-// TILE: node 'first': its strategy has the algorithm matmul-specialised, but 'product' of it is no tile that fits
+// TILE: node 'first': 'product.columns' of its strategy is 32; its values are 64, 128, 256
+// FIELD: node 'first': 'product.column' of its strategy is no field of it; it has columns, rows, stages; did you mean 'columns'?
+// MISSING: node 'first': 'product.columns' of its strategy is missing; its values are 64, 128, 256
+// NUMBER: node 'first': 'product' of its strategy is 3, but must be {columns = {{[0-9]+}} : i64, rows = {{[0-9]+}} : i64, stages = {{[0-9]}} : i64}
+// EARLY: node 'first'{{.*}}'product.columns' of its strategy is 32 : i64, but must be 64 : i64
 // PLAIN: its strategy has the algorithm matmul-specialised, but {{.*}}; leave the strategy out and it is derived
 func.func @main(%x: tensor<100x80xbf16> {dmir.name = "x"}, %o: tensor<80x17xbf16> {dmir.name = "o"}, %f: tensor<4x80xbf16> {dmir.name = "f"},
                 %s: tensor<8x4xf32> {dmir.name = "s"}, %v: tensor<4x8xf32> {dmir.name = "v"})
