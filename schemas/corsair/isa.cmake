@@ -15,25 +15,21 @@ add_library(dmxCorsairIsa STATIC
   text/Printer.cpp
   verify/VerifyCode.cpp
   verify/VerifyKernel.cpp)
-target_link_libraries(dmxCorsairIsa PUBLIC dmxCorsairNumerics PRIVATE nlohmann_json::nlohmann_json)
+target_link_libraries(dmxCorsairIsa PUBLIC dmxCorsairNumerics dmxMachines)
 
 # What the vector device computes: the simulated card's and the interpreter's.
 add_library(dmxCorsairSimd STATIC simd/SimdElementwise.cpp simd/SimdRows.cpp simd/SimdWindows.cpp)
 target_link_libraries(dmxCorsairSimd PUBLIC dmxCorsairIsa)
 
-file(READ ${CMAKE_CURRENT_SOURCE_DIR}/corsair-like.json DMX_MACHINE_JSON)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corsair-like.json)
-configure_file(BuiltinMachine.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/BuiltinMachine.cpp @ONLY)
-add_library(dmxCorsairMachine STATIC ${CMAKE_CURRENT_BINARY_DIR}/BuiltinMachine.cpp)
-target_link_libraries(dmxCorsairMachine PUBLIC dmxCorsairIsa)
+dmx_builtin_machine(corsair corsair-like.json LIBS dmxCorsairIsa)
 
-foreach(library dmxCorsairIsa dmxCorsairMachine dmxCorsairSimd)
+foreach(library dmxCorsairIsa dmxCorsairSimd)
   set_target_properties(${library} PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endforeach()
 # The device, which has a budget, is made of these too: what it does not use is dropped, and
 # nothing in the instruction set's library is hot.
-foreach(library dmxCorsairIsa dmxCorsairMachine dmxCorsairNumerics dmxCorsairSimd)
+foreach(library dmxCorsairIsa dmxCorsairNumerics dmxCorsairSimd)
   target_compile_options(${library} PRIVATE ${DMXC_COMPACT})
 endforeach()
 target_compile_options(dmxCorsairIsa PRIVATE ${DMXC_SMALL})

@@ -21,6 +21,7 @@ ROOMS = {
     "Size": (["schemas/Size.h"], [], []),  # sizes that cannot wrap, for whoever reads what others wrote
     "BlockFp": (["schemas/blockfp"], [], []),  # block floating point, the same bits everywhere
     "Queues": (["schemas/queues"], ["Size"], ["json"]),  # programs of queues, for machines without an instruction set
+    "Machines": (["schemas/machines"], [], ["json"]),  # described machines, whose figures have a source
     "runtime": (["runtime", "include/dmx"], ["Format", "Size"], ["sodium"]),
     "runtime/devices/common": (["runtime/devices/common"], ["runtime", "Queues", "BlockFp", "Size"], []),
     "runtime/serving": (["runtime/serving"], ["runtime"], ["json", "triton"]),  # over dmx.h, as any program
@@ -42,7 +43,7 @@ FRONTEND_LIBRARIES = {"onnx": ["protobuf", "onnx"]}  # of one format
 # A target X may include schemas/X too, what its two halves share.
 TARGET_MAY = (["targets/common", "Dialect", "Target", "Support"], ["mlir", "llvm", "lld", "json"])
 DEVICE_MAY = (["runtime/devices/common", "runtime", "Format", "Queues", "BlockFp", "Size"], [])
-SCHEMA_MAY = (["Queues", "BlockFp", "Size"], ["json"])
+SCHEMA_MAY = (["Queues", "Machines", "BlockFp", "Size"], ["json"])
 # Words of the processor that dmxc itself runs on.
 ONE_PROCESSOR = re.compile(r"x86|psabi|\b(?:sse|avx|f16c|bmi|fma3|amx|popcnt|lzcnt)[0-9]*|vnni|\b[xyz]mm\b|vpdpb|pmadd|\bzen\b|intel|"
                            r"\bamd\b|aarch64|\bneon\b|\bsve\b|nvptx|cuda", re.IGNORECASE)
