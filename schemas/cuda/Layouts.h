@@ -15,8 +15,8 @@ namespace dmx::cuda {
 /// Bytes of a row of a tile, and elements; rows of which the swizzle makes a pattern, and its bytes: tiles begin at
 /// multiples of that.
 inline constexpr int64_t kTileRowBytes = 128, kTileRowElements = 64, kPatternRows = 8, kPatternBytes = 1024;
-/// Terms that one wgmma of 16-bit operands sums, rows of its result, and the most bytes of shared memory of a block.
-inline constexpr int64_t kMmaDepth = 16, kMmaRows = 64, kMostShared = 232448;
+/// Terms that one wgmma of 16-bit operands sums, and rows of its result.
+inline constexpr int64_t kMmaDepth = 16, kMmaRows = 64;
 
 /// Where the swizzle puts a byte of shared memory.
 constexpr uint64_t swizzled(uint64_t address) { return address ^ (address >> 7 & 7) << 4; }

@@ -11,6 +11,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Support/MappedFile.h"
 #include "dmxc/Target/DecisionsMade.h"
 #include "dmxc/Target/TargetBackend.h"
 
@@ -35,7 +36,7 @@ const KernelTable &table() {
 
 class CudaTarget final : public TargetBackend {
 public:
-  explicit CudaTarget(TargetOptions options) : options(std::move(options)) {}
+  CudaTarget(TargetOptions options, hw::Machine machine) : options(std::move(options)), machine(std::move(machine)) {}
 
   StringRef name() const override { return "cuda"; }
   void registerDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
@@ -51,10 +52,14 @@ public:
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
     return answers.fusesConsumer(root, result, consumer);
   }
-  uint64_t mostArguments() const override { return kMostArguments; }
+  /// What a kernel is given besides: a word each of what all have, and two tensor maps.
+  uint64_t mostArguments() const override {
+    constexpr int64_t words = 4, maps = 2, word = 8, map = 128;
+    return (machine.parameterBytes - words * word - maps * map) / word;
+  }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override {
-    return gemmDecisions(region, decided);
+    return gemmDecisions(machine, region, decided);
   }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return packGemm(form, constant, out);
@@ -65,7 +70,9 @@ public:
     return "cuda: PTX for NVIDIA GPUs of compute capability 9.0 (H100, H200), a thread an element; products of bf16 "
            "and f16 "
            "by tensor cores\n"
-           "  sm_90a: PTX 8.0; runs on a simulator where there is no such GPU\n";
+           "  sm_90a: PTX 8.0; runs on a simulator where there is no such GPU\n"
+           "the machine, " +
+           machine.name + ":\n" + machine.source;
   }
 
 private:
@@ -74,6 +81,7 @@ private:
   bool roundsProducts() const { return options.numerics == kRounded; }
 
   TargetOptions options;
+  hw::Machine machine;
   Answers answers{"cuda", table()};
 };
 
@@ -107,11 +115,11 @@ static DictionaryAttr decidedOf(DictionaryAttr given) {
 
 Result<DictionaryAttr> CudaTarget::chooseStrategy(dmir::RegionOp region) const {
   uint64_t arguments = region->getNumOperands() + region->getNumResults() + dmir::symbolsOf(region.getBlock()).size();
-  if (arguments > kMostArguments)
+  if (arguments > mostArguments())
     return modelError("the region has " + std::to_string(arguments) +
                       " operands, results and sizes, and a kernel of the cuda target is given at most " +
-                      std::to_string(kMostArguments) + "; make several regions of it");
-  CudaRequest request;
+                      std::to_string(mostArguments()) + "; make several regions of it");
+  CudaRequest request(machine);
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   request.constant = constant;
   request.decided = decidedOf(region.getStrategyAttr());
@@ -141,7 +149,7 @@ Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext 
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   DecisionsMade made;
   loadInstructions(context);
-  CudaRequest request(kernel.getStrategy());
+  CudaRequest request(machine, kernel.getStrategy());
   Result<KernelPlan> plan = table().plan(kernel.getBlock(), request);
   if (!plan)
     return plan.takeError();
@@ -177,17 +185,36 @@ Result<std::vector<CodeEntry>> CudaTarget::emit(ArrayRef<Operation *> kernels) c
 
 } // namespace
 
+/// A level is sm_90a or MACHINE.json.
+static Status readLevel(const std::string &level, hw::Machine &machine) {
+  if (level == "sm_90a")
+    return Status::ok();
+  if (!StringRef(level).ends_with(".json"))
+    return usageError(
+        "the cuda target has no level '" + level + "'; it has sm_90a, and takes MACHINE.json" +
+        (StringRef(level).starts_with("sm_90") || level == "hopper" ? "; did you mean cuda:sm_90a?" : ""));
+  Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(level);
+  if (!file)
+    return file.takeError();
+  std::string error;
+  std::optional<hw::Machine> parsed =
+      hw::parseMachine({reinterpret_cast<const char *>((*file)->bytes().data()), (*file)->bytes().size()}, error);
+  if (!parsed)
+    return Error{ErrorKind::Model, level + ": " + error};
+  machine = std::move(*parsed);
+  return Status::ok();
+}
+
 namespace dmxc {
 Result<std::unique_ptr<TargetBackend>> createCudaTarget(const TargetOptions &options) {
+  hw::Machine machine = hw::builtinMachine();
   for (const std::string &level : options.levels)
-    if (level != "sm_90a")
-      return usageError(
-          "the cuda target has no level '" + level + "'; it has sm_90a" +
-          (StringRef(level).starts_with("sm_90") || level == "hopper" ? "; did you mean cuda:sm_90a?" : ""));
+    if (Status read = readLevel(level, machine); !read)
+      return read.takeError();
   if (!options.numerics.empty() && options.numerics != "strict" && options.numerics != kRounded)
     return usageError(
         "the cuda target has no numerics mode '" + options.numerics + "'; it has strict and bf16" +
         (options.numerics == "f16" ? ", and computes models of f16 as they are: f32 values may not fit into f16" : ""));
-  return std::unique_ptr<TargetBackend>(new CudaTarget(options));
+  return std::unique_ptr<TargetBackend>(new CudaTarget(options, std::move(machine)));
 }
 } // namespace dmxc

@@ -4,7 +4,7 @@
 namespace dmxc {
 TargetHelp helpCudaTarget() {
   return {
-      "sm_90a (default): NVIDIA H100 and H200",
+      "sm_90a (default): NVIDIA H100 and H200; MACHINE.json",
       "strict (default); bf16 rounds the operands of products and convolutions of more than four rows to bf16 and sums "
       "in "
       "f32, by tensor cores",

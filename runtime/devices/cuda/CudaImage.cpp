@@ -3,6 +3,8 @@
 #include "CudaImage.h"
 #include "ptx/Ptx.h"
 
+#include "schemas/cuda/Limits.h"
+
 #include <algorithm>
 
 namespace dmxrt::cuda {
@@ -28,7 +30,7 @@ void CudaImage::readLaunch(JsonCursor entry, KernelLaunch &kernel, bool isSecond
   JsonCursor nodes = entry["nodes"];
   for (size_t i = 0; i < nodes.size(); ++i)
     kernel.nodes.emplace_back(nodes.at(i).text());
-  kernel.block = static_cast<uint32_t>(entry["block"].integer(1, 1024, 1));
+  kernel.block = static_cast<uint32_t>(entry["block"].integer(1, dmx::cuda::kMostThreads, 1));
   ExprPool::DimNames names;
   JsonCursor dims = entry["dims"];
   for (size_t i = 0; i < dims.size(); ++i)
@@ -39,7 +41,7 @@ void CudaImage::readLaunch(JsonCursor entry, KernelLaunch &kernel, bool isSecond
   for (JsonCursor each : {shared, item, maps})
     if (!isSecond)
       each.fail("is known from launch table 2 on");
-  kernel.shared = static_cast<uint32_t>(shared.integer(0, kMostShared));
+  kernel.shared = static_cast<uint32_t>(shared.integer(0, dmx::cuda::kMostShared));
   kernel.byBlock = item.present() && item.text() == "block";
   if (item.present() && !kernel.byBlock && item.text() != "thread")
     item.fail("is neither thread nor block");

@@ -79,9 +79,6 @@ private:
   ContractTable promises;
 };
 
-/// Shared memory that a block may have, in bytes.
-inline constexpr uint32_t kMostShared = 232448;
-
 /// Bytes of parameters that a kernel may have, by PTX's version.
 inline constexpr uint64_t kMostParameterBytes = 4352, kMostParameterBytes81 = 32764;
 

@@ -26,8 +26,4 @@ struct Hopper final : Processor {
 /// Threads of a block, and most blocks of kernels whose threads have scratch each.
 constexpr int64_t kBlock = 128, kMostBlocksWithScratch = 64;
 
-/// Bytes of parameters that every driver of PTX 8.0 gives a kernel: its compiler takes 4,352, CUDA before 12.1 promises
-/// 4,096. Then how many tensors and sizes a kernel has beside what all have and two tensor maps.
-constexpr uint64_t kMostParameterBytes = 4096, kMostArguments = (kMostParameterBytes - 4 * 8 - 2 * 128) / 8;
-
 } // namespace dmxc::cuda

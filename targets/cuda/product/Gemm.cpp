@@ -79,14 +79,17 @@ static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &r
 /// The tile that a strategy has or, without one, that is chosen.
 static Result<GemmTile> tileOf(const RegionBody &body, const CudaRequest &request, const GemmProduct &product) {
   if (request.strategy)
-    return readGemmTile(request.strategy.get(kProduct), kProduct, body.root->getContext());
+    return readGemmTile(request.machine, request.strategy.get(kProduct), kProduct, body.root->getContext());
   DecisionsMade::check("a tile of a product");
-  return decidedGemmTile(product.nominalSizes(body.block), request.decided, body.root->getContext());
+  return decidedGemmTile(request.machine, product.nominalSizes(body.block), request.decided, body.root->getContext());
 }
 
-static Launch launchOf(const GemmProduct &product, const GemmTile &tile) {
-  Launch launch{
-      Dim::min(product.tiles(tile), kMultiprocessors), tile.threads(), tile.sharedBytes(), {}, tile.movesRegisters()};
+static Launch launchOf(const GemmProduct &product, const GemmTile &tile, const hw::Machine &machine) {
+  Launch launch{Dim::min(product.tiles(tile), machine.multiprocessors),
+                tile.threads(),
+                tile.sharedBytes(),
+                {},
+                tile.movesRegisters()};
   if (product.left.byThreads.empty())
     launch.maps.push_back(product.map(product.left, tile.rows));
   if (product.right.byThreads.empty())
@@ -112,7 +115,7 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest 
   KernelPlan plan(name.str(), WorkPlan());
   MLIRContext *context = body.root->getContext();
   plan.work = product->tiles(*tile);
-  plan.launch = launchOf(*product, *tile);
+  plan.launch = launchOf(*product, *tile, request.machine);
   plan.own.set(kProduct, writeTile(*tile, context));
   if (std::string copies = product->threadCopies(); !copies.empty())
     plan.own.set(kThreadCopies, StringAttr::get(context, copies));
@@ -141,7 +144,8 @@ static RegionBody bodyOf(Block *block) {
   return body;
 }
 
-std::vector<Decision> dmxc::cuda::gemmDecisions(dmir::RegionOp region, DictionaryAttr decided) {
+std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir::RegionOp region,
+                                                DictionaryAttr decided) {
   RegionBody body = bodyOf(region.getBlock());
   if (!body.root)
     return {};
@@ -155,6 +159,6 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(dmir::RegionOp region, Dictionar
        Domain::oneOf({b.getStringAttr(specialisedOf(body.root)), b.getStringAttr(plainOf(body.root))}),
        b.getStringAttr(preferred), Effect::Order, "by tensor cores, or an element a thread"}};
   if ((asked.empty() ? preferred : asked) == specialisedOf(body.root))
-    llvm::append_range(free, gemmDecisions(product.nominalSizes(body.block), decided, region.getContext()));
+    llvm::append_range(free, gemmDecisions(machine, product.nominalSizes(body.block), decided, region.getContext()));
   return free;
 }

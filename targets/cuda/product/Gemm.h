@@ -28,7 +28,10 @@ struct CudaRequest : PlanRequest {
   llvm::function_ref<bool(unsigned)> constant = nullptr;
   mlir::DictionaryAttr decided; ///< of Gemm's decisions; may be null
 
-  explicit CudaRequest(mlir::DictionaryAttr strategy = {}) : PlanRequest{Hopper::get(), strategy} {}
+  const hw::Machine &machine;
+
+  explicit CudaRequest(const hw::Machine &machine, mlir::DictionaryAttr strategy = {})
+      : PlanRequest{Hopper::get(), strategy}, machine(machine) {}
   static const CudaRequest &of(const PlanRequest &request) { return static_cast<const CudaRequest &>(request); }
 };
 
@@ -36,7 +39,7 @@ struct CudaRequest : PlanRequest {
 /// CudaRequests.
 void registerGemm(KernelTable &table);
 /// What is free of a region whose root is a product; nothing where tensor cores cannot compute it.
-std::vector<Decision> gemmDecisions(dmir::RegionOp region, mlir::DictionaryAttr decided);
+std::vector<Decision> gemmDecisions(const hw::Machine &machine, dmir::RegionOp region, mlir::DictionaryAttr decided);
 /// Rows that meet a matrix, as expected: of the left operand all of them where the right one is a matrix; of a
 /// convolution outputs that meet pixels, or pixels where they are fewer.
 int64_t rowsOf(mlir::Operation *product);

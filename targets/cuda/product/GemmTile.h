@@ -2,6 +2,7 @@
 #pragma once
 
 #include "schemas/cuda/Layouts.h"
+#include "schemas/cuda/Machine.h"
 
 #include "targets/common/tiles/Tiles.h"
 
@@ -9,9 +10,14 @@
 
 namespace dmxc::cuda {
 
+namespace hw = dmx::cuda;
+
 /// A block's part of the result, and how many slots of operand tiles it keeps in flight: each has 64 terms of its rows
 /// and columns.
 struct GemmTile {
+  /// Of a slot: one that says that it is full, and one that it is empty.
+  static constexpr int64_t kBarrierBytes = 16;
+
   int64_t rows = 128, columns = 128, stages = 4;
 
   static llvm::ArrayRef<kernels::TileField<GemmTile>> fields();
@@ -24,11 +30,11 @@ struct GemmTile {
   int64_t slotBytes() const { return leftBytes() + rightBytes(); }
   /// Operands, then a full and an empty barrier a slot.
   int64_t barriersAt() const { return stages * slotBytes(); }
-  int64_t sharedBytes() const { return barriersAt() + stages * 16; }
-  /// The most slots that fit a block, of 8.
-  int64_t mostStages() const;
+  int64_t sharedBytes() const { return barriersAt() + stages * kBarrierBytes; }
   /// Whether warpgroups give each other registers: where fewer than a thread can have are left for each.
   bool movesRegisters() const { return consumers() > 1; }
+  /// The most slots that fit a block.
+  int64_t mostStages(const hw::Machine &machine) const { return machine.mostShared / (slotBytes() + kBarrierBytes); }
 };
 
 /// Sizes as they are expected, which choices rest on.
@@ -36,20 +42,21 @@ struct GemmSizes {
   int64_t batch, m, n, k;
 };
 
-/// The multiprocessors of an H100 (SXM) and an H200, that a persistent kernel has blocks for.
-inline constexpr int64_t kMultiprocessors = 132;
-
 /// Clocks that a product is expected to take: of a multiprocessor the longer of its multiplications and its copies,
 /// times how often all of them have a tile.
-double gemmClocks(const GemmSizes &sizes, const GemmTile &tile);
+double gemmClocks(const hw::Machine &machine, const GemmSizes &sizes, const GemmTile &tile);
 /// The tile of the least clocks with the fields that are decided, and the slots that it is worth.
-GemmTile chooseGemmTile(const GemmSizes &sizes, const kernels::DecidedFields<GemmTile> &decided = {});
+GemmTile chooseGemmTile(const hw::Machine &machine, const GemmSizes &sizes,
+                        const kernels::DecidedFields<GemmTile> &decided = {});
 /// What is free, of what is `decided` already (may be null).
-std::vector<Decision> gemmDecisions(const GemmSizes &sizes, mlir::DictionaryAttr decided, mlir::MLIRContext *context);
+std::vector<Decision> gemmDecisions(const hw::Machine &machine, const GemmSizes &sizes, mlir::DictionaryAttr decided,
+                                    mlir::MLIRContext *context);
 /// The chosen tile, but what is `decided` of its domains.
-GemmTile decidedGemmTile(const GemmSizes &sizes, mlir::DictionaryAttr decided, mlir::MLIRContext *context);
+GemmTile decidedGemmTile(const hw::Machine &machine, const GemmSizes &sizes, mlir::DictionaryAttr decided,
+                         mlir::MLIRContext *context);
 
 /// Of what writeTile wrote. Fails where text has something else under `key`: a clause that says what it may be.
-Result<GemmTile> readGemmTile(mlir::Attribute written, llvm::StringRef key, mlir::MLIRContext *context);
+Result<GemmTile> readGemmTile(const hw::Machine &machine, mlir::Attribute written, llvm::StringRef key,
+                              mlir::MLIRContext *context);
 
 } // namespace dmxc::cuda

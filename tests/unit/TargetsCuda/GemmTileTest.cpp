@@ -18,20 +18,20 @@ TEST(GemmTile, EveryDecisionFitsABlock) {
   mlir::MLIRContext context;
   mlir::Builder b(&context);
   GemmSizes sizes{1, 512, 512, 512};
-  std::vector<Decision> free = gemmDecisions(sizes, {}, &context);
+  std::vector<Decision> free = gemmDecisions(hw::builtinMachine(), sizes, {}, &context);
   ASSERT_EQ(free.size(), 3u);
   uint64_t columns = free[1].domain.count(), tiles = free[0].domain.count() * columns;
   EXPECT_EQ(tiles, 6u);
   for (uint64_t i = 0; i < tiles; ++i) {
     auto rows = b.getNamedAttr("rows", free[0].domain.at(i / columns));
     auto across = b.getNamedAttr("columns", free[1].domain.at(i % columns));
-    Decision stages = gemmDecisions(sizes, b.getDictionaryAttr({rows, across}), &context)[2];
+    Decision stages = gemmDecisions(hw::builtinMachine(), sizes, b.getDictionaryAttr({rows, across}), &context)[2];
     for (uint64_t j = 0; j < stages.domain.count(); ++j) {
       auto all = b.getDictionaryAttr({rows, across, b.getNamedAttr("stages", stages.domain.at(j))});
-      GemmTile tile = decidedGemmTile(sizes, all, &context);
+      GemmTile tile = decidedGemmTile(hw::builtinMachine(), sizes, all, &context);
       EXPECT_LE(tile.sharedBytes(), kSharedOfABlock) << tile.rows << "x" << tile.columns;
       EXPECT_EQ(kernels::writeTile(tile, &context), all);
-      Result<GemmTile> read = readGemmTile(all, "product", &context);
+      Result<GemmTile> read = readGemmTile(hw::builtinMachine(), all, "product", &context);
       ASSERT_TRUE(read);
       EXPECT_EQ(kernels::writeTile(*read, &context), all);
     }
@@ -46,7 +46,7 @@ TEST(GemmTile, WrongOnesAreNone) {
   mlir::Builder b(&context);
   auto number = [&](const char *name, int64_t value) { return b.getNamedAttr(name, b.getI64IntegerAttr(value)); };
   auto wrong = [&](mlir::Attribute written) {
-    Result<GemmTile> tile = readGemmTile(written, "product", &context);
+    Result<GemmTile> tile = readGemmTile(hw::builtinMachine(), written, "product", &context);
     return tile ? "" : tile.error().message;
   };
   auto written = [&](int64_t rows, int64_t columns, int64_t stages) {
@@ -71,13 +71,13 @@ TEST(GemmTile, WrongOnesAreNone) {
 // Many small tiles for few multiprocessors' worth of result, and the fewest bytes for much of it.
 TEST(GemmTile, GrowsWithTheResult) {
   auto cut = [](const GemmSizes &sizes) {
-    GemmTile tile = chooseGemmTile(sizes);
+    GemmTile tile = chooseGemmTile(hw::builtinMachine(), sizes);
     return std::pair(tile.rows, tile.columns);
   };
   EXPECT_EQ(cut({1, 128, 256, 256}), (std::pair<int64_t, int64_t>(64, 64)));
   EXPECT_EQ(cut({1, 8192, 8192, 8192}), (std::pair<int64_t, int64_t>(128, 256)));
-  EXPECT_EQ(chooseGemmTile({64, 64, 64, 64}).rows, 64);
-  EXPECT_LE(chooseGemmTile({1, 128, 256, 64}).stages, 2);
+  EXPECT_EQ(chooseGemmTile(hw::builtinMachine(), {64, 64, 64, 64}).rows, 64);
+  EXPECT_LE(chooseGemmTile(hw::builtinMachine(), {1, 128, 256, 64}).stages, 2);
 }
 
 TEST(GemmProduct, PacksColumnsWithTheirTermsSideBySide) {

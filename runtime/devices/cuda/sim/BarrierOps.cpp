@@ -4,6 +4,8 @@
 #include "Decoder.h"
 #include "Lanes.h"
 
+#include "schemas/cuda/Limits.h"
+
 namespace dmxrt::cuda {
 namespace {
 
@@ -266,8 +268,9 @@ bool decodeRegisterCount(Decoder &d, Op &op) {
       !d.number(0, 256, count))
     return false;
   op.immediate = static_cast<uint32_t>(count);
-  if (count < 24 || count % 8)
-    return d.refuse("setmaxnreg takes 24 to 256, a multiple of 8, not ", count);
+  if (count < dmx::cuda::kFewestRegisters || count % dmx::cuda::kRegisterStep)
+    return d.refuse("setmaxnreg takes ", dmx::cuda::kFewestRegisters, " to 256, a multiple of ",
+                    dmx::cuda::kRegisterStep, ", not ", count);
   return d.made().firstRegisters ||
          d.refuse("setmaxnreg does nothing in a kernel that has neither .maxnreg nor .minnctapersm and .reqntid");
 }

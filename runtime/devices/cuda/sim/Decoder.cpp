@@ -2,6 +2,7 @@
 
 #include "Decoder.h"
 #include "SharedMemory.h"
+#include "schemas/cuda/Limits.h"
 #include "schemas/cuda/TensorMap.h"
 
 #include <algorithm>
@@ -236,7 +237,7 @@ void Decoder::placeSlots() {
 
 /// What the launch gives a thread where the text bounds it: .maxnreg, or what so many blocks leave to each.
 static uint32_t registersOf(const PtxKernel &kernel) {
-  constexpr uint32_t all = 65536, most = 255, unit = 8; // of a multiprocessor; of a thread
+  constexpr uint32_t all = dmx::cuda::kRegisters, most = dmx::cuda::kMostRegisters, unit = dmx::cuda::kRegisterStep;
   uint32_t given = kernel.mostRegisters;
   if (!given && kernel.leastBlocks && kernel.blockThreads)
     given = all / (kernel.leastBlocks * kernel.blockThreads);

@@ -3,6 +3,7 @@
 #include "SimDevice.h"
 #include "SharedMemory.h"
 #include "schemas/Size.h"
+#include "schemas/cuda/Limits.h"
 
 #include <algorithm>
 
@@ -39,9 +40,9 @@ constexpr uint64_t kMostWarpBytes = uint64_t(1) << 30;
 /// What of a kernel is more than a block, or this simulator, has; "" where nothing.
 std::string problemOfRoom(const Program &program, const KernelLaunch &kernel) {
   dmx::Size shared = dmx::Size(program.sharedBegin - kSharedBegin) + kernel.shared;
-  if (!shared.fits(kMostShared))
+  if (!shared.fits(dmx::cuda::kMostShared))
     return cat("smem-budget: kernel '", kernel.name, "' has ", shared.text(),
-               " bytes of shared memory, and a block has ", kMostShared);
+               " bytes of shared memory, and a block has ", dmx::cuda::kMostShared);
   uint32_t warps = program.talks ? (kernel.block + kLanes - 1) / kLanes : 1;
   dmx::Size bytes = (dmx::Size(program.slots()) * sizeof(Warp::Slot) + dmx::Size(program.localBytes) * kLanes) * warps;
   if (!bytes.fits(kMostWarpBytes))

@@ -1,0 +1,43 @@
+//===- Machine.h - a GPU of compute capability 9.0 --------------*- C++ -*-===//
+//
+// What differs from GPU to GPU, or that is a number of all of them, read from JSON (h100.json), where each figure has
+// its source. What instructions and layouts fix is in Layouts.h.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dmx::cuda {
+
+struct Machine {
+  std::string name;
+  double clockHz = 0;
+  int multiprocessors = 0;
+  // of a multiprocessor
+  int registers = 0;
+  double multiplicationsPerClock = 0, cacheBytesPerClock = 0;
+  // of a block
+  int mostThreads = 0, mostShared = 0;
+  // of a thread
+  int mostRegisters = 0, registerStep = 0, fewestRegisters = 0;
+  int parameterBytes = 0; ///< of a kernel
+  // What estimates add to a product's multiplications and copies.
+  double startClocks = 0, clocksFor128Sums = 0;
+  std::string source; ///< the JSON text it was read from
+
+  /// What setmaxnreg may give each thread of a group where so many of them have that many registers together.
+  int64_t registersOfEach(int64_t all, int64_t threads) const { return all / threads / registerStep * registerStep; }
+};
+
+/// Reads and checks a description. The error names the figure: missing, of the wrong type, out of range, without a
+/// mark, or the total that it misses and the figures the total is made of.
+std::optional<Machine> parseMachine(std::string_view json, std::string &error);
+/// h100.json, built in.
+std::string_view builtinMachineJson();
+const Machine &builtinMachine();
+
+} // namespace dmx::cuda
