@@ -3,6 +3,7 @@
 #include "code/Hopper.h"
 #include "code/LaunchTable.h"
 #include "code/Ptx.h"
+#include "passes/Passes.h"
 #include "product/Gemm.h"
 
 #include "targets/common/code/CompileQueue.h"
@@ -39,7 +40,10 @@ public:
   CudaTarget(TargetOptions options, hw::Machine machine) : options(std::move(options)), machine(std::move(machine)) {}
 
   StringRef name() const override { return "cuda"; }
-  void registerDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
+  void registerDialects(DialectRegistry &registry) const override {
+    registerKernelDialects(registry);
+    registerMachine(registry, machine);
+  }
 
   std::optional<std::string> refuses(Operation *op) const override;
   Type roundsOperands(Operation *product) const override;
@@ -64,6 +68,8 @@ public:
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return packGemm(form, constant, out);
   }
+  ArrayRef<TargetStage> stages() const override { return stagesCudaTarget(); }
+  Status schedule(ArrayRef<Operation *> kernels) const override;
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override;
   std::string describe() const override {
@@ -142,6 +148,10 @@ std::optional<OpFormats> CudaTarget::formatsOf(Operation *op) const {
 }
 
 Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext &context) const {
+  DialectRegistry registry;
+  registerMachine(registry, machine);
+  context.appendDialectRegistry(registry);
+  context.loadDialect<CudaDialect>();
   Result<ParsedKernel> source = parseKernel(text, context);
   if (!source)
     return source.takeError();
@@ -162,6 +172,37 @@ Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext 
     return code.takeError();
   compiled.ptx = std::move(*code);
   return compiled;
+}
+
+/// A kernel computes what its pipeline has of tiles, and so do its tasks.
+static void setWork(dlir::KernelOp kernel, Dim work) {
+  MLIRContext *context = kernel.getContext();
+  NamedAttrList strategy(kernel.getStrategy());
+  strategy.set(strategy::kWork, dmir::dimAttr(context, work));
+  kernel.setStrategyAttr(strategy.getDictionary(context));
+  kernel->getParentOfType<ModuleOp>().walk([&](dlir::DispatchOp dispatch) {
+    if (dispatch.getKernel() != kernel.getSymName())
+      return;
+    auto dims = cast_or_null<dmir::DimsAttr>(dispatch.getDimsAttr());
+    if (dims) {
+      SmallVector<Dim> counts(dims.getDims());
+      counts[0] = work;
+      dispatch.setDimsAttr(dmir::DimsAttr::get(context, counts));
+    }
+    dispatch.setWork(work.valueOr(1));
+  });
+}
+
+Status CudaTarget::schedule(ArrayRef<Operation *> kernels) const {
+  for (Operation *op : kernels)
+    if (auto kernel = dyn_cast<dlir::KernelOp>(op)) {
+      Result<std::optional<Dim>> tiles = tilesOf(kernel, machine);
+      if (!tiles)
+        return tiles.takeError();
+      if (*tiles && !(**tiles == dmir::dimOfAttr(kernel.getStrategy().get(strategy::kWork), 1)))
+        setWork(kernel, **tiles);
+    }
+  return Status::ok();
 }
 
 Result<std::vector<CodeEntry>> CudaTarget::emit(ArrayRef<Operation *> kernels) const {

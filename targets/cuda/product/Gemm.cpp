@@ -76,59 +76,84 @@ static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &r
   return plan;
 }
 
-/// The tile that a strategy has or, without one, that is chosen.
-static Result<GemmTile> tileOf(const RegionBody &body, const CudaRequest &request, const GemmProduct &product) {
-  if (request.strategy)
-    return readGemmTile(request.machine, request.strategy.get(kProduct), kProduct, body.root->getContext());
+/// How a region is computed, while its strategy is chosen.
+static Result<KernelPlan> chooseProduct(const RegionBody &body, const CudaRequest &request,
+                                        const GemmProduct &product) {
+  StringRef asked = algorithmIn(request.decided), name = specialisedOf(body.root);
+  if (!product.refusal().empty() || (asked.empty() ? preferredAlgorithm(product) : asked) != name)
+    return planPlain(body, request, product, !asked.empty());
   DecisionsMade::check("a tile of a product");
-  return decidedGemmTile(request.machine, product.nominalSizes(body.block), request.decided, body.root->getContext());
+  MLIRContext *context = body.root->getContext();
+  GemmTile tile = decidedGemmTile(request.machine, product.nominalSizes(body.block), request.decided, context);
+  KernelPlan plan(name.str(), WorkPlan());
+  plan.work = product.tiles(tile);
+  plan.own.set(kProduct, writeTile(tile, context));
+  if (std::string copies = product.threadCopies(); !copies.empty())
+    plan.own.set(kThreadCopies, StringAttr::get(context, copies));
+  if (product.packsRight)
+    plan.packed.set(std::to_string(product.right.buffer), product.packedForm(context));
+  return plan;
 }
 
-static Launch launchOf(const GemmProduct &product, const GemmTile &tile, const hw::Machine &machine) {
-  Launch launch{Dim::min(product.tiles(tile), machine.multiprocessors),
-                tile.threads(),
-                tile.sharedBytes(),
-                {},
-                tile.movesRegisters()};
-  if (product.left.byThreads.empty())
-    launch.maps.push_back(product.map(product.left, tile.rows));
-  if (product.right.byThreads.empty())
-    launch.maps.push_back(product.map(product.right, tile.columns));
-  return launch;
+/// What the pipeline of a kernel says of its product.
+static Result<Pipeline> pipelineIn(const RegionBody &body, const CudaRequest &request, GemmProduct &product) {
+  const std::string node = "node '" + dmir::nodeName(body.root) + "': ",
+                    has = node + "its strategy has the algorithm " + algorithmIn(request.strategy).str() + ", but ";
+  PipelineOp text = pipelineOf(body.block);
+  if (!product.refusal().empty())
+    return modelError(has + product.refusal() + "; leave the strategy out and it is derived");
+  if (!text)
+    return modelError(has + "its kernel has no cuda.pipeline, which the stage schedule.pipeline makes");
+  if (request.strategy.contains(kProduct))
+    return modelError(node + "'" + kProduct.str() + "' of its strategy is what its cuda.pipeline says; leave it out");
+  Result<Pipeline> pipeline = readPipeline(text, product, request.machine);
+  if (!pipeline)
+    return pipeline;
+  if (Dim work = dmir::dimOfAttr(request.strategy.get(strategy::kWork), 1), tiles = product.tiles(pipeline->tile);
+      !(work == tiles))
+    return modelError(node + "'" + strategy::kWork.str() + "' of its strategy is " + work.str() +
+                      ", but its cuda.pipeline has " + tiles.str() + " tiles");
+  return pipeline;
 }
 
 static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest &given) {
   const CudaRequest &request = CudaRequest::of(given);
   SharedProduct product = productOf(body, request);
-  StringRef asked = algorithmIn(request.strategy ? request.strategy : request.decided), name = specialisedOf(body.root);
-  bool specialised = asked == name || (!request.strategy && asked.empty() && product->refusal().empty() &&
-                                       preferredAlgorithm(*product) == name);
-  if (!specialised || (!request.strategy && !product->refusal().empty()))
-    return planPlain(body, request, *product, !asked.empty());
-  const std::string node = "node '" + dmir::nodeName(body.root) + "': ";
-  if (!product->refusal().empty())
-    return modelError(node + "its strategy has the algorithm " + name.str() + ", but " + product->refusal() +
-                      "; leave the strategy out and it is derived");
-  Result<GemmTile> tile = tileOf(body, request, *product);
-  if (!tile)
-    return modelError(node + tile.error().message);
-  KernelPlan plan(name.str(), WorkPlan());
-  MLIRContext *context = body.root->getContext();
-  plan.work = product->tiles(*tile);
-  plan.launch = launchOf(*product, *tile, request.machine);
-  plan.own.set(kProduct, writeTile(*tile, context));
-  if (std::string copies = product->threadCopies(); !copies.empty())
-    plan.own.set(kThreadCopies, StringAttr::get(context, copies));
-  if (product->packsRight)
-    plan.packed.set(std::to_string(product->right.buffer), product->packedForm(context));
-  plan.emit = [body, product, tile = *tile](KernelBuilder &b) { emitGemm(CudaBuilder::of(b), body, *product, tile); };
+  if (!request.strategy)
+    return chooseProduct(body, request, *product);
+  if (algorithmIn(request.strategy) != specialisedOf(body.root)) {
+    if (pipelineOf(body.block))
+      return modelError("node '" + dmir::nodeName(body.root) +
+                        "': its kernel has a cuda.pipeline, but its strategy the "
+                        "algorithm " +
+                        algorithmIn(request.strategy).str());
+    return planPlain(body, request, *product, /*decided=*/false);
+  }
+  Result<Pipeline> pipeline = pipelineIn(body, request, *product);
+  if (!pipeline)
+    return pipeline.takeError();
+  KernelPlan plan(specialisedOf(body.root).str(), WorkPlan());
+  plan.work = product->tiles(pipeline->tile);
+  plan.launch = pipeline->launch(*product, request.machine);
+  plan.emit = [body, product, pipeline = *pipeline](KernelBuilder &b) {
+    emitGemm(CudaBuilder::of(b), body, *product, pipeline);
+  };
   return plan;
+}
+
+/// The pipeline of a kernel is no root.
+static SmallVector<Operation *> pipelinesBeside(Operation *root) {
+  SmallVector<Operation *> all;
+  for (auto pipeline : root->getBlock()->getOps<PipelineOp>())
+    all.push_back(pipeline);
+  return all;
 }
 
 void dmxc::cuda::registerGemm(KernelTable &table) {
   auto add = [&]<typename Op>() {
     KernelRow row = plainRow(Op::getOperationName());
     row.plan = planProduct;
+    row.computes = pipelinesBeside;
     table.add<Op>(row);
   };
   add.operator()<dmir::MatMulOp>();
@@ -161,4 +186,40 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
   if ((asked.empty() ? preferred : asked) == specialisedOf(body.root))
     llvm::append_range(free, gemmDecisions(machine, product.nominalSizes(body.block), decided, region.getContext()));
   return free;
+}
+
+Status dmxc::cuda::makePipeline(dlir::KernelOp kernel, const hw::Machine &machine) {
+  RegionBody body = bodyOf(kernel.getBlock());
+  DictionaryAttr strategy = kernel.getStrategy();
+  if (!body.root || algorithmIn(strategy) != specialisedOf(body.root) || pipelineOf(body.block))
+    return Status::ok();
+  SharedProduct product = productOf(body, CudaRequest(machine, strategy));
+  const std::string node = "node '" + dmir::nodeName(body.root) + "': ";
+  if (!product->refusal().empty())
+    return modelError(node + "its strategy has the algorithm " + algorithmIn(strategy).str() + ", but " +
+                      product->refusal() + "; leave the strategy out and it is derived");
+  Result<GemmTile> tile = readGemmTile(machine, strategy.get(kProduct), kProduct, kernel.getContext());
+  if (!tile)
+    return modelError(node + tile.error().message);
+  OpBuilder b(kernel);
+  writePipeline(b, *product, Pipeline(*product, *tile, machine));
+  NamedAttrList rest(strategy); // what the pipeline says now
+  rest.erase(kProduct);
+  rest.erase(kThreadCopies);
+  kernel.setStrategyAttr(rest.getDictionary(kernel.getContext()));
+  return Status::ok();
+}
+
+Result<std::optional<Dim>> dmxc::cuda::tilesOf(dlir::KernelOp kernel, const hw::Machine &machine) {
+  PipelineOp text = pipelineOf(kernel.getBlock());
+  RegionBody body = bodyOf(kernel.getBlock());
+  if (!text || !body.root)
+    return std::optional<Dim>();
+  SharedProduct product = productOf(body, CudaRequest(machine, kernel.getStrategy()));
+  if (!product->refusal().empty())
+    return std::optional<Dim>();
+  Result<Pipeline> pipeline = readPipeline(text, *product, machine);
+  if (!pipeline)
+    return pipeline.takeError();
+  return std::optional<Dim>(product->tiles(pipeline->tile));
 }

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "GemmProduct.h"
+#include "Pipeline.h"
 
 #include "targets/common/roots/KernelTable.h"
 #include "targets/cuda/code/CudaBuilder.h"
@@ -40,11 +40,15 @@ struct CudaRequest : PlanRequest {
 void registerGemm(KernelTable &table);
 /// What is free of a region whose root is a product; nothing where tensor cores cannot compute it.
 std::vector<Decision> gemmDecisions(const hw::Machine &machine, dmir::RegionOp region, mlir::DictionaryAttr decided);
+/// Writes the pipeline of a kernel that is one of these, by the tile of its strategy, which it takes out of there.
+Status makePipeline(dlir::KernelOp kernel, const hw::Machine &machine);
+/// The tiles that a kernel with a pipeline computes; nothing where it has none.
+Result<std::optional<Dim>> tilesOf(dlir::KernelOp kernel, const hw::Machine &machine);
 /// Rows that meet a matrix, as expected: of the left operand all of them where the right one is a matrix; of a
 /// convolution outputs that meet pixels, or pixels where they are fewer.
 int64_t rowsOf(mlir::Operation *product);
 
 /// Emits the kernel's body.
-void emitGemm(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const GemmTile &tile);
+void emitGemm(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline);
 
 } // namespace dmxc::cuda

@@ -8,8 +8,6 @@ using namespace dmx::cuda;
 using namespace mlir;
 
 static constexpr int64_t kWarpgroup = 128;
-/// Pairs of terms that a thread loads before it stores the first one.
-static constexpr int64_t kPairsInFlight = 8;
 
 int64_t GemmCopies::mapBytes() const {
   return (product.left.byThreads.empty() ? tile.leftBytes() : 0) +
@@ -34,9 +32,9 @@ void GemmCopies::fill(const From &from, Value left, Value right, Value barrier) 
   if (mapBytes())
     b.ifThen(isFirst(), start);
   if (!product.left.byThreads.empty())
-    byThread(product.left, tile.rows, left, from.row, from.k, from.item);
+    byThread(product.left, tile.rows, pipeline.leftPairs, left, from.row, from.k, from.item);
   if (!product.right.byThreads.empty())
-    byThread(product.right, tile.columns, right, from.column, from.k, from.item);
+    byThread(product.right, tile.columns, pipeline.rightPairs, right, from.column, from.k, from.item);
   async.arriveAsWarp(barrier);
 }
 
@@ -66,15 +64,16 @@ void GemmCopies::byMap(unsigned map, const GemmOperand &operand, int64_t rows, V
 }
 
 /// Pairs of terms go to threads so that a warp's loads are neighbours in memory where the operand has such.
-void GemmCopies::byThread(const GemmOperand &operand, int64_t rows, Value to, Value row, Value k, Value item) {
+void GemmCopies::byThread(const GemmOperand &operand, int64_t rows, int64_t pairs, Value to, Value row, Value k,
+                          Value item) {
   Value thread = b.addC(b.threadInBlock(), -tile.consumers() * kWarpgroup);
   Value source = b.idx(operand.offset);
   for (auto [position, stride] : llvm::zip(batchOf(item), operand.strides))
     source = b.add(source, b.mulC(position, stride));
   int64_t rounds = rows * (kTileRowElements / 2) / kWarpgroup;
-  b.forLoop(0, rounds, kPairsInFlight, [&](Value round) {
+  b.forLoop(0, rounds, pairs, [&](Value round) {
     Value number = b.add(b.mulC(round, kWarpgroup), thread);
-    moveTerms(operand, rows, source, to, number, row, k);
+    moveTerms(operand, rows, pairs, source, to, number, row, k);
   });
 }
 
@@ -104,18 +103,18 @@ std::pair<Value, Value> GemmCopies::termOf(const Windows &windows, const Pixel &
   return {b.add(offset, b.mulC(k, windows.channelsApart)), isInside};
 }
 
-void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, Value source, Value to, Value number, Value row,
-                           Value k) {
+void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pairs, Value source, Value to,
+                           Value number, Value row, Value k) {
   Type i16 = b.getIntegerType(16), i32 = b.getI32Type();
-  constexpr int64_t pairs = kTileRowElements / 2;
+  constexpr int64_t ofRow = kTileRowElements / 2;
   Value lastRow = b.idx(operand.rows - 1), lastK = b.idx(operand.k - 1);
   SmallVector<Value> values, places;
   Value buffer = b.buffer(operand.buffer), elsewhere = b.buffer(product.left.buffer);
-  for (int64_t i = 0; i < kPairsInFlight; ++i) {
+  for (int64_t i = 0; i < pairs; ++i) {
     Value own = b.addC(number, i * kWarpgroup);
     bool alongK = operand.hasKSideBySide();
-    Value tileRow = alongK ? b.floorDiv(own, b.idx(pairs)) : b.rem(own, b.idx(rows));
-    Value tileK = b.mulC(alongK ? b.rem(own, b.idx(pairs)) : b.floorDiv(own, b.idx(rows)), 2);
+    Value tileRow = alongK ? b.floorDiv(own, b.idx(ofRow)) : b.rem(own, b.idx(rows));
+    Value tileK = b.mulC(alongK ? b.rem(own, b.idx(ofRow)) : b.floorDiv(own, b.idx(rows)), 2);
     // What lies behind the operand's ends is 0; an element of it that exists is read instead.
     Value ownRow = b.add(row, tileRow), readRow = b.minS(ownRow, lastRow);
     Value hasRow = b.cmp(arith::CmpIPredicate::sle, ownRow, lastRow), pair;

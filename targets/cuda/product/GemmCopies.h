@@ -1,7 +1,7 @@
 //===- GemmCopies.h - tiles of operands to shared memory --------*- C++ -*-===//
 #pragma once
 
-#include "GemmProduct.h"
+#include "Pipeline.h"
 
 #include "targets/cuda/code/Asynchronous.h"
 
@@ -16,8 +16,8 @@ public:
   struct From {
     Value row, column, k, item;
   };
-  GemmCopies(CudaBuilder &b, const GemmProduct &product, const GemmTile &tile)
-      : b(b), async(b), product(product), tile(tile) {}
+  GemmCopies(CudaBuilder &b, const GemmProduct &product, const Pipeline &pipeline)
+      : b(b), async(b), product(product), pipeline(pipeline), tile(pipeline.tile) {}
 
   /// Whether all threads of the warpgroup take part, else the first one is enough.
   bool byThreads() const { return !product.left.byThreads.empty() || !product.right.byThreads.empty(); }
@@ -33,17 +33,19 @@ private:
   llvm::SmallVector<Value> batchOf(Value item);
   void byMap(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row, Value k,
              Value item);
-  void byThread(const GemmOperand &operand, int64_t rows, Value to, Value row, Value k, Value item);
+  void byThread(const GemmOperand &operand, int64_t rows, int64_t pairs, Value to, Value row, Value k, Value item);
   /// Where a window of an image begins: of each axis the place of its first tap, which may be outside.
   using Pixel = llvm::SmallVector<Value, 3>;
   Pixel pixelOf(const Windows &windows, Value row);
   /// The place of a term behind `source`, and whether it is one of the image.
   std::pair<Value, Value> termOf(const Windows &windows, const Pixel &pixel, Value k);
-  void moveTerms(const GemmOperand &operand, int64_t rows, Value source, Value to, Value number, Value row, Value k);
+  void moveTerms(const GemmOperand &operand, int64_t rows, int64_t pairs, Value source, Value to, Value number,
+                 Value row, Value k);
 
   CudaBuilder &b;
   Asynchronous async;
   const GemmProduct &product;
+  const Pipeline &pipeline;
   const GemmTile &tile;
 };
 

@@ -16,13 +16,12 @@ using namespace mlir;
 namespace {
 
 constexpr int64_t kWarpgroup = 128, kWarp = 32;
-/// Rows of tiles that are computed together, so that what the second cache has is read again.
-constexpr int64_t kRasterRows = 8;
 
 class GemmEmitter {
 public:
-  GemmEmitter(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const GemmTile &tile)
-      : b(b), async(b), product(product), tile(tile), copies(b, product, tile), sums(b, body, product, tile) {}
+  GemmEmitter(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline)
+      : b(b), async(b), product(product), pipeline(pipeline), tile(pipeline.tile), copies(b, product, pipeline),
+        sums(b, body, product, pipeline) {}
 
   void emit();
 
@@ -61,6 +60,7 @@ private:
   CudaBuilder &b;
   Asynchronous async;
   const GemmProduct &product;
+  const Pipeline &pipeline;
   const GemmTile &tile;
   GemmCopies copies;
   GemmSums sums;
@@ -81,19 +81,17 @@ void GemmEmitter::emit() {
   initBarriers();
   Value warpgroup = b.floorDiv(b.threadInBlock(), b.idx(kWarpgroup));
   Value isCopier = b.cmp(arith::CmpIPredicate::eq, warpgroup, b.idx(tile.consumers()));
-  // Threads that load need registers for what is on the way.
-  const unsigned copierRegisters = copies.byThreads() ? 56 : 24, multiplierRegisters = copies.byThreads() ? 224 : 240;
   auto copier = [&] {
-    if (tile.movesRegisters())
-      async.setRegisters(copierRegisters, /*takes=*/false);
+    if (pipeline.movesRegisters())
+      async.setRegisters(pipeline.copierRegisters, /*takes=*/false);
     if (copies.byThreads())
       copyTiles();
     else
       b.ifThen(copies.isFirst(), [&] { copyTiles(); });
   };
   auto multiplier = [&] {
-    if (tile.movesRegisters())
-      async.setRegisters(multiplierRegisters, /*takes=*/true);
+    if (pipeline.movesRegisters())
+      async.setRegisters(pipeline.multiplierRegisters, /*takes=*/true);
     multiplyTiles(warpgroup);
   };
   b.ifThen(isCopier, copier, multiplier);
@@ -108,15 +106,15 @@ GemmEmitter::Slot GemmEmitter::forTiles(Slot first, llvm::function_ref<Slot(cons
   return {last[0], last[1]};
 }
 
-/// Tiles go down kRasterRows rows of tiles, then on to the next column of them.
+/// Tiles go down some rows of tiles, then on to the next column of them.
 GemmEmitter::Place GemmEmitter::placeOf(Value number) {
   Value rows = b.idx(Dim::ceilDiv(product.m, tile.rows)), columns = b.idx(Dim::ceilDiv(product.n, tile.columns));
   Value matrix = b.mul(rows, columns);
   Value item = product.batch.is(1) ? b.idx(0) : b.floorDiv(number, matrix);
   Value rest = product.batch.is(1) ? number : b.rem(number, matrix);
-  Value group = b.mulC(columns, kRasterRows);
-  Value first = b.mulC(b.floorDiv(rest, group), kRasterRows);
-  Value height = b.minS(b.sub(rows, first), b.idx(kRasterRows));
+  Value group = b.mulC(columns, pipeline.raster);
+  Value first = b.mulC(b.floorDiv(rest, group), pipeline.raster);
+  Value height = b.minS(b.sub(rows, first), b.idx(pipeline.raster));
   rest = b.rem(rest, group);
   Value row = b.add(first, b.rem(rest, height)), column = b.floorDiv(rest, height);
   return {item, b.mulC(row, tile.rows), b.mulC(column, tile.columns)};
@@ -159,7 +157,7 @@ void GemmEmitter::multiplyTiles(Value warpgroup) {
   forTiles({b.idx(0), parity(0)}, [&](const Place &place, Slot slot) { return multiplyOne(warpgroup, place, slot); });
 }
 
-/// A slot is released one step later, when its products have ended and the next ones run.
+/// Where products may run on, a slot is released one step later, when they have ended and the next ones run.
 GemmEmitter::Slot GemmEmitter::multiplyOne(Value warpgroup, const Place &place, Slot first) {
   SmallVector<Value> last =
       b.forLoop(b.idx(0), steps(), b.idx(1), {first.number, first.parity, b.idx(0), async.zeroSums(tile.columns)},
@@ -167,14 +165,20 @@ GemmEmitter::Slot GemmEmitter::multiplyOne(Value warpgroup, const Place &place, 
                   Slot slot{state[0], state[1]};
                   async.wait(full(slot.number), slot.parity);
                   Value sums = multiplySlot(warpgroup, state[3], slot.number);
-                  sums = async.waitForProducts(sums, 1);
-                  b.ifThen(b.cmp(arith::CmpIPredicate::ne, step, b.idx(0)), [&] { release(state[2]); });
+                  sums = async.waitForProducts(sums, pipeline.behind);
+                  if (pipeline.behind)
+                    b.ifThen(b.cmp(arith::CmpIPredicate::ne, step, b.idx(0)), [&] { release(state[2]); });
+                  else
+                    release(slot.number);
                   Slot following = next(slot);
                   return SmallVector<Value>{following.number, following.parity, slot.number, sums};
                 });
-  Value result = async.waitForProducts(last[3], 0);
-  Value hasSteps = b.cmp(arith::CmpIPredicate::ne, steps(), b.idx(0));
-  b.ifThen(hasSteps, [&] { release(last[2]); });
+  Value result = last[3];
+  if (pipeline.behind) {
+    result = async.waitForProducts(result, 0);
+    Value hasSteps = b.cmp(arith::CmpIPredicate::ne, steps(), b.idx(0));
+    b.ifThen(hasSteps, [&] { release(last[2]); });
+  }
   Value row = b.add(place.row, b.mulC(warpgroup, kMmaRows));
   sums.write(result, place.item, row, place.column);
   return {last[0], last[1]};
@@ -206,6 +210,7 @@ void GemmEmitter::release(Value slot) {
 
 } // namespace
 
-void dmxc::cuda::emitGemm(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const GemmTile &tile) {
-  GemmEmitter(b, body, product, tile).emit();
+void dmxc::cuda::emitGemm(CudaBuilder &b, const RegionBody &body, const GemmProduct &product,
+                          const Pipeline &pipeline) {
+  GemmEmitter(b, body, product, pipeline).emit();
 }

@@ -137,6 +137,20 @@ Dim GemmProduct::tiles(const GemmTile &tile) const {
   return batch * Dim::ceilDiv(m, tile.rows) * Dim::ceilDiv(n, tile.columns);
 }
 
+void GemmProduct::copyByThreads(GemmOperand &operand) {
+  if (operand.byThreads.empty())
+    operand.byThreads = "it is asked for";
+  operand.isKMajor = true;
+}
+
+std::vector<TensorMap> GemmProduct::maps(const GemmTile &tile) const {
+  std::vector<TensorMap> all;
+  for (auto [operand, rows] : {std::pair(&left, tile.rows), std::pair(&right, tile.columns)})
+    if (operand->byThreads.empty())
+      all.push_back(map(*operand, rows));
+  return all;
+}
+
 TensorMap GemmProduct::map(const GemmOperand &operand, int64_t rows) const {
   constexpr int64_t span = dmx::cuda::kTileRowElements;
   TensorMap map;

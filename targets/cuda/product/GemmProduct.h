@@ -51,6 +51,10 @@ struct GemmProduct : Contraction {
   const std::string &refusal() const { return why; }
   GemmSizes nominalSizes(mlir::Block *block) const;
   Dim tiles(const GemmTile &tile) const;
+  /// Has threads copy an operand that a tensor map could read, too.
+  static void copyByThreads(GemmOperand &operand);
+  /// Tensor maps of the operands that have one, the left one first.
+  std::vector<TensorMap> maps(const GemmTile &tile) const;
   /// Operands that threads copy, and why: a text; "" where there are none.
   std::string threadCopies() const;
   /// The tensor map of an operand that has one; its boxes have 64 terms of `rows` rows, or where rows are neighbours of

@@ -20,11 +20,8 @@ using namespace dmxc::cuda;
 using namespace dmx::cuda;
 using namespace mlir;
 
-/// Columns of a tile that are evaluated before they are stored; a quarter of them is a thread's.
-static constexpr int64_t kRun = 64;
-
-GemmSums::GemmSums(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const GemmTile &tile)
-    : b(b), product(product), tile(tile), e(b, body.block), writer(e, body) {
+GemmSums::GemmSums(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline)
+    : b(b), product(product), tile(pipeline.tile), atOnce(pipeline.sumsAtOnce), e(b, body.block), writer(e, body) {
   bool plain = writer.acceptsJoined();
   for (unsigned i = 0; i < body.results.size(); ++i)
     plain &= !dmir::layoutOf(body.resultType(i));
@@ -46,7 +43,7 @@ void GemmSums::writeRow(Value sums, int64_t half, Value item, Value row, Value c
   auto isWhole = [](Dim size, int64_t part) { return size.known() && *size.known() % part == 0; };
   auto write = [&] {
     Indices index = product.rowIndex(e, rowAxis, item, row);
-    for (int64_t first = 0; first < tile.columns; first += kRun)
+    for (int64_t first = 0; first < tile.columns; first += atOnce)
       writeRun(sums, half, first, index, column);
   };
   Value isThere;
@@ -79,7 +76,7 @@ void GemmSums::writeRun(Value sums, int64_t half, int64_t first, ArrayRef<Index>
     Value isThere;
   };
   std::vector<Evaluated> run;
-  for (int64_t offset = first; offset < first + kRun; offset += 8)
+  for (int64_t offset = first; offset < first + atOnce; offset += 8)
     for (int64_t i = 0; i < 2; ++i) {
       Value sum = LLVM::ExtractValueOp::create(b, sums, ArrayRef<int64_t>{registerOf(half, offset + i)});
       e.forget();

@@ -1,7 +1,7 @@
 //===- GemmSums.h - what follows a product, on its sums ---------*- C++ -*-===//
 #pragma once
 
-#include "GemmProduct.h"
+#include "Pipeline.h"
 
 #include "targets/common/roots/Loops.h"
 #include "targets/cuda/code/CudaBuilder.h"
@@ -12,7 +12,7 @@ namespace dmxc::cuda {
 class GemmSums {
 public:
   using Value = mlir::Value;
-  GemmSums(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const GemmTile &tile);
+  GemmSums(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline);
   /// `sums`: this thread's of a tile whose rows for this warpgroup begin at `row`, its columns at `column`.
   void write(Value sums, Value item, Value row, Value column);
 
@@ -28,6 +28,7 @@ private:
   CudaBuilder &b;
   const GemmProduct &product;
   const GemmTile &tile;
+  int64_t atOnce; ///< columns
   ElementExpr e;
   ResultWriter writer;
   std::optional<unsigned> rowAxis;

@@ -31,8 +31,6 @@ struct GemmTile {
   /// Operands, then a full and an empty barrier a slot.
   int64_t barriersAt() const { return stages * slotBytes(); }
   int64_t sharedBytes() const { return barriersAt() + stages * kBarrierBytes; }
-  /// Whether warpgroups give each other registers: where fewer than a thread can have are left for each.
-  bool movesRegisters() const { return consumers() > 1; }
   /// The most slots that fit a block.
   int64_t mostStages(const hw::Machine &machine) const { return machine.mostShared / (slotBytes() + kBarrierBytes); }
 };
