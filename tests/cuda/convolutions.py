@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Random convolutions on the simulator of GPUs against numpy: rounded to bf16 (--numerics bf16), of bf16 and of f16; one to three spatial axes,
-strides, dilation, padding, groups, open batches and images, and what is computed behind one in its kernel. Usage: convolutions.py BIN.
+strides, dilation, padding, groups, open batches and images, tiles that a schedule decides, and what is computed behind one in its kernel.
+Usage: convolutions.py BIN.
 
 Sums of multiples of 1/8 are exact in f32 in any order, so every other case wants the same bits; the others K * 2^-22 * sum |a| |b|.
 A plain run takes 14 cases, with DMXC_LONG=1 200. Exit 77 where numpy is not there."""
@@ -10,7 +11,7 @@ import pathlib
 import sys
 import tempfile
 
-from products import NUMBERS, SPAN, np, onnx, run  # which ends with 77 where numpy is not there, and knows the other folders
+from products import NUMBERS, SPAN, TILES, np, onnx, run, schedule_of  # which ends with 77 where numpy is not there, and knows the other folders
 from models import machine
 from sampling import LONG, SEED
 
@@ -59,11 +60,12 @@ class Case:
         self.images = int(random.integers(1, 4))
         self.epilogue = EPILOGUES[random.integers(len(EPILOGUES))]
         self.open = [(), (), ("batch",), ("batch", "image")][random.integers(4)]
+        self.tile = [None, (TILES[number % len(TILES)], 2 + number % 3)][number // 2 % 2]  # with slots
         self.x = self.values((self.images, channels * self.groups, *self.image))
         self.w = self.values((outputs * self.groups, channels, *taps))
         self.label = (f"{self.numbers} {'x'.join(map(str, self.x.shape))} by {'x'.join(map(str, self.w.shape))}, strides {self.strides}, "
                       f"dilations {self.dilations}, pads {self.low} {self.high}, groups {self.groups}{', ' * bool(self.epilogue)}{self.epilogue}"
-                      f"{', exact' * self.exact}{', open ' * bool(self.open)}{' and '.join(self.open)}")  # fmt: skip
+                      f"{', exact' * self.exact}{', open ' * bool(self.open)}{' and '.join(self.open)}{f', tile {self.tile[0]} with {self.tile[1]} stages' if self.tile else ''}")  # fmt: skip
 
     def values(self, shape):
         x = self.random.integers(-8, 9, shape) / 8 if self.exact else self.random.standard_normal(shape)
@@ -129,9 +131,16 @@ class Case:
 def check(place, case):
     """The algorithm by which the convolution was computed."""
     (place / "m.onnx").write_bytes(case.build())
-    run("dmxc", place / "m.onnx", "-q", "-t", "cuda:sm_90a", "--numerics", "bf16" if case.numbers == "rounded" else "strict", "--require-target",
-        "cuda:100", "--placement-report", place / "r.tsv", "-o", place / "m.bundle")  # fmt: skip
+    command = ["dmxc", place / "m.onnx", "-q", "-t", "cuda:sm_90a", "--numerics", "bf16" if case.numbers == "rounded" else "strict", "--require-target",
+               "cuda:100", "--placement-report", place / "r.tsv"]  # fmt: skip
+    run(*command, "-o", place / "m.bundle")
     algorithm = next(line.split("\t")[4] for line in (place / "r.tsv").read_text().splitlines() if "\tdmir.conv\t" in line)
+    if case.tile and algorithm == SPECIALISED:
+        (place / "s.mlir").write_text(schedule_of(case).replace("matmul-specialised", SPECIALISED))
+        text = run(*command, "--schedule", place / "s.mlir", "--emit", "schedule.pipeline", "-o", "-")
+        if f"tile {case.tile[0].replace('x', ' x ')} raster" not in text or f"slots {case.tile[1]} " not in text:
+            raise RuntimeError("the kernel has another tile than is decided")
+        run(*command, "--schedule", place / "s.mlir", "-o", place / "m.bundle")
     words = []
     for name, value in case.inputs.items():
         np.save(place / f"{name}.npy", value)

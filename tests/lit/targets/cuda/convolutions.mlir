@@ -22,6 +22,9 @@
 
 // FREE: node 'pixels': cuda, conv-specialised
 // FREE-NEXT: algorithm = "conv-specialised"  (default)  of "conv-specialised", "conv-plain"; by tensor cores, or an element a thread; changes results by order
+// FREE-NEXT: rows = 64  (default)  of 64, 128; rows of a block's part of the result; changes no bits
+// FREE-NEXT: columns = 64  (default)  of 64, 128, 256; columns of a block's part of the result; changes no bits
+// FREE-NEXT: stages = 2  (default)  of 2 to 8; slots of operand tiles that a block keeps in flight; changes no bits
 // FREE: node 'windows': cuda, conv-specialised
 // FREE: node 'stem': cuda, conv-specialised
 // FREE: node 'depthwise': cuda, conv-plain
