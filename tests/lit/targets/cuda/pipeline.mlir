@@ -42,7 +42,7 @@
 // COLUMNS: node 'p': 'product.columns' of its strategy is 100; its values are 64, 128, 256
 // FIELD: node 'p': 'product.column' of its strategy is no field of it; it has columns, rows, stages; did you mean 'columns'?
 // MISSING: node 'p': 'product.columns' of its strategy is missing; its values are 64, 128, 256
-// NUMBER: node 'p': 'product' of its strategy is 3, but must be {columns
+// NUMBER: node 'p': 'product' of its strategy is 3, but must be a dictionary of columns, rows, stages
 // STAGES: node 'p': 'product.stages' of its strategy is 9; its values are 2 to 7
 // F32: node 'p': its strategy has the algorithm matmul-specialised, but its operands are no floats of 16 bits
 dlir.kernel @k on "cuda" attributes {strategy = {algorithm = "matmul-specialised", product = {columns = 128 : i64, rows = 128 : i64, stages = 3 : i64},
