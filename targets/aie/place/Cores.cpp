@@ -58,6 +58,10 @@ LogicalResult Placement::writeLoop(hw::Tile core, dlir::LoopOp loop, Turns &turn
     return loop.emitOpError("comes back to the same slots of its rings after more than ")
            << kMostTrips << " trips, for each of which cores have code";
   if (reg) {
+    for (int64_t value : reg.getValues())
+      if (value < 0 || value > INT32_MAX)
+        return loop.emitOpError("runs ") << value << " times, as register " << reg.getNumber()
+                                         << " says; cores count from 0 to " << INT32_MAX;
     Value word =
         memref::LoadOp::create(b, where, parameters(core), ValueRange{constant(static_cast<int64_t>(reg.getNumber()))});
     times = arith::IndexCastOp::create(b, where, b.getIndexType(), word);
