@@ -297,9 +297,8 @@ typedef struct dmx_allocator {
   void (*release)(void *user, void *pointer, size_t size);
 } dmx_allocator;
 
-/* Somebody else's threads. `parallel` calls fn(arg, i) once for each i in [0, count), in any order
- * and on any threads, and returns when all have returned. Calls do not wait for
- * each other, so running them one after another is allowed. */
+/* Somebody else's threads. `parallel` calls fn(arg, i) once for each i in [0, count), in any order and on any threads,
+ * and returns when all have returned. Calls do not wait for each other: one after another is allowed. */
 typedef struct dmx_executor {
   void *user;
   void (*parallel)(void *user, uint32_t count, void (*fn)(void *arg, uint32_t index), void *arg);
@@ -333,8 +332,9 @@ typedef struct dmx_executor {
  *   cuda.driver=FILE                the driver's library (default libcuda.so.1)
  *   cuda.sim_seed=N                 not 0: blocks and warps in another order
  *   cuda.sim_checks=0|1             look for races and unwritten bytes (default 1)
- *   cuda.sim_steps=N                most instructions of a launch from one warp's end to the next one's, behind which
- *                                   it is endless (default 2^26) */
+ *   cuda.sim_steps=N                most instructions without a warp's end, behind which a launch is endless
+ *   cuda.report=FILE, .trace=FILE   the simulator's clock, as above; cuda.sim_machine=FILE: a GPU's description
+ *   cuda.sim_blocks=N               of each launch N blocks are run, for its clock: results are not computed */
 typedef struct dmx_session_options {
   size_t struct_size;
   uint32_t threads;                  /* threads of a run, the caller's included; 0: as many CPUs as the affinity mask

@@ -25,6 +25,22 @@ struct Machine {
   // of a thread
   int mostRegisters = 0, registerStep = 0, fewestRegisters = 0;
   int parameterBytes = 0; ///< of a kernel
+  /// What the simulator's clock knows.
+  struct Clock {
+    // A multiprocessor has at most so many threads and blocks, and shared memory for them; a block takes some beside
+    // its own.
+    int threads = 0, blocks = 0, sharedBytes = 0, reservedShared = 0;
+    int64_t cacheBytes = 0; ///< first cache and shared memory together
+    double sharedBytesPerClock = 0;
+    double l2BytesPerClock = 0;                            ///< what one multiprocessor can take out of the second cache
+    double l2BytesPerSecond = 0, memoryBytesPerSecond = 0; ///< all of them together
+    double mergedRequests = 0; ///< of neighbours for the same bytes, on their way to the second cache
+    double memoryShare = 0;    ///< of its bandwidth that the memory gives
+    // Clocks until a value is there.
+    double cacheLatency = 0, sharedLatency = 0, l2Latency = 0, memoryLatency = 0, bulkLatency = 0, barrierLatency = 0,
+           productLatency = 0;
+    double launchClocks = 0;
+  } clock;
   // What estimates add to a product's multiplications and copies.
   double startClocks = 0, clocksFor128Sums = 0;
   std::string source; ///< the JSON text it was read from

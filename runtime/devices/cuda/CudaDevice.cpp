@@ -10,15 +10,23 @@
 namespace dmxrt::cuda {
 namespace {
 
-constexpr SettingSpec kSettings[] = {
-    {"sim", "auto|on|off"},        {"device", "N", 1023},    {"blocking", "0|1", 1},        {"driver", "FILE"},
-    {"sim_seed", "N", UINT64_MAX}, {"sim_checks", "0|1", 1}, {"sim_steps", "N", UINT64_MAX}};
+constexpr SettingSpec kSettings[] = {{"sim", "auto|on|off"},
+                                     {"device", "N", 1023},
+                                     {"blocking", "0|1", 1},
+                                     {"driver", "FILE"},
+                                     {"sim_seed", "N", UINT64_MAX},
+                                     {"sim_checks", "0|1", 1},
+                                     {"sim_steps", "N", UINT64_MAX},
+                                     {"sim_blocks", "N", UINT32_MAX},
+                                     {"sim_machine", "FILE"},
+                                     {"report", "FILE"},
+                                     {"trace", "FILE"}};
 
 struct Choice {
   std::string sim, file = Driver::kFile;
   std::optional<uint64_t> number;
-  bool blocking = false;
-  std::vector<Setting> simulator; ///< for it
+  bool blocking = false, clocks = false; ///< clocks: a report or a trace is wanted, which are the simulator's
+  std::vector<Setting> simulator;        ///< for it
 };
 
 Choice read(const DeviceOptions &options, std::span<const Setting> settings) {
@@ -33,8 +41,10 @@ Choice read(const DeviceOptions &options, std::span<const Setting> settings) {
       choice.blocking = setting.number == 1;
     else if (setting.key == "driver")
       choice.file = setting.text;
-    else
+    else {
       choice.simulator.push_back(setting);
+      choice.clocks |= setting.key == "report" || setting.key == "trace" || setting.key == "sim_blocks";
+    }
   }
   return choice;
 }
@@ -49,6 +59,11 @@ Result<std::shared_ptr<Gpu>> findGpu(const Choice &choice) {
 Result<std::unique_ptr<Device>> createDevice(const DeviceOptions &options, std::span<const Setting> settings) {
   Choice choice = read(options, settings);
   Error none;
+  if (choice.clocks && choice.sim == "off" && options.simulates)
+    return fail(DMX_STATUS_INVALID_ARGUMENT,
+                "cuda.report, cuda.trace and cuda.sim_blocks are of the simulator's clock: cuda.sim=on, not off");
+  if (choice.clocks)
+    choice.sim = "on";
   if (choice.sim != "on") {
     auto gpu = findGpu(choice);
     if (gpu)

@@ -3,6 +3,7 @@
 
 #include "runtime/devices/cuda/sim/Launch.h"
 #include "runtime/devices/cuda/sim/SharedMemory.h"
+#include "runtime/devices/cuda/sim/clock/Estimate.h"
 
 #include <gtest/gtest.h>
 
@@ -26,6 +27,10 @@ struct BlockTrial {
   uint32_t threads = 128, blocks = 1;
   uint64_t seed = 0, shared = 0, mostSteps = 1000000;
   bool checks = true, filled = false;
+  bool timed = false;                                   ///< leaves what it takes in `figures`
+  uint32_t mostBlocks = 0;                              ///< that are run; 0: all
+  dmx::cuda::Machine gpu = dmx::cuda::builtinMachine(); ///< whose clock it is
+  dmxrt::cuda::LaunchFigures figures;
 
   dmxrt::cuda::LaunchOutcome operator()(const std::string &text) {
     using namespace dmxrt::cuda;
@@ -68,7 +73,15 @@ struct BlockTrial {
     launch.shared = shared;
     launch.checks = checks;
     launch.byBlock = true;
-    return runLaunch(launch);
+    launch.mostBlocks = mostBlocks;
+    if (!timed)
+      return runLaunch(launch);
+    Recorder recorder(launch);
+    launch.recorder = &recorder;
+    LaunchOutcome outcome = runLaunch(launch);
+    if (outcome.fault.empty())
+      figures = estimate(launch, recorder, gpu, /*keepWaits=*/false);
+    return outcome;
   }
 };
 

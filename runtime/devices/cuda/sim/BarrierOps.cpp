@@ -155,7 +155,7 @@ bool lookAtPhase(Warp &w, const Op &op) {
     if (!(op.immediate & WaitsRelaxed))
       knowledgeOf(w).join(barrier->done);
   }
-  bool mayComeBack = w.ticket == 0 && nextRandom(w.block->random) % 4 == 0;
+  bool mayComeBack = !w.block->launch.recorder && w.ticket == 0 && nextRandom(w.block->random) % 4 == 0;
   if (!ended && op.immediate & Tries && !mayComeBack) {
     uint32_t lane = firstOf(w.active);
     w.ticket = 1;
@@ -268,6 +268,7 @@ bool decodeRegisterCount(Decoder &d, Op &op) {
       !d.number(0, 256, count))
     return false;
   op.immediate = static_cast<uint32_t>(count);
+  d.made().movesRegisters = true;
   if (count < dmx::cuda::kFewestRegisters || count % dmx::cuda::kRegisterStep)
     return d.refuse("setmaxnreg takes ", dmx::cuda::kFewestRegisters, " to 256, a multiple of ",
                     dmx::cuda::kRegisterStep, ", not ", count);

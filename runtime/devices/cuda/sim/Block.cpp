@@ -19,6 +19,7 @@ void Block::start(uint32_t number) {
   knows.assign(actors.warps, Knowledge(actors.count()));
   registers.assign(actors.warps, launch.program->firstRegisters);
   pool = 0;
+  partsWarps = false;
   for (uint32_t i = 0; i < actors.warps; ++i) {
     knows[i].seen[i] = 1;
     seats[i].run->start(number, i);
@@ -104,8 +105,14 @@ bool Block::run(uint32_t number, LaunchOutcome &outcome) {
       ended &= seat.run->ended;
     if (ended)
       break;
-    if (!next && bulk.isIdle())
-      return reportStop(outcome);
+    if (!next && bulk.isIdle()) {
+      if (!launch.recorder || partsWarps)
+        return reportStop(outcome);
+      partsWarps = true;
+      for (Seat &seat : seats)
+        seat.waits = false;
+      continue;
+    }
     // Copies take their time while there is something else to do.
     for (uint64_t pieces = next ? nextRandom(random) % 4 : 1; pieces && !bulk.isIdle(); --pieces)
       if (!land(outcome))

@@ -31,7 +31,8 @@ public:
   ProductUnit products;
   std::vector<Knowledge> knows; ///< by warp
   uint64_t random = 0;
-  uint64_t &idle; ///< WarpRun's; what takes as long as many instructions counts as those
+  uint64_t &idle;          ///< WarpRun's; what takes as long as many instructions counts as those
+  bool partsWarps = false; ///< while it is recorded: threads of a warp go on while others of it wait
 
   uint32_t threads() const { return (launch.threads + kLanes - 1) / kLanes * kLanes; }
   /// What a warp does from now on is not what it passed on before.

@@ -89,8 +89,7 @@ std::string BulkEngine::start(BulkCopy copy, const Knowledge &who, uint64_t rand
 
 /// Where a row of the box is in global memory: `skip` bytes of the row lie before the tensor, `bytes` in it. False:
 /// nothing of it does.
-bool BulkEngine::rowAddress(const BulkCopy &copy, uint32_t row, uint64_t &address, uint64_t &skip,
-                            uint64_t &bytes) const {
+bool BulkEngine::rowAddress(const BulkCopy &copy, uint32_t row, uint64_t &address, uint64_t &skip, uint64_t &bytes) {
   const TensorMap &map = copy.map;
   address = map.base;
   for (uint32_t i = 1; i < map.rank; ++i) {
@@ -109,6 +108,8 @@ bool BulkEngine::rowAddress(const BulkCopy &copy, uint32_t row, uint64_t &addres
   bytes = static_cast<uint64_t>((last - first) * size);
   return true;
 }
+
+uint32_t BulkEngine::rows(const BulkCopy &copy) { return rowsOf(copy.map); }
 
 std::string BulkEngine::landRow(BulkCopy &copy, uint32_t row) {
   std::byte line[256 * 8];

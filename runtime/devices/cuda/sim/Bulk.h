@@ -68,12 +68,20 @@ public:
   /// Up to which tick all stores of a warp are read.
   uint32_t readUpTo(uint32_t warp) const;
   const BulkCopy &first() const { return flying.front(); }
+  /// Calls each(address, bytes) for the parts of a box's rows that are in the tensor.
+  template <typename Each> static void forRows(const BulkCopy &copy, Each each) {
+    uint64_t address = 0, skip = 0, bytes = 0;
+    for (uint32_t row = 0; row < rows(copy); ++row)
+      if (rowAddress(copy, row, address, skip, bytes))
+        each(address, bytes);
+  }
 
 private:
   void cut(BulkCopy &copy, uint64_t random) const;
   std::string landRows(BulkCopy &copy, uint32_t begin, uint32_t end);
   std::string landRow(BulkCopy &copy, uint32_t row);
-  bool rowAddress(const BulkCopy &copy, uint32_t row, uint64_t &address, uint64_t &skip, uint64_t &bytes) const;
+  static uint32_t rows(const BulkCopy &copy);
+  static bool rowAddress(const BulkCopy &copy, uint32_t row, uint64_t &address, uint64_t &skip, uint64_t &bytes);
 
   SharedMemory *shared = nullptr;
   Barriers *barriers = nullptr;

@@ -3,6 +3,7 @@
 #include "Block.h"
 #include "Decoder.h"
 #include "Lanes.h"
+#include "clock/Recorder.h"
 
 namespace dmxrt::cuda {
 namespace {
@@ -20,6 +21,8 @@ bool start(Warp &w, uint32_t lane, BulkCopy copy) {
   copy.warp = w.number;
   copy.thread = w.firstThread + lane;
   copy.owner = w.memory->byBlock ? w.owner : copy.thread;
+  if (Recorder *recorder = w.block->launch.recorder)
+    recorder->bulk(w, copy);
   std::string problem = w.block->bulk.start(std::move(copy), w.block->knows[w.number], nextRandom(w.block->random));
   return problem.empty() || w.fail(lane, std::move(problem));
 }

@@ -2,6 +2,7 @@
 
 #include "Decoder.h"
 #include "SharedMemory.h"
+#include "clock/Occupancy.h"
 #include "schemas/cuda/Limits.h"
 #include "schemas/cuda/TensorMap.h"
 
@@ -194,6 +195,7 @@ bool Decoder::decode(const PtxInstruction &given, Op &op) {
     }
   if (!known || next != given.modifiers.size())
     return refuseForm();
+  op.cost = costOf(given);
   if (op.flow == Op::Branch)
     op.target = given.targets[0];
   if (op.flow == Op::Indexed) {
@@ -277,6 +279,10 @@ static Result<Program> loadKernel(const PtxModule &module, const PtxKernel &kern
         (op.flow == Op::Indexed && std::ranges::any_of(program.branchLists[op.immediate], leadsBehind)))
       return refuse(op.line, "a branch leads behind the kernel's last instruction");
   decoder.placeSlots();
+  std::vector<uint8_t> bits;
+  for (PtxType type : kernel.registers)
+    bits.push_back(type.isPredicate() ? 0 : type.bits);
+  program.liveRegisters = liveRegisters(program, bits);
   return program;
 }
 

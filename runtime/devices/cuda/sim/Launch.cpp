@@ -7,6 +7,7 @@
 
 #include "Launch.h"
 #include "Block.h"
+#include "clock/Recorder.h"
 
 #include <algorithm>
 #include <numeric>
@@ -52,8 +53,8 @@ bool Runner::runWarps(uint32_t block, std::vector<uint32_t> &order) {
 }
 
 LaunchOutcome Runner::run() {
-  std::vector<uint32_t> blocks(launch.blocks), warps((launch.threads + kLanes - 1) / kLanes);
-  std::iota(blocks.begin(), blocks.end(), 0u);
+  uint32_t count = launch.mostBlocks ? std::min(launch.mostBlocks, launch.blocks) : launch.blocks;
+  std::vector<uint32_t> blocks = Recorder::chosen(launch.blocks, count), warps((launch.threads + kLanes - 1) / kLanes);
   std::iota(warps.begin(), warps.end(), 0u);
   if (launch.program->talks)
     talking = std::make_unique<Block>(launch, idle);
@@ -61,11 +62,14 @@ LaunchOutcome Runner::run() {
     single = std::make_unique<WarpRun>(launch, nullptr, idle);
   launch.memory->byBlock = launch.byBlock;
   shuffle(blocks);
-  for (uint32_t block : blocks)
+  for (uint32_t block : blocks) {
+    if (launch.recorder)
+      launch.recorder->beginBlock(block);
     if (!(talking ? talking->run(block, outcome) : runWarps(block, warps)))
       return std::move(outcome);
+  }
   std::string problem;
-  if (!launch.memory->findUnwritten(problem)) {
+  if (count == launch.blocks && !launch.memory->findUnwritten(problem)) {
     outcome.fault = std::move(problem);
     outcome.line = launch.program->line;
   }

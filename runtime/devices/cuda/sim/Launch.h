@@ -6,6 +6,8 @@
 
 namespace dmxrt::cuda {
 
+class Recorder;
+
 /// What ends a launch that does not end by itself, in seconds: no warp that does ends so late.
 constexpr uint64_t kMostSteps = uint64_t(1) << 26;
 
@@ -21,6 +23,8 @@ struct Launch {
   uint64_t mostSteps = kMostSteps;  ///< instructions of all warps from one warp's end to the next one's
   bool checks = true;               ///< of shared memory
   Memory *memory = nullptr;
+  Recorder *recorder = nullptr; ///< for the clock
+  uint32_t mostBlocks = 0;      ///< that are run, of a larger grid some, spread over it; 0: all
 };
 
 /// What a launch ended with.

@@ -39,6 +39,8 @@ struct Program {
   uint64_t localBytes = 0;            ///< of a lane
   uint64_t sharedBegin = 0;           ///< of what the launch gives; variables with sizes lie before it
   bool talks = false;                 ///< whether the threads of a block may wait for each other
+  uint32_t liveRegisters = 0;         ///< of a thread, as clock/Occupancy counts them
+  bool movesRegisters = false;        ///< between warps: it has setmaxnreg
   uint32_t firstRegisters = 0;        ///< that the launch gives a thread, for setmaxnreg; 0: the text does not say
   std::vector<ProductForm> products;
   std::vector<std::vector<uint32_t>> branchLists; ///< numbers of ops, of each op that chooses one: Op::immediate

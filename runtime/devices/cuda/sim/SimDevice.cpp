@@ -6,8 +6,22 @@
 #include "schemas/cuda/Limits.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 namespace dmxrt::cuda {
+
+/// A description of a GPU, for the clock.
+static Result<Machine> machineOf(const std::string &file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>()), error;
+  if (!in)
+    return fail(DMX_STATUS_IO, "cannot read the machine '", file, "' of cuda.sim_machine");
+  auto machine = dmx::cuda::parseMachine(text, error);
+  if (!machine)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "the machine '", file, "' of cuda.sim_machine: ", error);
+  return std::move(*machine);
+}
 
 Result<std::unique_ptr<Device>> SimDevice::create(const DeviceOptions &options, std::span<const Setting> settings) {
   std::unique_ptr<SimDevice> device(new SimDevice(options));
@@ -18,6 +32,17 @@ Result<std::unique_ptr<Device>> SimDevice::create(const DeviceOptions &options, 
       device->mostSteps = setting.number;
     else if (setting.key == "sim_checks")
       device->checks = setting.number == 1;
+    else if (setting.key == "sim_blocks")
+      device->mostBlocks = static_cast<uint32_t>(setting.number);
+    else if (setting.key == "sim_machine") {
+      auto machine = machineOf(setting.text);
+      if (!machine)
+        return machine.takeError();
+      device->gpu = std::move(*machine);
+    } else if (setting.key == "report")
+      device->reportFile = setting.text;
+    else if (setting.key == "trace")
+      device->traceFile = setting.text;
     else if (setting.key == "why")
       device->name = cat("simulator, because ", setting.text);
   }
@@ -171,6 +196,48 @@ void SimDevice::addRegions(const DeviceTask &task, const KernelLaunch &kernel, c
     addRegion(MemoryRegion::Table, table.begin, table.bytes);
 }
 
+void SimDevice::startRun() {
+  lastRun.clear();
+  trace = sim::Trace();
+  clocks = 0;
+}
+
+/// Kernels stand one after the other.
+LaunchOutcome SimDevice::timed(Launch &launch, const KernelLaunch &kernel) {
+  Recorder recorder(launch);
+  launch.recorder = &recorder;
+  LaunchOutcome outcome = runLaunch(launch);
+  if (!outcome.fault.empty())
+    return outcome;
+  LaunchFigures figures = estimate(launch, recorder, gpu, !traceFile.empty());
+  figures.kernel = kernel.name;
+  write(trace, gpu, figures, clocks);
+  clocks += figures.clocks;
+  figures.waits = {};
+  lastRun.push_back(std::move(figures));
+  return outcome;
+}
+
+bool SimDevice::report() const {
+  sim::ReportWriter out("sm_90a", kClockMemories, gpu.clockHz, runs);
+  for (bool last : {false, true}) {
+    out.runs(last ? "last" : "first");
+    for (const LaunchFigures &figures : last ? lastRun : firstRun)
+      write(out, gpu, figures);
+  }
+  return out.save(reportFile);
+}
+
+Status SimDevice::endRun() {
+  if (++runs == 1)
+    firstRun = lastRun;
+  if (!reportFile.empty() && !report())
+    return fail(DMX_STATUS_IO, "cannot write the report '", reportFile, "' of the GPU's simulator");
+  if (!traceFile.empty() && !trace.save(traceFile))
+    return fail(DMX_STATUS_IO, "cannot write the trace '", traceFile, "' of the GPU's simulator");
+  return {};
+}
+
 RunOutcome SimDevice::runTask(const DeviceTask &task) {
   const KernelLaunch &kernel = kernelOf(task);
   auto blocks = kernel.image->blocksOf(task);
@@ -211,7 +278,8 @@ RunOutcome SimDevice::runTask(const DeviceTask &task) {
     launch.parameters.push_back(kMapWindow + dmx::cuda::kMapBytes * i);
     launch.maps.push_back(*map);
   }
-  LaunchOutcome outcome = runLaunch(launch);
+  launch.mostBlocks = mostBlocks;
+  LaunchOutcome outcome = reportFile.empty() && traceFile.empty() ? runLaunch(launch) : timed(launch, kernel);
   if (!outcome.fault.empty())
     return {kDeviceFault, 0,
             cat("kernel '", kernel.name, "', line ", outcome.line, " of its PTX, thread ", outcome.thread, ": ",

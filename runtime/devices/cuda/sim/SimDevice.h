@@ -2,6 +2,7 @@
 #pragma once
 
 #include "Launch.h"
+#include "clock/ClockReport.h"
 #include "runtime/devices/common/SimulatedDevice.h"
 #include "runtime/devices/cuda/CudaImage.h"
 
@@ -24,6 +25,10 @@ private:
   explicit SimDevice(const DeviceOptions &options);
   Status prepareTask(const DeviceTask &task) override;
   RunOutcome runTask(const DeviceTask &task) override;
+  void startRun() override;
+  Status endRun() override;
+  LaunchOutcome timed(Launch &launch, const KernelLaunch &kernel);
+  bool report() const;
   void addRegions(const DeviceTask &task, const KernelLaunch &kernel, const ProgramModule &module);
   MemoryRegion &addRegion(MemoryRegion::Kind kind, const void *begin, uint64_t bytes);
 
@@ -33,6 +38,13 @@ private:
   uint64_t seed = 0;
   uint64_t mostSteps = kMostSteps;
   bool checks = true;
+  uint32_t mostBlocks = 0; ///< of a launch that are run; 0: all
+  std::string reportFile, traceFile;
+  Machine gpu = dmx::cuda::builtinMachine();
+  std::vector<LaunchFigures> firstRun, lastRun;
+  uint64_t runs = 0;
+  double clocks = 0;              ///< of the run at hand
+  sim::Trace trace;               ///< of the last run
   std::vector<std::byte> scratch; ///< of a launch's threads
   uint32_t statusWord = 0;
   Memory memory;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "Memory.h"
+#include "clock/Costs.h"
 
 #include <bit>
 #include <cstdint>
@@ -85,6 +86,7 @@ struct Op {
   int64_t offset = 0;     ///< of an address
   int64_t offset2 = 0;    ///< of another one
   uint32_t immediate = 0; ///< of those that have a number of their own; an index into one of Program's lists
+  InstructionCost cost;   ///< for the clock
 };
 
 template <typename T> T fromBits(uint64_t bits) {

@@ -2,6 +2,7 @@
 
 #include "WarpRun.h"
 #include "Block.h"
+#include "clock/Recorder.h"
 
 #include <algorithm>
 
@@ -99,6 +100,8 @@ bool WarpRun::tryAgain() {
     group.ticket = warp.ticket;
     group.wait = warp.wait;
     if (warp.wait.kind == Wait::None) {
+      if (launch.recorder)
+        launch.recorder->goesOn(warp, op, group.at);
       group.state = Group::Ready;
       ++group.at;
     }
@@ -254,6 +257,8 @@ bool WarpRun::take(const Op &op) {
   uint32_t active = 0;
   if (!guardOf(op, active))
     return false;
+  if (launch.recorder && active)
+    launch.recorder->issue(warp, op, at, active);
   if (!active) {
     ++at;
   } else if (op.flow == Op::Next) {
@@ -264,8 +269,11 @@ bool WarpRun::take(const Op &op) {
     if (!step(op, active))
       return false;
     ++at;
-    if (warp.wait.kind == Wait::None)
+    if (warp.wait.kind == Wait::None) {
+      if (launch.recorder)
+        launch.recorder->goesOn(warp, op, at - 1);
       return true;
+    }
     groups.push_back({Group::Waits, active, at - 1, warp.ticket, warp.wait});
     current &= ~active;
   } else if (op.flow == Op::Exit) {
@@ -283,12 +291,23 @@ bool WarpRun::take(const Op &op) {
   return true;
 }
 
+/// Whether the warp stands as a whole because some of its threads wait: while it is recorded, so that what it does
+/// comes in one order. Not where nobody else can go on: the others may be what they wait for.
+bool WarpRun::stands() const {
+  return launch.recorder && warp.block && !warp.block->partsWarps &&
+         std::any_of(groups.begin(), groups.end(), [](const Group &each) { return each.state == Group::Waits; });
+}
+
 WarpRun::Turn WarpRun::run(uint64_t budget) {
   if (!tryAgain())
     return Turn::Failed;
+  if (stands())
+    return Turn::Waits;
   if (!groups.empty() && !regroup())
     return failed ? Turn::Failed : Turn::Waits;
   while (true) {
+    if (stands())
+      return Turn::Waits;
     if ((at >= nearest || !current) && !regroup())
       return failed ? Turn::Failed : Turn::Waits;
     if (budget-- == 0)

@@ -46,6 +46,7 @@ private:
   bool tryAgain();
   bool regroup();
   bool finishMeetings();
+  bool stands() const;
   bool meet(const Op &op);
   bool take(const Op &op);
   bool guardOf(const Op &op, uint32_t &active);
