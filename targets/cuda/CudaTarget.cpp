@@ -163,7 +163,7 @@ Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext 
   Result<KernelPlan> plan = table().plan(kernel.getBlock(), request);
   if (!plan)
     return plan.takeError();
-  Hopper processor = plan->launch ? Hopper(plan->launch->maps.size()) : Hopper();
+  Hopper processor = plan->launch ? Hopper(plan->launch->maps.size(), plan->launch->block) : Hopper();
   CompiledKernel compiled = describeLaunch(kernel, *plan, table().emit(*module, kernel, *plan, request, processor));
   PtxOptions ptx{static_cast<unsigned>(options.optLevel), compiled.launch.block, compiled.launch.movesRegisters,
                  options.saveTempsDir};

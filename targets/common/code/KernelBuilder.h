@@ -38,8 +38,16 @@ public:
   virtual void failIf(Value condition, int32_t code) = 0;
   /// Runs `item` for those of the `count` work items that this call has.
   virtual void forItems(Dim count, LoopBody item);
-  /// Threads that compute a work item together. Rows.h walks rows for one.
+  /// Threads that compute a work item together, in step; scratch is theirs together. Rows.h walks rows for a team.
   virtual int64_t team() const { return 1; }
+  /// The thread's number in its team: i64.
+  virtual Value member() { return idx(0); }
+  using Combine = llvm::function_ref<llvm::SmallVector<Value>(mlir::ValueRange, mlir::ValueRange)>;
+  /// The values of all members combined, the same for each of them, in an order that is the same in each run. `combine`
+  /// gives the same for its arguments exchanged. What members stored to scratch before, others may read after it.
+  virtual llvm::SmallVector<Value> ofTeam(mlir::ValueRange own, Combine) { return llvm::to_vector(own); }
+  /// Runs `body` for one member.
+  virtual void byOne(llvm::function_ref<void()> body) { body(); }
   const Processor &processor() const { return target; }
 
   // --- arguments. Buffers and dims follow the task in graph.json: operands, then results

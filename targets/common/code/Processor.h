@@ -1,6 +1,7 @@
 //===- Processor.h - what kernels and plans ask about a machine -*- C++ -*-===//
 #pragma once
 
+#include "targets/common/code/Launch.h"
 #include "targets/common/math/MathTraits.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -43,6 +44,12 @@ struct Processor : MathTraits {
   /// How a nest is cut into work items, for threads that take them in runs. `cost`: nanoseconds that an iteration of
   /// the innermost loop takes, roughly; small nests are not cut. `block` is the region's.
   virtual WorkPlan planWork(mlir::Block *block, llvm::ArrayRef<Dim> dims, double cost) const;
+  /// Threads that share a row of `count` elements of about `size`, of about `rows`; 1: each row is one thread's.
+  /// `areNeighbours`: the row's elements lie side by side, not those of different rows.
+  virtual int64_t teamOf(Dim count, int64_t size, int64_t rows, bool areNeighbours) const { return 1; }
+  /// Bytes of scratch that a team may have at most, and the launch of a kernel with so many for each.
+  virtual int64_t mostTeamScratch() const { return 0; }
+  virtual Launch launchOfTeams(Dim items, int64_t team, int64_t scratch) const { return {}; }
   /// Rough reciprocal throughput of one op of a kernel, in cycles.
   virtual double costOf(mlir::Operation *op) const;
 };

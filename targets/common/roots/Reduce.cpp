@@ -138,7 +138,39 @@ Value beats(KernelBuilder &b, dmir::ArgReduceOp op, Value value, Value best) {
   return arith::OrIOp::create(b, better, isNaN);
 }
 
+/// (value, position) of the better one of two elements; a position of kNone: there is none yet.
+constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+
+SmallVector<Value> betterOf(KernelBuilder &b, dmir::ArgReduceOp op, ValueRange x, ValueRange y) {
+  auto pick = [&](Value which, Value yes, Value no) -> Value { return arith::SelectOp::create(b, which, yes, no); };
+  Value inOrder = b.cmp(arith::CmpIPredicate::slt, x[1], y[1]);
+  Value first = pick(inOrder, x[0], y[0]), firstAt = pick(inOrder, x[1], y[1]), second = pick(inOrder, y[0], x[0]),
+        secondAt = pick(inOrder, y[1], x[1]);
+  Value takes =
+      arith::AndIOp::create(b, beats(b, op, second, first), b.cmp(arith::CmpIPredicate::ne, secondAt, b.idx(kNone)));
+  return {pick(takes, second, first), pick(takes, secondAt, firstAt)};
+}
+
+void emitArgOfTeam(RowWalker &walker, dmir::ArgReduceOp op) {
+  KernelBuilder &b = walker.b;
+  walker.rows([&] {
+    Value none = b.constantInt(walker.e.computed(getElementTypeOrSelf(op.getInput().getType())), 0);
+    SmallVector<Value> best = walker.ofTeam(
+        {none, b.idx(kNone)},
+        [&](Value position, ValueRange c) -> SmallVector<Value> {
+          Value value = walker.element();
+          Value isFirst = b.cmp(arith::CmpIPredicate::eq, c[1], b.idx(kNone));
+          Value takes = arith::OrIOp::create(b, isFirst, beats(b, op, value, c[0]));
+          return {arith::SelectOp::create(b, takes, value, c[0]), arith::SelectOp::create(b, takes, position, c[1])};
+        },
+        [&](ValueRange x, ValueRange y) { return betterOf(b, op, x, y); });
+    walker.write(best[1], /*whole=*/false);
+  });
+}
+
 void emitArg(RowWalker &walker, dmir::ArgReduceOp op) {
+  if (walker.plan.team > 1)
+    return emitArgOfTeam(walker, op);
   KernelBuilder &b = walker.b;
   walker.rows([&] {
     int64_t lanes = walker.e.lanes();
@@ -186,12 +218,13 @@ static RowPlan rowsOf(const RegionBody &body, const Processor &processor) {
     return planRows(body, processor, op.getAxes(), !op.getKeepDims(), true);
   if (auto op = dyn_cast<dmir::ArgReduceOp>(body.root))
     return planRows(body, processor, {static_cast<int64_t>(op.getAxis())}, !op.getKeepDims(), false, 2);
-  return planRows(body, processor, {static_cast<int64_t>(cast<dmir::CumSumOp>(body.root).getAxis())}, false, false, 2);
+  return planRows(body, processor, {static_cast<int64_t>(cast<dmir::CumSumOp>(body.root).getAxis())}, false, false, 2,
+                  /*teams=*/false);
 }
 
 static Result<KernelPlan> planReduce(const RegionBody &body, const PlanRequest &request) {
   RowPlan details = rowsOf(body, request.nominal);
-  KernelPlan plan(details.algorithm(body), details.work);
+  KernelPlan plan = planOfRows(body, request.nominal, details);
   plan.emit = [body, details](KernelBuilder &b) {
     RowWalker walker(b, body, details);
     if (auto op = dyn_cast<dmir::ReduceOp>(body.root))

@@ -38,8 +38,21 @@ private:
     bool scalar = !mlir::isa<VectorType>(value.getType());
     return scalar ? b.splat(value, walker.e.lanes()) : value;
   }
-  Value read(Value slot) { return b.load(compute, b.scratch(), slot, walker.e.lanes()); }
-  Value keep(Value value, Value slot) { return b.store(value, b.scratch(), slot), value; }
+  /// What was kept of an element, or it is computed again.
+  Value read(Value slot, llvm::function_ref<Value()> again) {
+    if (walker.plan.copies)
+      return b.load(compute, b.scratch(), slot, walker.e.lanes());
+    walker.e.forget();
+    return again();
+  }
+  Value read(Value slot) {
+    return read(slot, [&] { return walker.element(); });
+  }
+  Value keep(Value value, Value slot) {
+    if (walker.plan.copies)
+      b.store(value, b.scratch(), slot);
+    return value;
+  }
   Value zero(Type type) { return b.constant(type, 0); }
   Value add(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
   Value sub(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
@@ -63,8 +76,9 @@ void RowEmitter::softmax(dmir::SoftmaxOp op) {
         compute, [&](Type type) { return b.constant(type, lowest); },
         [&](Value x, Value y) { return emitMax(b, x, y, false); },
         [&](Value slot) { return keep(walker.element(), slot); });
+    auto powerOf = [&](Value value) { return math.exp(sub(value, wide(highest))); };
     Value total = sum([&](Value slot) {
-      Value power = math.exp(sub(read(slot), wide(highest)));
+      Value power = powerOf(read(slot));
       return op.getLog() ? power : keep(power, slot);
     });
     if (op.getLog()) {
@@ -72,7 +86,7 @@ void RowEmitter::softmax(dmir::SoftmaxOp op) {
       return walker.each([&](Value slot) { write(sub(sub(read(slot), wide(highest)), wide(shift))); });
     }
     Value scale = arith::DivFOp::create(b, b.constant(total.getType(), 1), total);
-    walker.each([&](Value slot) { write(mul(read(slot), wide(scale))); });
+    walker.each([&](Value slot) { write(mul(read(slot, [&] { return powerOf(walker.element()); }), wide(scale))); });
   });
 }
 
@@ -97,7 +111,9 @@ void RowEmitter::normalize(dmir::NormalizeOp op) {
     Value variance = arith::DivFOp::create(b, square, count(type));
     Value deviation = math::SqrtOp::create(b, add(variance, b.constant(type, op.getEpsilon().convertToDouble())));
     Value scale = arith::DivFOp::create(b, b.constant(type, 1), deviation);
-    walker.each([&](Value slot) { write(mul(read(slot), wide(scale))); });
+    walker.each([&](Value slot) {
+      write(mul(read(slot, [&] { return mean ? sub(walker.element(), wide(mean)) : walker.element(); }), wide(scale)));
+    });
   });
 }
 
@@ -108,8 +124,8 @@ static Result<KernelPlan> planRowKernel(const RegionBody &body, const PlanReques
   RowPlan details = softmax
                         ? planRows(body, request.nominal, {static_cast<int64_t>(softmax.getAxis())}, false, true, 6)
                         : planRows(body, request.nominal, cast<dmir::NormalizeOp>(body.root).getAxes(), false, true, 4);
-  KernelPlan plan(details.algorithm(body), details.work);
-  plan.scratch = details.slots() * (getElementTypeOrSelf(details.input.getType()).isF64() ? 8 : 4);
+  KernelPlan plan =
+      planOfRows(body, request.nominal, details, getElementTypeOrSelf(details.input.getType()).isF64() ? 8 : 4);
   plan.emit = [body, details](KernelBuilder &b) {
     RowEmitter emitter(b, body, details);
     if (auto op = dyn_cast<dmir::SoftmaxOp>(body.root))

@@ -35,8 +35,24 @@ static double costAlong(const RegionBody &body, const RowPlan &plan, unsigned gr
   });
 }
 
+/// Several threads for each row, where the processor has teams.
+static void chooseTeam(const RegionBody &body, RowPlan &plan, const Processor &processor) {
+  int64_t rows = 1;
+  std::optional<unsigned> inner;
+  for (auto [g, group] : llvm::enumerate(plan.groups))
+    if (plan.reduced[g])
+      inner = g;
+    else
+      rows *= std::max<int64_t>(nominal(body.block, group.size), 1);
+  if (!inner)
+    return;
+  plan.team = processor.teamOf(plan.count, nominal(body.block, plan.count), rows, *inner + 1 == plan.groups.size());
+  if (plan.team > 1)
+    plan.laneGroup = *inner;
+}
+
 RowPlan dmxc::kernels::planRows(const RegionBody &body, const Processor &processor, ArrayRef<int64_t> axes,
-                                bool dropsAxes, bool lanesMayReduce, double passes) {
+                                bool dropsAxes, bool lanesMayReduce, double passes, bool teams) {
   RowPlan plan;
   plan.input = body.root->getOperand(0);
   int64_t lanes = chooseLanes(plan.input, processor);
@@ -62,10 +78,12 @@ RowPlan dmxc::kernels::planRows(const RegionBody &body, const Processor &process
     if (plan.reduced.back())
       plan.count *= group.size;
   }
+  if (teams)
+    chooseTeam(body, plan, processor);
   // The group whose lanes make an element cheapest, counting lanes that stay empty.
   double best = std::numeric_limits<double>::infinity();
   for (unsigned g = plan.groups.size(); g-- > 0;) {
-    if (plan.reduced[g] && !lanesMayReduce)
+    if (plan.team > 1 || (plan.reduced[g] && !lanesMayReduce))
       continue;
     double size = std::max<int64_t>(nominal(body.block, plan.groups[g].size), 1);
     double cost = costAlong(body, plan, g, lanes, processor) * llvm::alignTo(size, lanes) / size;
@@ -93,7 +111,20 @@ RowPlan dmxc::kernels::planRows(const RegionBody &body, const Processor &process
 }
 
 std::string RowPlan::algorithm(const RegionBody &body) const {
-  return body.root->getName().stripDialect().str() + (lanesAcross() ? "-across" : "-along");
+  return body.root->getName().stripDialect().str() + (team > 1 ? "-by-team" : lanesAcross() ? "-across" : "-along");
+}
+
+KernelPlan dmxc::kernels::planOfRows(const RegionBody &body, const Processor &processor, RowPlan &rows,
+                                     int64_t copyBytes) {
+  KernelPlan plan(rows.algorithm(body), rows.work);
+  if (rows.team == 1) {
+    plan.scratch = rows.slots() * copyBytes;
+    return plan;
+  }
+  std::optional<int64_t> slots = rows.slots().known();
+  rows.copies = copyBytes && slots && *slots <= processor.mostTeamScratch() / copyBytes;
+  plan.launch = processor.launchOfTeams(rows.work.items, rows.team, rows.copies ? *slots * copyBytes : 0);
+  return plan;
 }
 
 Dim RowPlan::slots() const {
@@ -122,7 +153,6 @@ Value dmxc::kernels::sizeAsFloat(KernelBuilder &b, Dim size, Type type) {
 
 RowWalker::RowWalker(KernelBuilder &b, const RegionBody &body, const RowPlan &plan)
     : b(b), body(body), plan(plan), e(b, body.block), writer(e, body), at(plan.groups.size()) {
-  assert(b.team() == 1 && "rows are walked by one thread");
   const Processor &processor = b.processor();
   lanes = chooseLanes(plan.input, processor, &narrowest);
   for (Value value : writer.values()) { // the epilogue's types count too
@@ -157,7 +187,9 @@ Indices RowWalker::resultIndex(bool whole) {
 
 void RowWalker::write(Value value, bool whole) {
   e.bindValue(body.root->getResult(0), value);
-  writer.write(resultIndex(whole));
+  if (whole || plan.team == 1)
+    return writer.write(resultIndex(whole));
+  b.byOne([&] { writer.write(resultIndex(whole)); });
 }
 
 void RowWalker::rows(llvm::function_ref<void()> bodyFn) {
@@ -204,6 +236,34 @@ RowWalker::Carried RowWalker::outerLoops(ValueRange init, llvm::function_ref<Car
 
 /// The elements of one run along the lane group: `unroll` vectors with a carried value each, then single
 /// vectors with the first one, then the rest: masked into the second one, or one by one into the last.
+/// The elements of one run that a member has, a team's size apart: `unroll` at a time, then one by one, then the last
+/// ones, which not all members have.
+RowWalker::Carried RowWalker::alongOfTeam(ValueRange carried, int64_t unroll,
+                                          llvm::function_ref<Value(Value, Value)> stepAt) {
+  Dim size = plan.groups[plan.laneGroup].size, whole = Dim::floorDiv(size, plan.team * unroll) * plan.team * unroll,
+      rounds = Dim::floorDiv(size, plan.team) * plan.team;
+  Value member = b.member();
+  Carried acc(carried);
+  auto loop = [&](Value lo, Dim hi, int64_t copies, size_t first, bool own) {
+    acc = b.forLoop(lo, b.idx(hi), b.idx(plan.team * copies), acc, [&](Value i, ValueRange c) {
+      Carried next(c);
+      for (int64_t u = 0; u < copies; ++u) {
+        Value position = b.addC(own ? i : b.add(i, member), u * plan.team);
+        Value value = stepAt(position, c.empty() ? Value() : c[first + u]);
+        if (!c.empty())
+          next[first + u] = value;
+      }
+      return next;
+    });
+  };
+  loop(b.idx(0), whole, unroll, 0, false);
+  if (whole != rounds)
+    loop(b.idx(whole), rounds, 1, 0, false);
+  if (rounds != size)
+    loop(b.add(b.idx(rounds), member), size, 1, carried.empty() ? 0 : carried.size() - 1, true);
+  return acc;
+}
+
 RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t unroll,
                                     llvm::function_ref<Value(Value, Value)> step) {
   Dim size = plan.groups.empty() ? Dim(1) : plan.groups[plan.laneGroup].size;
@@ -213,6 +273,8 @@ RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t
       at[plan.laneGroup] = e.at(position, e.lanes(), e.lanes() > 1);
     return step(b.add(start, position), acc);
   };
+  if (plan.team > 1)
+    return alongOfTeam(carried, unroll, stepAt);
   bool carries = !carried.empty();
   auto pick = [&](ValueRange values, size_t i) { return carries ? values[i] : Value(); };
   auto collect = [&](Carried &to, size_t i, Value value) {
@@ -282,7 +344,18 @@ Value RowWalker::fold(Type scalar, llvm::function_ref<Value(Type)> start,
     });
   });
   Value sum = combine(combine(acc[0], acc[1]), combine(acc[2], acc[3]));
-  return combine(combineLanes(b, sum, combine), acc[unroll]);
+  sum = combine(combineLanes(b, sum, combine), acc[unroll]);
+  return b.ofTeam(sum, [&](ValueRange x, ValueRange y) { return Carried{combine(x[0], y[0])}; })[0];
+}
+
+RowWalker::Carried RowWalker::ofTeam(ValueRange init, llvm::function_ref<Carried(Value, ValueRange)> bodyFn,
+                                     KernelBuilder::Combine combine) {
+  Dim size = plan.groups[plan.laneGroup].size;
+  Carried own = b.forLoop(b.member(), b.idx(size), b.idx(plan.team), init, [&](Value i, ValueRange c) {
+    at[plan.laneGroup] = e.at(i);
+    return bodyFn(i, c);
+  });
+  return b.ofTeam(own, combine);
 }
 
 void RowWalker::each(llvm::function_ref<void(Value)> bodyFn) {

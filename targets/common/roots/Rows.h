@@ -20,6 +20,8 @@ struct RowPlan {
   llvm::SmallVector<unsigned> kept;    ///< kept groups, in loop order (the lane group last)
   Dim count = 1;                       ///< elements of a row
   WorkPlan work;
+  int64_t team = 1;   ///< threads that share a row, lanes along it
+  bool copies = true; ///< whether a copy of the row is kept in scratch; else elements are computed again
 
   bool lanesAcross() const { return !groups.empty() && !reduced[laneGroup]; }
   /// The name of the root's kernel.
@@ -32,9 +34,11 @@ struct RowPlan {
 mlir::Value sizeAsFloat(KernelBuilder &b, Dim size, mlir::Type type);
 
 /// Plans rows of the root's first operand along `axes`, which results lack when `dropsAxes`.
-/// `passes`: how often a row's elements are computed.
+/// `passes`: how often a row's elements are computed. `teams`: several threads may share a row.
 RowPlan planRows(const RegionBody &body, const Processor &processor, llvm::ArrayRef<int64_t> axes, bool dropsAxes,
-                 bool lanesMayReduce, double passes = 1);
+                 bool lanesMayReduce, double passes = 1, bool teams = true);
+/// The plan of a kernel that walks such rows, with `copyBytes` of scratch for each of its slots.
+KernelPlan planOfRows(const RegionBody &body, const Processor &processor, RowPlan &rows, int64_t copyBytes = 0);
 
 /// Emits the walks. `at` holds the current position on every group.
 class RowWalker {
@@ -52,6 +56,10 @@ public:
              llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value(Value slot)> element);
   /// Runs body(slot) for all elements of the current row.
   void each(llvm::function_ref<void(Value slot)> body);
+  /// Values carried through the elements that a thread has, in order, and combined with those of its team.
+  llvm::SmallVector<Value> ofTeam(mlir::ValueRange init,
+                                  llvm::function_ref<llvm::SmallVector<Value>(Value position, mlir::ValueRange)> body,
+                                  KernelBuilder::Combine combine);
   /// The same with values carried from element to element, in order, lanes across rows only.
   llvm::SmallVector<Value> inOrder(mlir::ValueRange init,
                                    llvm::function_ref<llvm::SmallVector<Value>(mlir::ValueRange)> body);
@@ -77,6 +85,8 @@ private:
   /// With several chains `init` has one value a chain, and the body gets those of the innermost loop in turn.
   Carried outerLoops(mlir::ValueRange init, llvm::function_ref<Carried(Value outerSlot, mlir::ValueRange)> body,
                      int64_t chains = 1);
+  Carried alongOfTeam(mlir::ValueRange carried, int64_t unroll,
+                      llvm::function_ref<Value(Value position, Value acc)> stepAt);
   Carried along(Value outerSlot, mlir::ValueRange carried, int64_t unroll,
                 llvm::function_ref<Value(Value slot, Value acc)> step);
   llvm::SmallVector<unsigned> outer; ///< reduced groups that are loops

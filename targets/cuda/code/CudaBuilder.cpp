@@ -85,8 +85,11 @@ CudaBuilder::CudaBuilder(ModuleOp module, Location loc, StringRef name, unsigned
   Value all = mul(blocks, threads);
   Value scratch = elementPtr(getI8Type(), tail[Scratch], mul(thread, tail[ScratchBytes]));
   status = tail[StatusWord];
-  if (processor.blockMaps)
+  if (processor.blockMaps) {
     takeMaps(llvm::to_vector(tail.drop_front(TailArguments)), module);
+    // Behind the room in which warps tell each other values.
+    scratch = elementPtr(getI8Type(), sharedMemory, constantInt(getI64Type(), kTeamRoom));
+  }
   // Sizes are computed where the body begins; what stands above comes before them.
   Block *body = kernel.addBlock();
   cf::BranchOp::create(*this, body);

@@ -19,6 +19,10 @@ public:
   void finish() override;
   void failIf(Value condition, int32_t code) override;
   void forItems(Dim count, LoopBody item) override;
+  int64_t team() const override;
+  Value member() override { return ownThread; }
+  llvm::SmallVector<Value> ofTeam(mlir::ValueRange own, Combine combine) override;
+  void byOne(llvm::function_ref<void()> body) override;
 
   /// Tensor map i, as copies name it: !llvm.ptr.
   Value map(unsigned i) const { return maps[i]; }
@@ -28,6 +32,7 @@ public:
   Value threadInBlock() const { return ownThread; }
 
 private:
+  llvm::SmallVector<Value> ofWarp(llvm::SmallVector<Value> values, int64_t lanes, Combine combine);
   void takeMaps(llvm::ArrayRef<Value> arguments, mlir::ModuleOp module);
 
   Value status; ///< !llvm.ptr to i32
