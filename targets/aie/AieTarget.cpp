@@ -20,7 +20,7 @@ namespace {
 namespace hw = dmx::aie;
 constexpr StringRef kRowsKey = "herd_rows", kColumnsKey = "herd_columns";
 
-class AieTarget final : public TargetBackend {
+class AieTarget final : public aie::GridTarget {
 public:
   AieTarget(const hw::Machine &machine, aie::Herd herd, std::string saveTempsDir)
       : machine(machine), herd(herd), saveTempsDir(std::move(saveTempsDir)) {}
@@ -47,6 +47,8 @@ public:
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return aie::pack(form, constant, out);
   }
+  ArrayRef<TargetStage> stages() const override { return stagesAieTarget(); }
+  Status writeGrid(dlir::KernelOp kernel) const override;
   Status schedule(ArrayRef<Operation *> kernels) const override;
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::string describe() const override;
@@ -123,40 +125,41 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   return list.getDictionary(region.getContext());
 }
 
-/// A kernel may be one of a text that was changed.
+Status AieTarget::writeGrid(dlir::KernelOp kernel) const {
+  auto wrong = [&](const std::string &why) {
+    return Error{ErrorKind::Model,
+                 "kernel '" + kernel.getSymName().str() + "' cannot be computed by the array: " + why};
+  };
+  Result<aie::Product> product =
+      aie::productOf(machine, kernel.getBlock(), herdOf(kernel.getStrategy()), kernel.getStrategy());
+  if (!product)
+    return wrong(product.error().message);
+  if (std::optional<std::string> why = aie::refuses(machine, *product))
+    return wrong(*why);
+  OpBuilder builder(kernel);
+  aie::writeProgram(builder, kernel.getLoc(), machine, kernel.getSymName(), *product);
+  kernel.erase();
+  return Status::ok();
+}
+
+/// Programs may be those of a text that was changed.
 Status AieTarget::schedule(ArrayRef<Operation *> kernels) const {
-  std::vector<aie::Product> products;
-  for (Operation *op : kernels) {
-    auto kernel = cast<dlir::KernelOp>(op); // there are no stages that make something else of it
-    auto wrong = [&](const std::string &why) {
-      return Error{ErrorKind::Model,
-                   "kernel '" + kernel.getSymName().str() + "' cannot be computed by the array: " + why};
-    };
-    Result<aie::Product> product =
-        aie::productOf(machine, kernel.getBlock(), herdOf(kernel.getStrategy()), kernel.getStrategy());
-    if (!product)
-      return wrong(product.error().message);
-    if (std::optional<std::string> why = aie::refuses(machine, *product))
-      return wrong(*why);
-    products.push_back(std::move(*product));
-  }
   std::string why; // the first error, which names the op
   ScopedDiagnosticHandler handler(kernels.front()->getContext(), [&](Diagnostic &diagnostic) {
     why = why.empty() ? diagnostic.str() : why;
     return success();
   });
-  for (auto [i, product] : llvm::enumerate(products)) {
-    auto kernel = cast<dlir::KernelOp>(kernels[i]);
-    OpBuilder builder(kernel);
-    std::string name = kernel.getSymName().str();
-    dlir::DeviceProgramOp program = aie::writeProgram(builder, kernel.getLoc(), machine, name, product);
+  for (Operation *kernel : kernels) {
+    std::string name = SymbolTable::getSymbolName(kernel).str();
+    auto program = dyn_cast<dlir::DeviceProgramOp>(kernel);
+    if (!program)
+      return modelError("kernel '" + name +
+                        "' has no program of grids (dlir.device_program); the stage schedule.grid makes it");
     if (Status saved = saveText(name + ".dlir.mlir", program); !saved)
       return saved;
     if (failed(aie::place(program)))
-      return Error{ErrorKind::Internal, "kernel '" + name + "' has no place on the array: " + why};
+      return modelError("kernel '" + name + "' has no place on the array: " + why);
   }
-  for (Operation *kernel : kernels)
-    kernel->erase();
   return Status::ok();
 }
 

@@ -321,7 +321,7 @@ LogicalResult LoopOp::verify() {
     return emitOpError("C1: needs one number of trips");
   for (Operation &op : getBody().front())
     if (!isa<LoopOp>(op) && !(inGroup ? isTask(&op) : isa<TaskGroupOp, FillOp, DrainOp>(op)))
-      return op.emitOpError("does not stand in this loop");
+      return failed(verifySlots(&op, op.getOperands())) ? failure() : op.emitOpError("does not stand in this loop");
   return success();
 }
 

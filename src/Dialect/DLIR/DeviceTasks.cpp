@@ -34,10 +34,12 @@ static LogicalResult verifyBuffers(const TaskParts &task) {
   for (Value buffer : task.buffers)
     if (!model || !model->memory(memoryOf(buffer)))
       return task.op->emitOpError("has a buffer in ") << memoryOf(buffer) << ", which is no memory of the device";
-  return verifySlots(task.op, task.buffers);
+  return success();
 }
 
 LogicalResult dmxc::dlir::verifyTask(const TaskParts &task, StringRef several, unsigned results) {
+  if (failed(verifySlots(task.op, task.buffers)))
+    return failure();
   if (!isAmongTasks(task.op))
     return task.op->emitOpError("stands in no group of a queue");
   if (failed(verifyBuffers(task)))
