@@ -282,9 +282,10 @@ bool Balance::join(size_t one, const Count &count, size_t other, const Count &ot
 std::string Balance::compared(size_t one, const Count &count, size_t other, const Count &otherCount) {
   std::optional<Ratio> ratio = count.empty() || otherCount.empty() ? std::nullopt : quotient(count, otherCount);
   std::optional<Ratio> weight = find(one).second, otherWeight = find(other).second;
-  if (ratio && weight && otherWeight)
-    if (std::optional<Ratio> all = times(*weight, inverse(*otherWeight)); all && (ratio = times(*ratio, *all)))
-      return std::to_string(ratio->up) + " times where it is drained " + std::to_string(ratio->down);
+  std::optional<Ratio> all = weight && otherWeight ? times(*weight, inverse(*otherWeight)) : std::nullopt;
+  ratio = ratio && all ? times(*ratio, *all) : std::nullopt;
+  if (ratio)
+    return std::to_string(ratio->up) + " times where it is drained " + std::to_string(ratio->down);
   return count.empty()        ? "never, and drained"
          : otherCount.empty() ? "and never drained"
                               : "otherwise than it is drained";

@@ -220,10 +220,13 @@ static LogicalResult verifyTokensFit(ScheduledGraphOp graph) {
   for (auto token : graph.getBody().getOps<TokenOp>())
     if (const UnitModel *home = homeOf(token); home && ++held[home] > home->tokens)
       return token.emitOpError("C5: is one too many: a ") << home->name << " holds " << home->tokens << " tokens";
-  for (auto ring : graph.getBody().getOps<RingOp>())
-    if (const UnitModel *home = model ? model->unit(ring.getHome()) : nullptr; home && (held[home] += 2) > home->tokens)
+  for (auto ring : graph.getBody().getOps<RingOp>()) {
+    const UnitModel *home = model ? model->unit(ring.getHome()) : nullptr;
+    held[home] += 2;
+    if (home && held[home] > home->tokens)
       return ring.emitOpError("C5: ") << nameOf(ring) << " is one too many: it takes two tokens, a " << home->name
                                       << " holds " << home->tokens;
+  }
   return success();
 }
 
