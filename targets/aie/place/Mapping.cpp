@@ -1,5 +1,5 @@
-//===- Product.cpp - which products the array holds -----------------------===//
-#include "Place.h"
+//===- Mapping.cpp - a product on an array of cores -----------------------===//
+#include "Mapping.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -29,46 +29,79 @@ const Numbers *aie::numbersOf(Type a, Type b, Type c) {
   return !a.isInteger(8) || !isSigned(b, 8) ? nullptr : a.isUnsignedInteger() ? &kUi8 : &kI8;
 }
 
-bool Product::hasBias() const {
+int64_t Herd::parts() const {
+  int64_t parts = (rows + columns - 1) / columns;
+  while (rows % parts)
+    ++parts;
+  return parts;
+}
+
+ArrayRef<kernels::TileField<Tiling>> Tiling::fields() {
+  static const kernels::TileField<Tiling> all[] = {
+      {"herd_rows", &Tiling::herdRows, "rows of cores"},
+      {"herd_columns", &Tiling::herdColumns, "columns of cores"},
+      {"tile_m", &Tiling::m, "rows of a core's tile of the result"},
+      {"tile_n", &Tiling::n, "columns of a core's tile of the result"},
+      {"tile_k", &Tiling::k, "terms of a sum that a core takes at once"},
+      {"pixels_a_row", &Tiling::pixels, "output pixels beside each other that a row of the product has"}};
+  return all;
+}
+
+Mapping::Mapping(const kernels::Contraction &contraction, const Numbers &numbers)
+    : numbers(numbers), macs(*(contraction.batch * contraction.m * contraction.n * contraction.k).known()) {
+  if (contraction.windows) {
+    image = ImageWalk::of(contraction, numbers.bytes);
+  } else {
+    matrices = *contraction.batch.known();
+    m = *contraction.m.known();
+    k = *contraction.k.known();
+    n = *contraction.n.known();
+  }
+  setTiling(tiling());
+}
+
+void Mapping::setTiling(const Tiling &tiling) {
+  herd = {tiling.herdRows, tiling.herdColumns};
+  numbers.m = tiling.m;
+  numbers.k = tiling.k;
+  numbers.n = tiling.n;
+  if (!image)
+    return;
+  image->pixels = tiling.pixels;
+  m = image->m();
+  k = image->k(numbers.k);
+  n = image->n();
+}
+
+bool Mapping::hasBias() const {
   return llvm::any_of(operands, [](const Operand &operand) { return operand.part == Part::Bias; });
 }
 
-int64_t Product::numbersOf(Part part) const {
-  if (!window)
-    return matrices * (part == Part::A ? m * k : part == Part::B ? k * n : m * n);
-  const Window &w = *window;
-  return part == Part::A   ? w.images * w.channels * w.height * w.width
-         : part == Part::B ? w.outputs * w.channels * w.kernelHeight * w.kernelWidth
-                           : w.images * w.outputs * w.outHeight * w.outWidth;
+bool Mapping::hasPackedWeights() const {
+  return llvm::all_of(operands, [](const Operand &operand) {
+    return operand.packed || operand.part == Part::A || operand.part == Part::C;
+  });
 }
 
-double Product::work() const {
+double Mapping::work() const {
   return static_cast<double>(matrices) * static_cast<double>(paddedM()) * static_cast<double>(paddedK()) *
-         static_cast<double>(paddedN()) / static_cast<double>(macs());
+         static_cast<double>(paddedN()) / static_cast<double>(macs);
 }
 
-void Product::setSizes() {
-  if (window->outWidth == 1) // then any stride is right: one of a whole row leaves no windows between rows
-    window->strideWidth = std::max(window->left + window->width, window->kernelWidth - window->left);
-  m = window->m();
-  k = window->k(numbers->k);
-  n = window->n();
-}
-
-int64_t Product::imageRows() const {
-  const Window &w = *window;
+int64_t Mapping::imageRows() const {
+  const ImageWalk &w = *image;
   // The last tile of the last block of rows, most of which is behind the image.
   int64_t reach = (w.planes() - 1) * w.plane() + (paddedM() - 1) * w.step() + (w.kernelRows(0) - 1) * w.imageRow() +
-                  w.runTiles(numbers->k) * numbers->k;
-  return (std::max(reach, w.strideHeight * w.plane()) + w.imageRow() - 1) / w.imageRow();
+                  w.runTiles(numbers.k) * numbers.k;
+  return (std::max(reach, w.down.stride * w.plane()) + w.imageRow() - 1) / w.imageRow();
 }
 
-std::pair<int64_t, int64_t> Product::formOf(Part part) const {
+std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
   switch (part) {
   case Part::A: {
-    if (!window)
+    if (!image)
       return {matrices * paddedM(), paddedK()};
-    int64_t pitch = window->imageRow();
+    int64_t pitch = image->imageRow();
     return {imageRows() + (hasTileOfZeros() ? (zerosOfA() + pitch - 1) / pitch : 0), pitch};
   }
   case Part::B:
@@ -81,7 +114,7 @@ std::pair<int64_t, int64_t> Product::formOf(Part part) const {
   return {matrices * paddedM(), paddedN()};
 }
 
-std::vector<hw::Axis> Product::axesOf(const Operand &operand) const {
+std::vector<hw::Axis> Mapping::axesOf(const Operand &operand) const {
   ArrayRef<int64_t> shape = operand.tensor.getShape();
   size_t rank = shape.size();
   std::vector<hw::Axis> axes(rank);
@@ -98,7 +131,7 @@ std::vector<hw::Axis> Product::axesOf(const Operand &operand) const {
       place(dim, shape[dim] > 1);
     return axes;
   }
-  if (!window) {
+  if (!image) {
     auto [rows, pitch] = formOf(operand.part);
     int64_t stride = rows / matrices * pitch;
     place(rank - 1, 1);
@@ -107,98 +140,118 @@ std::vector<hw::Axis> Product::axesOf(const Operand &operand) const {
       place(dim, stride);
     return axes;
   }
-  const Window &w = *window;
+  const ImageWalk &w = *image;
   bool isImage = operand.part == Part::A;
   int64_t row = isImage ? w.imageRow() : w.rowsAcross() * paddedN();
   place(0, w.rowsDown() * row);
   place(1, 1);
   if (rank == 4)
-    place(2, row, isImage ? w.top : 0, isImage ? w.strideHeight : 1, isImage ? w.plane() : 0);
+    place(2, row, isImage ? ImageWalk::number(w.down.low) : 0, isImage ? w.down.stride : 1, isImage ? w.plane() : 0);
   if (isImage)
-    place(rank - 1, w.pixel(), w.left);
+    place(rank - 1, w.pixel(), ImageWalk::number(w.across.low));
   else
-    place(rank - 1, paddedN(), 0, w.together, w.outputs);
+    place(rank - 1, paddedN(), 0, w.pixels, w.outputs);
   return axes;
 }
 
+static std::string most(const std::string &what, int64_t value, const std::string &unit, int64_t limit) {
+  return what + std::to_string(value) + unit + std::to_string(limit);
+}
+
 /// What walks over windows cannot do.
-static std::optional<std::string> refusesWindow(const hw::Machine &machine, const Product &product) {
-  const Window &window = *product.window;
+static std::optional<std::string> refusesWalk(const hw::Machine &machine, const Mapping &mapping) {
+  const ImageWalk &walk = *mapping.image;
   const hw::TileInfo &shim = machine.tile(hw::TileKind::Shim);
-  auto most = [](const std::string &what, int64_t value, const char *unit, int64_t limit) {
-    return what + std::to_string(value) + unit + std::to_string(limit);
-  };
-  int64_t words = product.numbers->bytes, step = shim.largestStep;
+  int64_t bytes = mapping.numbers.bytes, step = shim.largestStep;
   for (auto [what, elements] :
-       {std::pair("output pixels are ", window.step()), {"rows of the image are ", window.imageRow()}})
-    if (elements * words / 4 > step)
-      return most(what, elements * words / 4, " words apart, a shim's BD steps over ", step);
-  std::vector<WindowTask> tasks = tasksOf(window);
-  if (tasks[0].steps > 1 && tasks[0].stride * words / 4 > step)
-    return most("rows of a kernel read planes that are ", tasks[0].stride * words / 4,
+       {std::pair("output pixels are ", walk.step()), {"rows of the image are ", walk.imageRow()}})
+    if (elements * bytes / 4 > step)
+      return most(what, elements * bytes / 4, " words apart, a shim's BD steps over ", step);
+  std::vector<ImageTask> tasks = tasksOf(walk);
+  if (tasks[0].steps > 1 && tasks[0].stride * bytes / 4 > step)
+    return most("rows of a kernel read planes that are ", tasks[0].stride * bytes / 4,
                 " words apart, a shim's BD steps over ", step);
   if (tasks[0].steps > machine.largestIteration)
     return most("the kernel has ", tasks[0].steps, " rows for a task, a BD counts to ", machine.largestIteration);
-  if (window.runTiles(product.numbers->k) > shim.largestWrap)
-    return most("a row of the kernel has ", window.runTiles(product.numbers->k), " tiles, a dim of a shim's BD has ",
+  if (walk.runTiles(mapping.numbers.k) > shim.largestWrap)
+    return most("a row of the kernel has ", walk.runTiles(mapping.numbers.k), " tiles, a dim of a shim's BD has ",
                 shim.largestWrap);
-  int64_t all = static_cast<int64_t>(tasks.size()) + product.hasTileOfZeros();
+  int64_t all = static_cast<int64_t>(tasks.size()) + mapping.hasTileOfZeros();
   if (all > machine.queueDepth)
-    return most("rows by a stride of " + std::to_string(window.strideHeight) + " take ", all,
+    return most("rows by a stride of " + std::to_string(walk.down.stride) + " take ", all,
                 " tasks for a block of results, the queue of a shim's channel holds ", machine.queueDepth);
   return std::nullopt;
 }
 
-std::optional<std::string> aie::refuses(const hw::Machine &machine, const Product &product) {
-  constexpr int64_t most = int64_t(1) << 30; // far above, and no product of sizes overflows
-  if (std::max({product.m, product.k, product.n}) > most)
-    return "a dim of the product is above " + std::to_string(most);
-  int64_t step = machine.tile(hw::TileKind::Shim).largestStep, k = product.paddedK(), n = product.paddedN(),
-          bytes = product.numbers->bytes;
-  std::string over = " words, a shim's BD steps over " + std::to_string(step);
-  if (product.window) {
-    if (std::optional<std::string> why = refusesWindow(machine, product))
-      return why;
-  } else if (k * bytes / 4 > step) {
-    return "a row of the first matrix has " + std::to_string(k * bytes / 4) + over;
-  }
-  if (product.numbers->k * n * bytes / 4 > step)
-    return std::to_string(product.numbers->k) + " rows of the second matrix have " +
-           std::to_string(product.numbers->k * n * bytes / 4) + over;
-  if (product.blocks() > kMostBlocks)
-    return "the product has " + std::to_string(product.blocks()) + " blocks of " + std::to_string(product.blockM()) +
-           " x " + std::to_string(product.blockN()) + ", the array's control stream holds " +
-           std::to_string(kMostBlocks);
+/// What its tiles ask for that a core does not have.
+static std::optional<std::string> refusesTiles(const hw::Machine &machine, const Numbers &n) {
+  int64_t matrices = 2 * (n.bytes * (n.m * n.k + n.k * n.n) + 4 * n.m * n.n),
+          parameters = llvm::alignTo(4 * hw::kParameterWords, machine.accessBytes);
+  int64_t has = machine.tile(hw::TileKind::Core).dataBytes - parameters;
+  if (matrices > has)
+    return most("two buffers of each of its tiles are ", matrices, " bytes, beside its parameters a core has ", has);
+  return std::nullopt;
+}
+
+/// Elements of an operand that the host has.
+static int64_t hostElements(const Mapping &mapping, Part part) {
+  auto operand = llvm::find_if(mapping.operands, [&](const Operand &one) { return one.part == part; });
+  return operand->tensor.getNumElements();
+}
+
+static std::optional<std::string> refusesForms(const Mapping &mapping) {
   for (Part part : {Part::A, Part::B, Part::C}) {
-    auto [rows, pitch] = product.formOf(part);
-    if ((part == Part::C ? 4 : bytes) * rows > kMostBytes / pitch)
+    auto [rows, pitch] = mapping.formOf(part);
+    if ((part == Part::C ? 4 : mapping.numbers.bytes) * rows > kMostBytes / pitch)
       return "a matrix takes more than 4 GiB of the array's DDR";
-    int64_t numbers = product.numbersOf(part), limit = hw::kMostPadding * (numbers + hw::kSpareElements);
+    int64_t numbers = hostElements(mapping, part), limit = hw::kMostPadding * (numbers + hw::kSpareElements);
     if (rows * pitch > limit)
-      return std::to_string(numbers) + " numbers would be " + std::to_string(rows * pitch) +
-             " in the array's DDR, where they may be " + std::to_string(limit);
+      return most(std::to_string(numbers) + " numbers would be ", rows * pitch,
+                  " in the array's DDR, where they may be ", limit);
   }
   return std::nullopt;
 }
 
-void aie::chooseTogether(const hw::Machine &machine, Product &product) {
-  bool packed = llvm::all_of(product.operands, [](const Operand &operand) {
-    return operand.packed || operand.part == Part::A || operand.part == Part::C;
-  });
-  int64_t best = INT64_MAX, chosen = 1, tiles = product.blockM() * product.blockN();
-  Product tried = product;
-  for (int64_t together = 1; together <= product.window->outWidth; ++together) {
-    tried.window->together = together;
-    tried.setSizes();
-    if (together > 1 && (!packed || tried.n > product.blockN()))
+std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mapping &mapping) {
+  constexpr int64_t largest = int64_t(1) << 30; // far above, and no product of sizes overflows
+  if (std::max({mapping.m, mapping.k, mapping.n}) > largest)
+    return "a dim of the product is above " + std::to_string(largest);
+  if (std::optional<std::string> why = refusesTiles(machine, mapping.numbers))
+    return why;
+  int64_t step = machine.tile(hw::TileKind::Shim).largestStep, k = mapping.paddedK(), n = mapping.paddedN(),
+          bytes = mapping.numbers.bytes;
+  const std::string over = " words, a shim's BD steps over ";
+  if (mapping.image) {
+    if (std::optional<std::string> why = refusesWalk(machine, mapping))
+      return why;
+  } else if (k * bytes / 4 > step) {
+    return most("a row of the first matrix has ", k * bytes / 4, over, step);
+  }
+  if (int64_t words = mapping.numbers.k * n * bytes / 4; words > step)
+    return most(std::to_string(mapping.numbers.k) + " rows of the second matrix have ", words, over, step);
+  if (mapping.blocks() > kMostBlocks)
+    return most("the product has ", mapping.blocks(),
+                " blocks of " + std::to_string(mapping.blockM()) + " x " + std::to_string(mapping.blockN()) +
+                    ", the array's control stream holds ",
+                kMostBlocks);
+  return refusesForms(mapping);
+}
+
+void aie::choosePixels(const hw::Machine &machine, Mapping &mapping) {
+  Tiling chosen = mapping.tiling();
+  chosen.pixels = 1;
+  int64_t best = INT64_MAX, block = mapping.blockM() * mapping.blockN();
+  int64_t macsPerClock = mapping.herd.rows * mapping.herd.columns * machine.macs(mapping.numbers.bytes);
+  bool packed = mapping.hasPackedWeights();
+  for (Tiling tried = chosen; tried.pixels <= ImageWalk::number(mapping.image->across.out); ++tried.pixels) {
+    mapping.setTiling(tried);
+    if (tried.pixels > 1 && (!packed || mapping.n > mapping.blockN()))
       break;
-    int64_t macsPerClock = product.herd.rows * product.herd.columns * machine.macs(product.numbers->bytes);
-    int64_t cost = tried.blocks() * (kBlockClocks + tiles * tried.paddedK() / macsPerClock);
-    if (cost < best && !refuses(machine, tried)) {
+    int64_t cost = mapping.blocks() * (kBlockClocks + block * mapping.paddedK() / macsPerClock);
+    if (cost < best && !refuses(machine, mapping)) {
       best = cost;
-      chosen = together;
+      chosen = tried;
     }
   }
-  product.window->together = chosen;
-  product.setSizes();
+  mapping.setTiling(chosen);
 }

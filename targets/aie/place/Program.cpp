@@ -28,8 +28,8 @@ struct Matrix {
 
 class ProductProgram {
 public:
-  ProductProgram(ProgramWriter &writer, const Product &product)
-      : w(writer), p(product), n(*product.numbers), parts(product.herd.parts()), a{n.m, n.k, n.bytes, n.name},
+  ProductProgram(ProgramWriter &writer, const Mapping &mapping)
+      : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), a{n.m, n.k, n.bytes, n.name},
         b{n.k, n.n, n.bytes, n.name}, c{n.m, n.n, 4, n.bytes == 2 ? "f32" : "i32"} {}
 
   void write();
@@ -58,7 +58,7 @@ private:
               function_ref<void(Sum matrix, Sum row, Sum column)> body);
 
   ProgramWriter &w;
-  const Product &p;
+  const Mapping &p;
   const Numbers &n;
   int64_t parts; ///< of a, in a memory tile
   Matrix a, b, c;
@@ -87,7 +87,7 @@ void ProductProgram::declareOperand(const Operand &operand) {
     w.piece(memory, name, 0, 0, {0}, {rows * pitch * bytes}, {pitch * bytes});
     return;
   }
-  if (p.window || p.matrices > 1) {
+  if (p.image || p.matrices > 1) {
     declarePlaces(operand, memory, bytes, pitch);
     return;
   }
@@ -254,17 +254,17 @@ void ProductProgram::blocks(hw::Direction direction, int64_t number, int64_t uni
 /// Tiles of k after each other, each of some rows of a matrix or some windows of an image.
 void ProductProgram::writeRowsOfA() {
   int64_t rows = parts * n.m, tile = n.k * n.bytes, pitch = p.formOf(Part::A).second * n.bytes;
-  int64_t step = p.window ? p.window->step() * n.bytes : pitch, zeros = 0;
+  int64_t step = p.image ? p.image->step() * n.bytes : pitch, zeros = 0;
   SmallVector<std::pair<int64_t, Value>> walks; // from where on
   auto walk = [&](int64_t offset, SmallVector<DescriptorDim> dims) {
     walks.emplace_back(offset, w.descriptor({n.name, {}, n.k, std::move(dims)}));
   };
-  if (!p.window) {
+  if (!p.image) {
     walk(0, {{p.paddedK() / n.k, tile, 0}, {rows, step, 0}});
   } else {
-    for (const WindowTask &task : tasksOf(*p.window))
+    for (const ImageTask &task : tasksOf(*p.image))
       walk(task.offset * n.bytes,
-           {{task.steps, task.stride * n.bytes, 0}, {p.window->runTiles(n.k), tile, 0}, {rows, step, 0}});
+           {{task.steps, task.stride * n.bytes, 0}, {p.image->runTiles(n.k), tile, 0}, {rows, step, 0}});
     zeros = p.hasTileOfZeros() ? p.imageRows() * pitch : 0;
   }
   Value ofZeros = zeros ? w.descriptor({n.name, {}, n.k, {{rows, tile, 0}}}) : Value();
@@ -354,18 +354,11 @@ void ProductProgram::write() {
 
 } // namespace
 
-int64_t Herd::parts() const {
-  int64_t parts = (rows + columns - 1) / columns;
-  while (rows % parts)
-    ++parts;
-  return parts;
-}
-
 dlir::DeviceProgramOp aie::writeProgram(OpBuilder &builder, Location where, const hw::Machine &machine, StringRef name,
-                                        const Product &product) {
+                                        const Mapping &mapping) {
   OpBuilder::InsertionGuard guard(builder);
   ProgramWriter writer(builder, where, name, kDevice);
   writer.program()->setAttr(kMachineKey, builder.getStringAttr(StringRef(machine.name)));
-  ProductProgram(writer, product).write();
+  ProductProgram(writer, mapping).write();
   return writer.program();
 }
