@@ -41,6 +41,7 @@ public:
     return Contraction::is(root) && result.hasOneUse() && aie::isEpilogue(consumer, result);
   }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
+  std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override {
     bool rounds = Contraction::is(op) && getElementTypeOrSelf(op->getResult(0)).isF32();
     return rounds ? std::optional(OpFormats{{"bf16", "bf16"}, "f32"}) : std::nullopt;
@@ -122,6 +123,12 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   for (auto [key, value] : figures)
     list.set(key, b.getI64IntegerAttr(value));
   return list.getDictionary(region.getContext());
+}
+
+std::vector<Decision> AieTarget::decisions(dmir::RegionOp region, DictionaryAttr decided) const {
+  Result<aie::Mapping> mapping = mappingOf(region);
+  return mapping ? aie::Tilings(machine, herd, std::move(*mapping)).decisions(region.getContext(), decided)
+                 : std::vector<Decision>();
 }
 
 /// As its strategy has it.
