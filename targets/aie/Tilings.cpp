@@ -1,6 +1,8 @@
 //===- Tilings.cpp - what of a product on the array is free ---------------===//
 #include "Tilings.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
@@ -70,32 +72,34 @@ std::optional<Tiling> Tilings::complete(const Decided &decided) const {
   return std::nullopt;
 }
 
+/// A field's values rest on those before it, decided or not.
 kernels::FreeTile<Tiling> Tilings::freeOf(MLIRContext *context, DictionaryAttr asked) const {
   kernels::FreeTile<Tiling> free("", context, asked);
+  Decided before;
   auto add = [&](int64_t Tiling::*field, ArrayRef<int64_t> values) {
-    std::optional<Tiling> preferred = complete(free.decided());
+    std::optional<Tiling> preferred = complete(before);
     if (!preferred) // nothing fits, as the phases are told
       return;
     std::set<int64_t> domain;
     for (int64_t value : values) {
-      Decided decided = free.decided();
-      decided.set(field, value);
-      if (complete(decided))
+      Decided tried = before;
+      tried.set(field, value);
+      if (complete(tried))
         domain.insert(value);
     }
     free.add(field, std::move(domain), (*preferred).*field);
+    before.set(field, free.decided()[field].value_or((*preferred).*field));
   };
   auto upTo = [](int64_t last) {
-    std::vector<int64_t> all;
-    for (int64_t value = 1; value <= last; ++value)
-      all.push_back(value);
+    std::vector<int64_t> all(static_cast<size_t>(last));
+    std::iota(all.begin(), all.end(), 1);
     return all;
   };
   add(&Tiling::herdRows, upTo(most.rows));
   add(&Tiling::herdColumns, upTo(most.columns));
   for (auto field : {&Tiling::m, &Tiling::n, &Tiling::k})
     add(field, sizesOf(field));
-  if (std::optional<Tiling> tiling = complete(free.decided()))
+  if (std::optional<Tiling> tiling = complete(before))
     add(&Tiling::pixels, pixelsOf(*tiling));
   return free;
 }

@@ -207,14 +207,13 @@ Spread dmxc::kernels::spreadOver(Operation *product, Value operand) {
     return Spread::Otherwise;
   size_t missing = whole.size() - own.size();
   auto outputs = static_cast<size_t>(Contraction::outputAxis(product));
-  bool isOne = true, isOfOutputs = outputs >= missing, isEach = missing == 0;
+  bool isOne = true, isOfOutputs = outputs >= missing;
   for (size_t axis = 0; axis < own.size(); ++axis) {
-    bool same = own[axis] == whole[axis + missing];
+    bool same = axis + missing == outputs && own[axis] == whole[axis + missing];
     isOne = isOne && own[axis].is(1);
-    isOfOutputs = isOfOutputs && (axis + missing == outputs ? same : own[axis].is(1));
-    isEach = isEach && same;
+    isOfOutputs = isOfOutputs && (same || (axis + missing != outputs && own[axis].is(1)));
   }
-  return isOne ? Spread::One : isOfOutputs ? Spread::Outputs : isEach ? Spread::Each : Spread::Otherwise;
+  return isOne ? Spread::One : isOfOutputs ? Spread::Outputs : Spread::Otherwise;
 }
 
 void Chain::add(Operation *op, Value value) {

@@ -71,8 +71,8 @@ private:
 };
 
 /// How the elements of an operand meet those of a product's result: one for all of them, one an output of the product,
-/// one for each, or in another way.
-enum class Spread : uint8_t { One, Outputs, Each, Otherwise };
+/// or in another way.
+enum class Spread : uint8_t { One, Outputs, Otherwise };
 Spread spreadOver(mlir::Operation *product, mlir::Value operand);
 
 /// An op behind a product, and what it takes.

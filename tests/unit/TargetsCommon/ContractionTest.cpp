@@ -68,8 +68,8 @@ TEST_F(ContractionTest, OperandsMeetTheResult) {
                        "%2: tensor<4x1xf32>, %3: tensor<3x4x5xf32>, %4: tensor<1x1x5xf32>, %5: tensor<1x4x5xf32>",
                        "  %y = dmir.matmul %a, %b : (tensor<3x4x8xf32>, tensor<8x5xf32>) -> tensor<3x4x5xf32>\n",
                        "tensor<3x4x5xf32>");
-  const Spread expected[] = {Spread::One,  Spread::Outputs, Spread::Otherwise,
-                             Spread::Each, Spread::Outputs, Spread::Otherwise};
+  const Spread expected[] = {Spread::One,       Spread::Outputs, Spread::Otherwise,
+                             Spread::Otherwise, Spread::Outputs, Spread::Otherwise};
   for (auto [i, spread] : llvm::enumerate(expected))
     EXPECT_EQ(spreadOver(product.getDefiningOp(), argument(static_cast<unsigned>(i) + 2)), spread) << i;
   Value image =
