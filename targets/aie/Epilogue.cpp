@@ -33,6 +33,13 @@ static bool addsRow(const Follower &follower, Operation *product) {
   return kernels::spreadOver(product, row) == kernels::Spread::Outputs;
 }
 
+/// Whether an op adds a tensor of f32 of the product's shape.
+static bool addsTensor(const Follower &follower, Operation *product) {
+  return isa<dmir::AddOp>(follower.op) && follower.other != follower.value &&
+         !llvm::is_contained(product->getOperands(), follower.other) &&
+         follower.other.getType() == follower.value.getType() && typeOf(follower.value).getElementType().isF32();
+}
+
 /// The number that a constant of one element is; of a NaN nothing.
 static std::optional<float> numberOf(Value value) {
   bool isOne = value && typeOf(value).getElementType().isF32() && typeOf(value).hasStaticShape() &&
@@ -89,6 +96,8 @@ std::optional<Epilogue> aie::epilogueOf(const Chain &chain) {
     if (&follower == chain.followers.begin() && addsRow(follower, chain.product)) {
       all.bias = follower.other;
       all.negated = isa<dmir::SubOp>(follower.op);
+    } else if (!all.residual && !all.relu && all.steps.empty() && addsTensor(follower, chain.product)) {
+      all.residual = follower.other;
     } else if (isa<dmir::ReluOp>(follower.op) && !all.relu && all.steps.empty()) {
       all.relu = true;
     } else if (std::optional<hw::Step> step = stepOf(follower)) {

@@ -1,6 +1,6 @@
 //===- Epilogue.h - what cores do behind a product --------------*- C++ -*-===//
 //
-// A sum with a row, a relu, then up to three steps (schemas/aie/Kernels.h).
+// A sum with a row, of f32 one with a tensor, a relu, then up to three steps (schemas/aie/Kernels.h).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -17,6 +17,7 @@ namespace hw = dmx::aie;
 struct Epilogue {
   mlir::Value bias;
   bool negated = false; ///< the bias is subtracted
+  mlir::Value residual; ///< a tensor of the product's shape that is added
   bool relu = false;
   std::vector<hw::Step> steps;
 };

@@ -83,11 +83,16 @@ Result<Mapping> mappingOf(Operation *op) {
   return mapping;
 }
 
-std::optional<std::string> refusesProduct(const hw::Machine &machine, const Herd &herd, Operation *op) {
+/// Of a product with a residual behind it, or without.
+std::optional<std::string> refusesProduct(const hw::Machine &machine, const Herd &herd, Operation *op, Value residual) {
   Result<Mapping> mapping = ::mappingOf(op);
   if (!mapping)
     return mapping.error().message;
   mapping->herd = herd;
+  if (residual) {
+    mapping->operands.push_back({Part::Residual, typeOf(residual)});
+    mapping->expectResidual();
+  }
   return aie::refuses(machine, *mapping);
 }
 
@@ -103,8 +108,11 @@ std::vector<Operand> operandsOf(Block *block, Operation *root, const Epilogue &e
       operands.push_back({Part::B, type, isPacked});
     else if (argument == epilogue.bias)
       operands.push_back({Part::Bias, type, isPacked, epilogue.negated});
+    else if (argument == epilogue.residual)
+      operands.push_back({Part::Residual, type});
   }
-  if (operands.size() != block->getNumArguments() || operands.size() != (epilogue.bias ? 3u : 2u))
+  size_t takes = 2 + (epilogue.bias ? 1 : 0) + (epilogue.residual ? 1 : 0);
+  if (operands.size() != block->getNumArguments() || operands.size() != takes)
     return {};
   operands.push_back({Part::C, typeOf(block->getTerminator()->getOperand(0))});
   return operands;
@@ -114,12 +122,12 @@ std::vector<Operand> operandsOf(Block *block, Operation *root, const Epilogue &e
 
 std::optional<std::string> aie::refuses(const hw::Machine &machine, const Herd &herd, Operation *op) {
   if (Contraction::is(op))
-    return refusesProduct(machine, herd, op);
+    return refusesProduct(machine, herd, op, {});
   std::optional<kernels::Chain> chain = op->getNumResults() == 1 ? computedTo(op->getResult(0)) : std::nullopt;
-  if (chain && !refusesProduct(machine, herd, chain->product))
+  if (chain && !refusesProduct(machine, herd, chain->product, epilogueOf(*chain)->residual))
     return std::nullopt;
-  return "the array only multiplies matrices and convolves, with a row added and few steps (relu, clip, sigmoid, gelu, "
-         "a factor) behind";
+  return "the array only multiplies matrices and convolves, with a row and a tensor added and few steps (relu, clip, "
+         "sigmoid, gelu, a factor) behind";
 }
 
 Result<Mapping> aie::mappingOf(Block *block, DictionaryAttr packed) {
@@ -135,13 +143,16 @@ Result<Mapping> aie::mappingOf(Block *block, DictionaryAttr packed) {
   auto isOne = [](Operation &op) { return !isa<dmir::ConstantOp>(op); };
   if (!chain || chain->product != &*root ||
       static_cast<int64_t>(chain->followers.size()) + 1 != llvm::count_if(block->without_terminator(), isOne))
-    return modelError("it computes something else behind its product than the sum with a row, a relu and few steps");
+    return modelError(
+        "it computes something else behind its product than the sum with a row and a tensor, a relu and few steps");
   Epilogue epilogue = *epilogueOf(*chain);
   mapping->relu = epilogue.relu;
   mapping->steps = std::move(epilogue.steps);
   mapping->operands = operandsOf(block, &*root, epilogue, packed);
   if (mapping->operands.empty())
     return modelError("it does not multiply its arguments");
+  if (epilogue.residual)
+    mapping->expectResidual();
   auto packs = [&](Part part) {
     return llvm::all_of(mapping->operands,
                         [&](const Operand &operand) { return operand.part != part || operand.packed; });

@@ -73,13 +73,20 @@ void Mapping::setTiling(const Tiling &tiling) {
   n = image->n();
 }
 
-bool Mapping::hasBias() const {
-  return llvm::any_of(operands, [](const Operand &operand) { return operand.part == Part::Bias; });
+void Mapping::expectResidual() {
+  Tiling tiling = this->tiling();
+  tiling.m = numbers.m / 2;
+  tiling.k = 2 * numbers.k;
+  setTiling(tiling);
+}
+
+bool Mapping::has(Part part) const {
+  return llvm::any_of(operands, [&](const Operand &operand) { return operand.part == part; });
 }
 
 bool Mapping::hasPackedWeights() const {
   return llvm::all_of(operands, [](const Operand &operand) {
-    return operand.packed || operand.part == Part::A || operand.part == Part::C;
+    return operand.packed || (operand.part != Part::B && operand.part != Part::Bias);
   });
 }
 
@@ -108,6 +115,7 @@ std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
     return {matrices * paddedK(), paddedN()};
   case Part::Bias:
     return {1, paddedN()};
+  case Part::Residual:
   case Part::C:
     break;
   }
@@ -184,10 +192,18 @@ static std::optional<std::string> refusesWalk(const hw::Machine &machine, const 
 }
 
 /// What its tiles ask for that a core does not have.
-static std::optional<std::string> refusesTiles(const hw::Machine &machine, const Numbers &n) {
-  int64_t matrices = 2 * (n.bytes * (n.m * n.k + n.k * n.n) + 4 * n.m * n.n),
-          parameters = llvm::alignTo(4 * hw::kParameterWords, machine.accessBytes);
-  int64_t has = machine.tile(hw::TileKind::Core).dataBytes - parameters;
+static std::optional<std::string> refusesTiles(const hw::Machine &machine, const Mapping &mapping) {
+  const Numbers &n = mapping.numbers;
+  int64_t matrices = 2 * (n.bytes * (n.m * n.k + n.k * n.n) + 4 * n.m * n.n), words = hw::kParameterWords;
+  if (mapping.has(Part::Residual)) {
+    words += hw::kResidualWords;
+    if (n.bytes * n.k != 4 * n.m)
+      return most("a residual's tiles are those of b, whose columns have ", n.bytes * n.k, " bytes and not ", 4 * n.m);
+    if (mapping.herd.rows % 2)
+      return "a residual comes in pairs of rows of cores, of which there are " + std::to_string(mapping.herd.rows);
+  }
+  int64_t has = machine.tile(hw::TileKind::Core).dataBytes -
+                (4 * words + machine.accessBytes - 1) / machine.accessBytes * machine.accessBytes;
   if (matrices > has)
     return most("two buffers of each of its tiles are ", matrices, " bytes, beside its parameters a core has ", has);
   return std::nullopt;
@@ -216,7 +232,7 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mappin
   constexpr int64_t largest = int64_t(1) << 30; // far above, and no product of sizes overflows
   if (std::max({mapping.m, mapping.k, mapping.n}) > largest)
     return "a dim of the product is above " + std::to_string(largest);
-  if (std::optional<std::string> why = refusesTiles(machine, mapping.numbers))
+  if (std::optional<std::string> why = refusesTiles(machine, mapping))
     return why;
   int64_t step = machine.tile(hw::TileKind::Shim).largestStep, k = mapping.paddedK(), n = mapping.paddedN(),
           bytes = mapping.numbers.bytes;

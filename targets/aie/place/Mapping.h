@@ -43,7 +43,7 @@ struct Tiling {
 };
 
 /// What an operand of the kernel is.
-enum class Part : uint8_t { A, B, Bias, C };
+enum class Part : uint8_t { A, B, Bias, Residual, C };
 struct Operand {
   Part part;
   mlir::RankedTensorType tensor;
@@ -51,8 +51,8 @@ struct Operand {
   bool negated = false; ///< a bias that is subtracted: so in its form
 };
 
-/// c = steps(relu(a * b + bias)): a is m x k, b is k x n; or so many of all three. Of a convolution a is read out of
-/// its images.
+/// c = steps(relu(a * b + bias + residual)): a is m x k, b is k x n, the residual is as c; or so many of them. Of a
+/// convolution a is read out of its images.
 struct Mapping {
   Numbers numbers = kBf16;
   Herd herd;
@@ -71,6 +71,8 @@ struct Mapping {
     return {herd.rows, herd.columns, numbers.m, numbers.k, numbers.n, image ? image->pixels : 1};
   }
   void setTiling(const Tiling &tiling);
+  /// Takes the default tiling of products with a residual, whose tiles are those of b.
+  void expectResidual();
 
   int64_t blockM() const { return herd.rows * numbers.m; }
   int64_t blockN() const { return herd.columns * numbers.n; }
@@ -79,7 +81,7 @@ struct Mapping {
   int64_t paddedK() const { return (k + 2 * numbers.k - 1) / (2 * numbers.k) * (2 * numbers.k); }
   int64_t paddedN() const { return (n + blockN() - 1) / blockN() * blockN(); }
   int64_t blocks() const { return matrices * (paddedM() / blockM()) * (paddedN() / blockN()); }
-  bool hasBias() const;
+  bool has(Part part) const;
   /// Whether all of them that a run does not bring are packed, as rows of several pixels ask for.
   bool hasPackedWeights() const;
   /// Multiplications of the cores for one of the model.

@@ -49,11 +49,14 @@ private:
                function_ref<void(size_t buffer)> body);
   void writeCores();
   void writeResult(size_t buffer);
+  void writeResidual(Value result);
   void call(StringRef kernel, ArrayRef<Value> matrices);
   void writeMemoryTiles();
   void writeShims();
   void writeRowsOfA();
+  void putBias(const Sum &first);
   void writeParameters();
+  void writeResidualParameters();
   void blocks(hw::Direction direction, int64_t number, int64_t units,
               function_ref<void(Sum matrix, Sum row, Sum column)> body);
 
@@ -66,9 +69,12 @@ private:
   Ring coreA, coreB, coreC, tileB;
   std::vector<Ring> tileA, tileC;                   ///< by part, by row of cores
   std::array<Value, hw::kFirstStepWord> parameters; ///< pairs of tiles along k; whether there is a bias, a relu, a step
+  /// Of a residual: pairs before the core's own, whether its tile is the first one of that, the second one, pairs
+  /// behind.
+  std::array<Value, hw::kResidualWords> ofResidual;
 };
 
-constexpr const char *kNames[] = {"a", "b", "bias", "c"};
+constexpr const char *kNames[] = {"a", "b", "bias", "r", "c"};
 
 /// An operand, its form in DDR, and where the host's numbers lie in that.
 void ProductProgram::declareOperand(const Operand &operand) {
@@ -187,10 +193,26 @@ void ProductProgram::writeResult(size_t buffer) {
     w.group("bias", coreB.full, coreB.empty, [&] { call(n.bias, {coreB.buffers[0], result}); });
     w.group("skip", coreB.full, coreB.empty, [] {});
   });
+  if (p.has(Part::Residual))
+    writeResidual(result);
   w.loop(parameters[2], [&](const Sum &) { w.group("relu", {}, {}, [&] { call(n.relu, result); }); });
   if (!n.steps.empty())
     w.loop(parameters[3], [&](const Sum &) { w.group("steps", {}, {}, [&] { call(n.steps, result); }); });
   w.group("done", {}, coreC.full, [] {});
+}
+
+/// The tiles of all rows of a column come in pairs, as b does; a core adds its own.
+void ProductProgram::writeResidual(Value result) {
+  auto take = [&](std::optional<size_t> own) {
+    for (size_t i : {0, 1})
+      w.group(own == i ? "residual" : "skip", coreB.full, coreB.empty, [&] {
+        if (own == i)
+          call("residual_f32", {coreB.buffers[i], result});
+      });
+  };
+  constexpr std::optional<size_t> kOwn[] = {std::nullopt, 0, 1, std::nullopt};
+  for (auto [times, own] : llvm::zip(ofResidual, kOwn))
+    w.loop(times, [&](const Sum &) { take(own); });
 }
 
 void ProductProgram::writeCores() {
@@ -277,26 +299,34 @@ void ProductProgram::writeRowsOfA() {
   });
 }
 
+/// The numbers of four columns at the first words of each matrix step, in all rows of a pair of tiles of b.
+void ProductProgram::putBias(const Sum &first) {
+  int64_t perRow = n.bytes, times = hw::kStepN / perRow;
+  DescriptorSpec spec{c.kind, {}, perRow, {}};
+  spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / hw::kStepN, hw::kStepN * 4, 0}};
+  spec.keepsDims = true;
+  Value ofBias = w.descriptor(spec);
+  w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Bias], first * 4).with(ofBias).create();
+}
+
 void ProductProgram::writeShims() {
   int64_t width = p.paddedN() * n.bytes, out = p.paddedN() * c.bytes;
   Value ofB = w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}});
   Value ofC = w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, 0, out}}});
   writeRowsOfA();
-  blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &, const Sum &column) {
+  blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
     Sum first = column * p.blockN() + Sum(w.unit()) * n.n;
     w.put("b_in", Sum(w.unit()))
         .buffer(ddr[Part::B], matrix * (p.paddedK() * width) + first * n.bytes)
         .with(ofB)
         .create();
-    if (!p.hasBias())
-      return;
-    // The numbers of four columns at the first words of each matrix step, in all rows of a pair of tiles of b.
-    int64_t perRow = n.bytes, times = hw::kStepN / perRow;
-    DescriptorSpec spec{c.kind, {}, perRow, {}};
-    spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / hw::kStepN, hw::kStepN * 4, 0}};
-    spec.keepsDims = true;
-    Value ofBias = w.descriptor(spec);
-    w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Bias], first * 4).with(ofBias).create();
+    if (p.has(Part::Bias))
+      putBias(first);
+    if (p.has(Part::Residual))
+      w.put("b_in", Sum(w.unit()))
+          .buffer(ddr[Part::Residual], matrix * (p.paddedM() * out) + row * (p.blockM() * out) + first * c.bytes)
+          .with(w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, out, 0}}}))
+          .create();
   });
   blocks(kS2mm, 0, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
     Sum first = (column * p.blockN() + Sum(w.unit()) * n.n) * c.bytes;
@@ -306,18 +336,32 @@ void ProductProgram::writeShims() {
 }
 
 void ProductProgram::writeParameters() {
-  SmallVector<int64_t> values{p.paddedK() / (2 * n.k), p.hasBias(), p.relu};
+  SmallVector<int64_t> values{p.paddedK() / (2 * n.k), p.has(Part::Bias), p.relu};
   if (!n.steps.empty())
     values.push_back(!p.steps.empty());
   for (auto [i, value] : llvm::enumerate(values))
     parameters[i] = w.launchRegister(value);
   hw::Step none;
-  for (int64_t i = 0; i < hw::kMostSteps && !p.steps.empty(); ++i) {
+  bool hasResidual = p.has(Part::Residual);
+  for (int64_t i = 0; i < hw::kMostSteps && (hasResidual || !p.steps.empty()); ++i) {
     const hw::Step &step = i < static_cast<int64_t>(p.steps.size()) ? p.steps[i] : none;
     for (uint32_t word :
          {static_cast<uint32_t>(step.kind), std::bit_cast<uint32_t>(step.a), std::bit_cast<uint32_t>(step.b)})
       w.launchRegister(word);
   }
+  if (hasResidual)
+    writeResidualParameters();
+}
+
+void ProductProgram::writeResidualParameters() {
+  std::array<SmallVector<int64_t>, hw::kResidualWords> values;
+  for (int64_t column = 0; column < p.herd.columns; ++column)
+    for (int64_t row = 0; row < p.herd.rows; ++row)
+      for (const int64_t own[] = {row / 2, 1 - row % 2, row % 2, p.herd.rows / 2 - 1 - row / 2};
+           auto [all, value] : llvm::zip(values, own))
+        all.push_back(value);
+  for (auto [reg, all] : llvm::zip(ofResidual, values))
+    reg = w.launchRegister(all);
 }
 
 void ProductProgram::write() {

@@ -22,6 +22,8 @@ MODELS = {
     "batch": (matmul(20, 24, 40, constant=False).replace("<", "<3x").replace("  return %0", f"""  %r = dmir.constant dense<"0x{weights(40)}"> : tensor<40xf32>
   %1 = dmir.sub %0, %r : (tensor<3x20x40xf32>, tensor<40xf32>) -> tensor<3x20x40xf32>
   return %1"""), ()),
+    "residual": (matmul(300, 130, 200, constant=False).replace(") -> (", ', %r: tensor<300x200xf32> {dmir.name = "r"}) -> (', 1).replace("  return %0", """  %1 = dmir.add %0, %r : (tensor<300x200xf32>, tensor<300x200xf32>) -> tensor<300x200xf32>
+  return %1"""), ()),
     "image": (conv(3, (33, 31), 20, 7, 2, pad=3), ("pixels_a_row",)),
     "patches": (conv(16, (12, 20), 24, 3, pad=1, batch=2), ("pixels_a_row",)),
 }
@@ -47,11 +49,11 @@ class Tilings(DecisionsBase):
     def test_values_are_obeyed(self):
         """Each value of each decision alone, and some of them together."""
         random = Random(sampling.SEED)
-        for name, (model, more) in sampling.sample(MODELS.items(), 3):
+        for name, (model, more) in sampling.sample(MODELS.items(), 4):
             (self.dir / "p.mlir").write_text(model)
             default = self.clocks(expect=("--output-dir", "d.out"))
             rows = {row[1]: row for row in self.explain("p.mlir", *AIE)["product"]}
-            self.assertEqual(set(rows), {*FREE, *more})
+            self.assertEqual(set(rows), {*FREE, *more} - ({"tile_k"} if name == "residual" else set()))  # it follows from tile_m
             same = ("--expect", "d.out", "--rtol", 0, "--atol", 0)
             seen = {}
             for key, (_, _, value, who, values, effect) in rows.items():
@@ -94,9 +96,9 @@ class Tilings(DecisionsBase):
         for values, why in ((["herd_rows = 5"], "refuses herd_rows = 5 for node 'product'; its values are 1, 2, 3, 4"),
                             (["herd_columns = 0"], "refuses herd_columns = 0 for node 'product'; its values are 1, 2, 3, 4"),
                             (["tile_m = 65"], "refuses tile_m = 65 for node 'product'; its values are 16, 32, 64, 128"),
-                            (["tile_k = -8"], "refuses tile_k = -8 for node 'product'; its values are 8, 16, 32"),
+                            (["tile_k = -8"], "refuses tile_k = -8 for node 'product'; its values are 8, 16, 32 ["),
                             # 2 (128 x 64 x 4 + 128 x 32 x 2 + 32 x 64 x 2) bytes are more than 64 KiB
-                            (["tile_m = 128", "tile_n = 64"], "refuses tile_n = 64 for node 'product'; its values are 16, 32"),
+                            (["tile_m = 128", "tile_n = 64"], "refuses tile_n = 64 for node 'product'; its values are 16, 32 ["),
                             (["tile_n = \"64\""], "refuses tile_n = \"64\" for node 'product'; its values are 16, 32, 64"),
                             (["tile_q = 3"], "has no decision 'tile_q' for node 'product'; it has herd_columns, herd_rows, tile_k, tile_m, tile_n"),
                             (["pixels_a_row = 2"], "has no decision 'pixels_a_row' for node 'product'")):

@@ -198,7 +198,7 @@ std::vector<uint32_t> packed(const Mapping &mapping, const dmxc::aie::Operand &o
 std::vector<std::vector<uint32_t>> inputsOf(const Mapping &mapping, const Tensors &of) {
   std::vector<std::vector<uint32_t>> inputs = {stored(mapping.operands[0].tensor, of.image),
                                                packed(mapping, mapping.operands[1], of.weights)};
-  if (mapping.hasBias())
+  if (mapping.has(Part::Bias))
     inputs.push_back(packed(mapping, mapping.operands[2], of.bias));
   return inputs;
 }
