@@ -21,7 +21,7 @@ namespace {
 namespace hw = dmx::aie;
 using kernels::Contraction;
 
-class AieTarget final : public TargetBackend {
+class AieTarget final : public aie::GridTarget {
 public:
   AieTarget(const hw::Machine &machine, aie::Herd herd, std::string saveTempsDir)
       : machine(machine), herd(herd), saveTempsDir(std::move(saveTempsDir)) {}
@@ -49,13 +49,14 @@ public:
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return aie::pack(form, constant, out);
   }
+  ArrayRef<TargetStage> stages() const override { return stagesAieTarget(); }
+  Status writeGrid(dlir::KernelOp kernel) const override;
   Status schedule(ArrayRef<Operation *> kernels) const override;
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::string describe() const override;
 
 private:
   Result<aie::Mapping> mappingOf(dmir::RegionOp region) const;
-  Result<aie::Mapping> mappingOf(dlir::KernelOp kernel) const;
   Status save(const hw::Image &image, ModuleOp texts) const;
   Status saveFile(const std::string &name, StringRef content) const;
   Status saveText(const std::string &name, Operation *op) const;
@@ -131,48 +132,42 @@ std::vector<Decision> AieTarget::decisions(dmir::RegionOp region, DictionaryAttr
                  : std::vector<Decision>();
 }
 
-/// As its strategy has it.
-Result<aie::Mapping> AieTarget::mappingOf(dlir::KernelOp kernel) const {
+Status AieTarget::writeGrid(dlir::KernelOp kernel) const {
+  auto wrong = [&](const std::string &why) {
+    return modelError("kernel '" + kernel.getSymName().str() + "' cannot be computed by the array: " + why);
+  };
   DictionaryAttr strategy = kernel.getStrategy();
   Result<aie::Mapping> mapping = aie::mappingOf(kernel.getBlock(), strategy.getAs<DictionaryAttr>(strategy::kPacked));
+  if (mapping)
+    mapping = aie::Tilings(machine, herd, std::move(*mapping)).choose(kernel.getContext(), strategy.get(aie::kTiling));
   if (!mapping)
-    return mapping;
-  mapping = aie::Tilings(machine, herd, std::move(*mapping)).choose(kernel.getContext(), strategy.get(aie::kTiling));
-  if (!mapping)
-    return mapping;
+    return wrong(mapping.error().message);
   if (std::optional<std::string> why = aie::refuses(machine, *mapping))
-    return modelError(*why);
-  return mapping;
+    return wrong(*why);
+  OpBuilder builder(kernel);
+  aie::writeProgram(builder, kernel.getLoc(), machine, kernel.getSymName(), *mapping);
+  kernel.erase();
+  return Status::ok();
 }
 
-/// A kernel may be one of a text that was changed.
+/// Programs may be those of a text that was changed.
 Status AieTarget::schedule(ArrayRef<Operation *> kernels) const {
-  std::vector<aie::Mapping> mappings;
-  for (Operation *op : kernels) {
-    auto kernel = cast<dlir::KernelOp>(op); // there are no stages that make something else of it
-    Result<aie::Mapping> mapping = mappingOf(kernel);
-    if (!mapping)
-      return modelError("kernel '" + kernel.getSymName().str() +
-                        "' cannot be computed by the array: " + mapping.error().message);
-    mappings.push_back(std::move(*mapping));
-  }
   std::string why; // the first error, which names the op
   ScopedDiagnosticHandler handler(kernels.front()->getContext(), [&](Diagnostic &diagnostic) {
     why = why.empty() ? diagnostic.str() : why;
     return success();
   });
-  for (auto [i, mapping] : llvm::enumerate(mappings)) {
-    auto kernel = cast<dlir::KernelOp>(kernels[i]);
-    OpBuilder builder(kernel);
-    std::string name = kernel.getSymName().str();
-    dlir::DeviceProgramOp program = aie::writeProgram(builder, kernel.getLoc(), machine, name, mapping);
+  for (Operation *kernel : kernels) {
+    std::string name = SymbolTable::getSymbolName(kernel).str();
+    auto program = dyn_cast<dlir::DeviceProgramOp>(kernel);
+    if (!program)
+      return modelError("kernel '" + name +
+                        "' has no program of grids (dlir.device_program); the stage schedule.grid makes it");
     if (Status saved = saveText(name + ".dlir.mlir", program); !saved)
       return saved;
     if (failed(aie::place(program)))
-      return Error{ErrorKind::Internal, "kernel '" + name + "' has no place on the array: " + why};
+      return modelError("kernel '" + name + "' has no place on the array: " + why);
   }
-  for (Operation *kernel : kernels)
-    kernel->erase();
   return Status::ok();
 }
 

@@ -19,9 +19,11 @@ import sampling  # noqa: E402
 
 DIGITS = REPO / "tools/digits/digits.onnx"
 PHASES = ("frontend", "partition", "memory", "schedule")
-STAGES = tuple(f"schedule.{name}" for name in ("formats", "tiles", "buffers", "array", "spmd", "bands"))
-HAS_CORSAIR = "corsair" in subprocess.run([BIN / "dmxc", "--print-targets"], capture_output=True, text=True).stdout
-TARGETS = {"cpu": ["-t", "cpu:x86-64-v3"], **({"corsair": ["-t", "corsair:quads=1"]} if HAS_CORSAIR else {})}
+KNOWN = subprocess.run([BIN / "dmxc", "--print-targets"], capture_output=True, text=True).stdout
+TARGETS = {name: ["-t", target] for name, target in (("cpu", "cpu:x86-64-v3"), ("corsair", "corsair:quads=1"), ("aie", "aie"))
+           if re.search(rf"^\W*{name}\b", KNOWN, re.MULTILINE)}
+STAGES = {"cpu": (), "aie": ("schedule.grid",),
+          "corsair": tuple(f"schedule.{name}" for name in ("formats", "tiles", "buffers", "array", "spmd", "bands"))}
 
 
 def content(bundle):
@@ -69,14 +71,14 @@ class PhaseTexts(unittest.TestCase):
 
     def test_digits(self):
         for name, target in TARGETS.items():
-            self.resume_all(DIGITS, target, PHASES + STAGES * (name == "corsair"), "--dim", "batch=8")
+            self.resume_all(DIGITS, target, PHASES + STAGES[name], "--dim", "batch=8")
 
     def test_zoo(self):
         models = [path for path in sorted(ZOO.glob("*/model.onnx")) if path.stat().st_size < 64 << 20]
         if not models:
             self.skipTest(f"{ZOO} is not made (tests/conformance/zoo.sh)")
         cases = [(model, target, phase) for model in models for name, target in TARGETS.items()
-                 for phase in PHASES + STAGES * (name == "corsair")]
+                 for phase in PHASES + STAGES[name]]
         for model, target, phase in sampling.sample(cases, len(cases) // 2):
             with self.subTest(model=model.parent.name, target=target[1], phase=phase):
                 self.resume_all(model, target, [phase])

@@ -160,9 +160,10 @@ public:
   /// What every compile goes through between the target's kernels and `schedule`, in this order: TargetInfo's stages.
   virtual llvm::ArrayRef<TargetStage> stages() const { return {}; }
   /// Puts a program for the device's queues (of the same name and device) in the place of each of the target's
-  /// kernels: a dlir.kernel, or what the stages made of one, a symbol of its name with the attribute dlir.device. A
-  /// target whose kernels are functions leaves them. Where the device does not hold them: ErrorKind::Constraint, and
-  /// with the error's nodes and reason those that go to the host, after which the compile plans again.
+  /// kernels: a dlir.kernel, or what the stages made of one: a dlir.device_program, or a symbol of its name with the
+  /// attribute dlir.device. A target whose kernels are functions leaves them. Where the device does not hold them:
+  /// ErrorKind::Constraint, and with the error's nodes and reason those that go to the host, after which the compile
+  /// plans again.
   virtual Status schedule(llvm::ArrayRef<mlir::Operation *> kernels) const { return Status::ok(); }
 
   //--- evaluation ------------------------------------------------------------------

@@ -50,7 +50,10 @@ const DeviceModel *dmxc::dlir::modelOf(Operation *op) {
   return program && dialect ? dialect->findDevice(program.getDevice()) : nullptr;
 }
 
-StringRef dmxc::dlir::memoryOf(Value buffer) { return buffer.getDefiningOp<MemoryOp>().getKind(); }
+StringRef dmxc::dlir::memoryOf(Value buffer) {
+  auto ring = buffer.getDefiningOp<RingOp>();
+  return ring ? ring.getKind() : buffer.getDefiningOp<MemoryOp>().getKind();
+}
 
 SmallVector<Value> dmxc::dlir::buffersAt(ValueRange buffers, std::initializer_list<unsigned> numbers) {
   SmallVector<Value> found;

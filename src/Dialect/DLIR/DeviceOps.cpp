@@ -1,5 +1,6 @@
 //===- DeviceOps.cpp - rules of a device's programs -----------------------===//
 #include "Channels.h"
+#include "Rings.h"
 
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/StringExtras.h"
@@ -65,7 +66,12 @@ LogicalResult DeviceProgramOp::verifyRegions() {
       return op.emitOpError("C1: does not stand in a dlir.device_program");
     }
   }
-  return success(succeeded(verifyFixed(fixed)) && succeeded(verifyChannels(*this, *model)));
+  if (failed(verifyFixed(fixed)) || failed(verifyChannels(*this, *model)))
+    return failure();
+  for (auto graph : getBody().getOps<ScheduledGraphOp>())
+    if (failed(verifyBalance(graph)))
+      return failure();
+  return success();
 }
 
 LogicalResult ArgumentOp::verify() {
@@ -210,9 +216,14 @@ static const UnitModel *homeOf(TokenOp token) {
 /// C5 of graphs.
 static LogicalResult verifyTokensFit(ScheduledGraphOp graph) {
   llvm::DenseMap<const UnitModel *, int64_t> held;
+  const DeviceModel *model = modelOf(graph);
   for (auto token : graph.getBody().getOps<TokenOp>())
     if (const UnitModel *home = homeOf(token); home && ++held[home] > home->tokens)
       return token.emitOpError("C5: is one too many: a ") << home->name << " holds " << home->tokens << " tokens";
+  for (auto ring : graph.getBody().getOps<RingOp>())
+    if (const UnitModel *home = model ? model->unit(ring.getHome()) : nullptr; home && (held[home] += 2) > home->tokens)
+      return ring.emitOpError("C5: ") << nameOf(ring) << " is one too many: it takes two tokens, a " << home->name
+                                      << " holds " << home->tokens;
   return success();
 }
 
@@ -245,11 +256,11 @@ LogicalResult ScheduledGraphOp::verifyRegions() {
       if ((count != 1 && count != static_cast<size_t>(unitCount())) || !registers.insert(reg.getNumber()).second)
         return op.emitOpError("C4: is the only one of register ")
                << reg.getNumber() << ", with one value or " << unitCount();
-    } else {
+    } else if (!isa<RingOp>(op)) {
       return op.emitOpError("C2: does not stand in a queue");
     }
   }
-  return verifyTokensFit(*this);
+  return failure(failed(verifyTokensFit(*this)) || failed(verifyRings(*this)));
 }
 
 LogicalResult TokenOp::verify() {
@@ -285,7 +296,7 @@ LogicalResult DispatchQueueOp::verifyRegions() {
   if ((getUnits() && !isGrid(*getUnits())) || !hasIndices(getBody(), getUnits() ? getUnits()->size() : 0))
     return emitOpError("C3: has a grid of one unit or more, and an index for each dim of it");
   for (Operation &op : getBody().front())
-    if (!isa<TaskGroupOp, LoopOp>(op))
+    if (!isa<TaskGroupOp, LoopOp, FillOp, DrainOp>(op))
       return op.emitOpError("C1: does not stand in a group");
   return success();
 }
@@ -297,20 +308,20 @@ LogicalResult TaskGroupOp::verifyRegions() {
   if (!isa<DispatchQueueOp>(parent))
     return emitOpError("C1: stands in no queue");
   for (Operation &op : getBody().front())
-    if (!isa<DeviceTaskOpInterface, LoopOp>(op))
+    if (!isTask(&op) && !isa<LoopOp>(op))
       return op.emitOpError("C2: is no task");
   return verifyCounts(*this);
 }
 
 LogicalResult LoopOp::verify() {
-  bool inGroup = (*this)->getParentOfType<TaskGroupOp>() != nullptr;
+  bool inGroup = isAmongTasks(*this);
   if (!inGroup && !(*this)->getParentOfType<DispatchQueueOp>())
     return emitOpError("C1: stands in no queue");
   if (getTimes().getNumResults() != 1 || getTimes().getNumDims() != getIndices().size() || getTimes().getNumSymbols())
     return emitOpError("C1: needs one number of trips");
   for (Operation &op : getBody().front())
-    if (!isa<LoopOp>(op) && !(inGroup ? isa<DeviceTaskOpInterface>(op) : isa<TaskGroupOp>(op)))
-      return op.emitOpError("does not stand in this loop");
+    if (!isa<LoopOp>(op) && !(inGroup ? isTask(&op) : isa<TaskGroupOp, FillOp, DrainOp>(op)))
+      return failed(verifySlots(&op, op.getOperands())) ? failure() : op.emitOpError("does not stand in this loop");
   return success();
 }
 

@@ -1,5 +1,6 @@
 //===- DeviceTasks.cpp - tasks that every device has: copies --------------===//
 #include "Channels.h"
+#include "Rings.h"
 #include "TokenCounts.h"
 
 #include "dmxc/Dialect/DLIR/TaskSyntax.h"
@@ -26,7 +27,8 @@ static LogicalResult verifyBuffers(const TaskParts &task) {
   const DeviceModel *model = modelOf(task.op);
   if (task.places.size() != task.buffers.size())
     return task.op->emitOpError("needs a place for each buffer");
-  if (!llvm::all_of(task.buffers, [](Value buffer) { return buffer.getDefiningOp<MemoryOp>(); }) ||
+  if (!llvm::all_of(task.buffers,
+                    [](Value buffer) { return isa_and_present<MemoryOp, RingOp>(buffer.getDefiningOp()); }) ||
       (task.descriptor && !task.descriptor.getDefiningOp<DescriptorOp>()))
     return task.op->emitOpError("has a buffer or descriptor that the program does not declare");
   for (Value buffer : task.buffers)
@@ -36,7 +38,9 @@ static LogicalResult verifyBuffers(const TaskParts &task) {
 }
 
 LogicalResult dmxc::dlir::verifyTask(const TaskParts &task, StringRef several, unsigned results) {
-  if (!task.op->getParentOfType<TaskGroupOp>())
+  if (failed(verifySlots(task.op, task.buffers)))
+    return failure();
+  if (!isAmongTasks(task.op))
     return task.op->emitOpError("stands in no group of a queue");
   if (failed(verifyBuffers(task)))
     return failure();

@@ -1,7 +1,7 @@
 //===- Names.cpp - names of values in DLIR's texts ------------------------===//
 //
-// A buffer and a memory have their own names, a descriptor that of its kinds, a register its number, a token the name
-// of the group that gives it, a task's token that of the model's node.
+// A buffer, a memory and a ring have their own names, a descriptor that of its kinds, a register its number, a token
+// the name of the group that gives it, a task's token that of the model's node.
 //
 //===----------------------------------------------------------------------===//
 #include "Names.h"
@@ -34,6 +34,10 @@ template <typename Task> static void nameDone(Task task, OpAsmSetValueNameFn set
 
 static void nameMemory(MemoryOp op, OpAsmSetValueNameFn setName) {
   setName(op.getResult(), valueName(op.getName(), "memory"));
+}
+
+static void nameRing(RingOp op, OpAsmSetValueNameFn setName) {
+  setName(op.getResult(), valueName(op.getName(), "slots") + "_ring");
 }
 
 static void nameDescriptor(DescriptorOp op, OpAsmSetValueNameFn setName) {
@@ -92,6 +96,7 @@ void dmxc::dlir::nameValues(MLIRContext &context) {
   IfOp::attachInterface<NamesResults<IfOp, nameDone<IfOp>>>(context);
   WhileOp::attachInterface<NamesResults<WhileOp, nameDone<WhileOp>>>(context);
   MemoryOp::attachInterface<NamesResults<MemoryOp, nameMemory>>(context);
+  RingOp::attachInterface<NamesResults<RingOp, nameRing>>(context);
   DescriptorOp::attachInterface<NamesResults<DescriptorOp, nameDescriptor>>(context);
   RegisterOp::attachInterface<NamesResults<RegisterOp, nameRegister>>(context);
   TokenOp::attachInterface<NamesResults<TokenOp, nameToken>>(context);

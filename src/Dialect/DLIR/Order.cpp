@@ -21,7 +21,7 @@ static bool isKnown(DeviceProgramOp program, ProgramBytes &bytes) {
               .walk([&](Operation *op) {
                 if (auto graph = dyn_cast<ScheduledGraphOp>(op); graph && graph.getUnits().size() != 1)
                   return WalkResult::interrupt();
-                if (auto queue = dyn_cast<DispatchQueueOp>(op); queue && queue.getUnits())
+                if (auto queue = dyn_cast<DispatchQueueOp>(op); isa<RingOp>(op) || (queue && queue.getUnits()))
                   return WalkResult::interrupt();
                 std::vector<Touched> touched;
                 bool isTask = isa<DeviceTaskOpInterface>(op) && !isa<TaskBarrierOp>(op);

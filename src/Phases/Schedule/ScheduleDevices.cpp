@@ -1,6 +1,8 @@
 //===- ScheduleDevices.cpp - kernels to programs of devices ---------------===//
 #include "dmxc/Phases/Phases.h"
 
+#include "dmxc/Dialect/DLIR/Device.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dmxc {
@@ -18,8 +20,11 @@ SmallVector<Operation *> kernelsOf(ModuleOp module, StringRef device) {
   SmallVector<Operation *> kernels;
   for (Operation &op : *module.getBody()) {
     auto kernel = dyn_cast<dlir::KernelOp>(op);
+    auto program = dyn_cast<dlir::DeviceProgramOp>(op);
     auto made = op.getAttrOfType<StringAttr>(dlir::kDeviceAttr);
-    if (kernel ? kernel.getDevice() == device : made && made.getValue() == device && isa<SymbolOpInterface>(op))
+    if (kernel    ? kernel.getDevice() == device
+        : program ? program.getDevice() == device
+                  : made && made.getValue() == device && isa<SymbolOpInterface>(op))
       kernels.push_back(&op);
   }
   return kernels;

@@ -22,8 +22,7 @@ namespace dmxc::aie {
 
 namespace hw = dmx::aie;
 
-/// A loop of so many trips is one without an end.
-inline constexpr int64_t kForever = 0xffffffff;
+using dlir::kForever;
 
 // What programs of the array are called by in DLIR's texts: classes of units and engines as hw::nameOf has tiles and
 // directions, and

@@ -51,7 +51,7 @@ void aie::registerDevice(DialectRegistry &registry, const hw::Machine &machine) 
                  unitsOf(machine, hw::TileKind::Shim)};
   for (const dlir::MemoryModel &memory : model.memories)
     model.descriptorDims = std::max(model.descriptorDims, memory.descriptorDims);
-  model.channels = model.arrays = true;
+  model.channels = model.arrays = model.fixedSlots = true;
   dlir::registerDevice<AIEDialect>(registry, std::move(model));
 }
 

@@ -95,6 +95,21 @@ LogicalResult CoreCode::add(scf::ForOp op) {
   return success();
 }
 
+/// The first matrix of another kind than the kernel's name says: of a product's operands, of all results.
+static MemRefType otherNumbers(hw::KernelId kernel, ArrayRef<MemRefType> types) {
+  auto isOf = [](MemRefType type, StringRef kind) {
+    Type element = type.getElementType();
+    return kind == "bf16"  ? element.isBF16()
+           : kind == "f32" ? element.isF32()
+                           : element.isInteger(kind == "i8" ? 8 : 32);
+  };
+  if (std::string_view kind = hw::macKind(kernel); !kind.empty())
+    for (MemRefType type : types.drop_back())
+      if (!isOf(type, kind))
+        return type;
+  return isOf(types.back(), StringRef(hw::infoOf(kernel).name).rsplit('_').second) ? MemRefType() : types.back();
+}
+
 /// The scalars of a call are the sizes of its buffers.
 LogicalResult CoreCode::add(func::CallOp op) {
   std::optional<hw::KernelId> kernel = hw::kernelNamed(op.getCallee().str());
@@ -115,6 +130,8 @@ LogicalResult CoreCode::add(func::CallOp op) {
   for (MemRefType type : ArrayRef(types).drop_front(hw::takesParameters(*kernel)))
     if (type.getRank() != 2)
       return op.emitOpError("takes matrices, not ") << type;
+  if (MemRefType other = otherNumbers(*kernel, types))
+    return op.emitOpError() << op.getCallee() << " computes other numbers than those of " << other;
   MemRefType c = types.back();
   SmallVector<int64_t> scalars;
   if (info.scalars.size() == 1)

@@ -4,8 +4,8 @@ include "mlir/Pass/PassBase.td"
 def AiePlace : Pass<"aie-place", "::mlir::ModuleOp"> {
   let summary = "Each dlir.device_program of the array to an aie.device: tiles, buffers, locks, DMA channels and BDs";
   let description = [{
-    Each unit of a grid is a tile, each token of it a lock, each memory a buffer; what one channel fills begins at a bank of its own. A DMA queue is a channel,
-    its groups a ring of BDs; a channel of the program is flows from the unit that puts to those that get. Compute queues are cores' programs, registers
+    Each unit of a grid is a tile, each ring of it buffers and two locks; each begins at a bank of its own. A DMA queue is a channel, its fills and drains
+    a ring of BDs; a channel of the program is flows from the unit that puts to those that get. Compute queues are cores' programs, registers
     words of their memories. Shims' queues become tasks, which get BDs and wait for tokens before those are used again, or a queue is full.
   }];
   let dependentDialects = ["::dmxc::aie::AIEDialect", "::dmxc::aiex::AIEXDialect"];

@@ -10,6 +10,8 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
 
+static constexpr int64_t kMostTrips = 64;
+
 Value Placement::constant(int64_t value) { return arith::ConstantIndexOp::create(b, where, value); }
 MemRefType Placement::typeOfParameters() { return MemRefType::get({parameterWords}, b.getI32Type()); }
 Value Placement::parameters(hw::Tile core) {
@@ -20,7 +22,7 @@ static bool takesParameters(CallOp call) {
   return kernel && hw::takesParameters(*kernel);
 }
 /// A core waits until the controller has written its parameters.
-Value Placement::start(hw::Tile core) { return tiles->lock(core, "start", coreTokens, 0); }
+Value Placement::start(hw::Tile core) { return tiles->lock(core, "start", coreLocks, 0); }
 
 /// Declarations of what is called, by the matrices of the first call.
 LogicalResult Placement::writeKernels() {
@@ -30,7 +32,7 @@ LogicalResult Placement::writeKernels() {
     if (takesParameters(call))
       matrices.push_back(typeOfParameters());
     for (Value buffer : call.getBuffers())
-      matrices.push_back(memories.find(buffer)->second.type);
+      matrices.push_back(rings.find(buffer)->second.type);
     FunctionType type = b.getFunctionType(matrices, {});
     auto [at, isNew] = types.try_emplace(call.getKernel(), type);
     if (isNew)
@@ -43,53 +45,74 @@ LogicalResult Placement::writeKernels() {
   return failure(done.wasInterrupted());
 }
 
-LogicalResult Placement::writeLoop(hw::Tile core, dlir::LoopOp loop) {
+/// Its body as often as it takes to come round to the same slots.
+LogicalResult Placement::writeLoop(hw::Tile core, dlir::LoopOp loop, Turns &turns) {
   AffineMap map = loop.getTimes();
   auto reg =
       map.getNumResults() == 1 && isa<AffineDimExpr>(map.getResult(0))
           ? loop.getIndices()[cast<AffineDimExpr>(map.getResult(0)).getPosition()].getDefiningOp<dlir::RegisterOp>()
           : dlir::RegisterOp();
+  const int64_t around = dlir::tripsAround(loop);
   Value times;
+  if (around > kMostTrips)
+    return loop.emitOpError("comes back to the same slots of its rings after more than ")
+           << kMostTrips << " trips, for each of which cores have code";
   if (reg) {
     Value word =
         memref::LoadOp::create(b, where, parameters(core), ValueRange{constant(static_cast<int64_t>(reg.getNumber()))});
     times = arith::IndexCastOp::create(b, where, b.getIndexType(), word);
-  } else if (map.isSingleConstant()) {
-    times = constant(map.getSingleConstantResult());
+  } else if (map.isSingleConstant() && map.getSingleConstantResult() > 0) {
+    int64_t trips = map.getSingleConstantResult();
+    times = constant(trips == kForever ? trips : trips / around);
   } else {
-    return loop.emitOpError("of cores runs a constant number of times, or as a register says");
+    return loop.emitOpError("of cores runs a constant number of times from 1 on, or as a register says");
   }
   auto made = scf::ForOp::create(b, where, constant(0), times, constant(1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(made.getBody());
-  return writeBlock(core, loop.getBody().front());
+  for (int64_t trip = 0; trip < around; ++trip)
+    if (failed(writeBlock(core, loop.getBody().front(), turns)))
+      return failure();
+  return success();
 }
 
-LogicalResult Placement::writeBlock(hw::Tile core, Block &block) {
-  auto use = [&](const dlir::TokenCount &token, LockAction action) {
-    UseLockOp::create(b, where, lockAt(core, token.token), action, static_cast<uint32_t>(token.count));
-  };
+/// A fill or a drain.
+LogicalResult Placement::writeUse(hw::Tile core, Operation *use, Turns &turns) {
+  const bool fills = isa<dlir::FillOp>(use);
+  for (Value ring : use->getOperands())
+    UseLockOp::create(b, where, fills ? emptyLock(core, ring) : fullLock(core, ring), LockAction::AcquireGreaterEqual,
+                      1);
+  if (failed(writeBlock(core, use->getRegion(0).front(), turns)))
+    return failure();
+  for (Value ring : use->getOperands()) {
+    UseLockOp::create(b, where, fills ? fullLock(core, ring) : emptyLock(core, ring), LockAction::Release, 1);
+    ++turns[ring];
+  }
+  return success();
+}
+
+void Placement::writeCall(hw::Tile core, CallOp call, const Turns &turns) {
+  SmallVector<Value> buffers;
+  if (takesParameters(call))
+    buffers.push_back(parameters(core));
+  for (Value ring : call.getBuffers())
+    buffers.push_back(slotAt(core, ring, turns.lookup(ring)));
+  func::CallOp::create(b, where, call.getKernel(), TypeRange(), buffers);
+}
+
+LogicalResult Placement::writeBlock(hw::Tile core, Block &block, Turns &turns) {
   for (Operation &op : block) {
-    if (auto loop = dyn_cast<dlir::LoopOp>(op)) {
-      if (failed(writeLoop(core, loop)))
-        return failure();
-    } else if (auto group = dyn_cast<dlir::TaskGroupOp>(op)) {
-      for (const dlir::TokenCount &token : group.waits())
-        use(token, LockAction::AcquireGreaterEqual);
-      if (failed(writeBlock(core, group.getBody().front())))
-        return failure();
-      for (const dlir::TokenCount &token : group.signals())
-        use(token, LockAction::Release);
-    } else if (auto call = dyn_cast<CallOp>(op)) {
-      SmallVector<Value> buffers;
-      if (takesParameters(call))
-        buffers.push_back(parameters(core));
-      for (Value buffer : call.getBuffers())
-        buffers.push_back(bufferAt(core, buffer));
-      func::CallOp::create(b, where, call.getKernel(), TypeRange(), buffers);
-    } else {
+    LogicalResult done = success();
+    if (auto loop = dyn_cast<dlir::LoopOp>(op))
+      done = writeLoop(core, loop, turns);
+    else if (isa<dlir::FillOp, dlir::DrainOp>(op))
+      done = writeUse(core, &op, turns);
+    else if (auto call = dyn_cast<CallOp>(op))
+      writeCall(core, call, turns);
+    else
       return op.emitOpError("is not what cores do");
-    }
+    if (failed(done))
+      return failure();
   }
   return success();
 }
@@ -100,7 +123,8 @@ LogicalResult Placement::writeCore(dlir::DispatchQueueOp queue, ArrayRef<int64_t
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&op.getBody().emplaceBlock());
   UseLockOp::create(b, where, start(at), LockAction::AcquireGreaterEqual, 1);
-  LogicalResult done = writeBlock(at, queue.getBody().front());
+  Turns turns;
+  LogicalResult done = writeBlock(at, queue.getBody().front(), turns);
   EndOp::create(b, where);
   return done;
 }

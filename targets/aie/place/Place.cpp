@@ -1,6 +1,7 @@
 //===- Place.cpp - programs of grids of units on tiles --------------------===//
 #include "Placement.h"
 
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -60,6 +61,17 @@ LogicalResult Placement::check() {
   if (graphs.empty() || std::next(graphs.begin()) != graphs.end() || (*graphs.begin()).getName() != "main")
     return program.emitOpError("has one graph, which is \"main\"");
   graph = *graphs.begin();
+  for (auto memory : program.getBody().getOps<dlir::MemoryOp>())
+    if (memory.getKind() != "DDR")
+      return memory.emitOpError("'") << memory.getName() << "' lies in " << memory.getKind()
+                                     << ", where tiles have rings (dlir.ring)";
+  for (auto token : graph.getBody().getOps<dlir::TokenOp>())
+    return token.emitOpError("orders nothing on the array, whose locks are those of rings (dlir.ring)");
+  for (auto channel : program.getBody().getOps<dlir::ChannelOp>())
+    if (channel.getDepth() != 1)
+      return channel.emitOpError("@") << channel.getSymName() << " has a `depth` of "
+                                      << static_cast<int64_t>(channel.getDepth())
+                                      << ", streams of the array hold nothing: it is 1";
   for (auto queue : graph.getBody().getOps<dlir::DispatchQueueOp>())
     if (failed(checkGrid(queue)))
       return failure();
@@ -75,48 +87,49 @@ LogicalResult Placement::check() {
   return success();
 }
 
-//===--- tokens and buffers -------------------------------------------------------------===//
+//===--- rings --------------------------------------------------------------------------===//
 
-void Placement::numberTokens() {
-  std::map<std::string, uint32_t> counts;
-  std::string core(hw::nameOf(hw::TileKind::Core));
-  for (auto token : graph.getBody().getOps<dlir::TokenOp>()) {
-    std::string home = token.getHome() ? token.getHome()->str() : core;
-    uint32_t number = counts[home]++;
-    tokens[token] = {"token" + std::to_string(number), number, static_cast<int64_t>(token.getCredits())};
+static std::string slotName(const std::string &ring, int64_t slot) {
+  return ring + (llvm::isDigit(ring.back()) ? "_" : "") + std::to_string(slot);
+}
+
+/// Gives rings their locks.
+LogicalResult Placement::numberRings() {
+  std::map<std::string, uint32_t> locks;
+  std::set<std::string> names;
+  const std::string core(hw::nameOf(hw::TileKind::Core));
+  for (auto ring : graph.getBody().getOps<dlir::RingOp>()) {
+    auto refuse = [&] { return ring.emitOpError("'") << ring.getName() << "' "; };
+    if (ring.getProducers().size() != 1 || ring.getConsumers().size() != 1)
+      return refuse() << "has " << ring.getProducers().size() << " producers and " << ring.getConsumers().size()
+                      << " consumers, two locks order one of each";
+    if (ring.getKind() != (ring.getHome() == core ? "L1" : "L2"))
+      return refuse() << "lies in " << ring.getKind() << ", a tile of class " << ring.getHome() << " has "
+                      << (ring.getHome() == core ? "L1" : "L2");
+    if (ring.getName().empty())
+      return refuse() << "has no name, by which its buffers and locks are called";
+    const int64_t count = ring.getSlots(), size = ring.getSize();
+    if (count > machine.largestLock)
+      return refuse() << "has `slots` " << count << ", a lock counts to " << machine.largestLock;
+    for (int64_t slot = 0; slot < count; ++slot)
+      if (!names.insert(slotName(ring.getName().str(), slot)).second)
+        return refuse() << "has a slot that is called as one of another ring, " << slotName(ring.getName().str(), slot);
+    uint32_t &next = locks[ring.getHome().str()];
+    rings[ring] = {
+        ring.getName().str(), next, count, static_cast<int64_t>(llvm::alignTo(size, machine.accessBytes)), 0, {}};
+    next += 2;
+    if (ring.getHome() == core && next >= machine.tile(hw::TileKind::Core).locks)
+      return refuse() << "is one too many: with the lock that starts it a core has "
+                      << machine.tile(hw::TileKind::Core).locks << ", of which a ring takes two";
   }
-  coreTokens = counts[core];
-  nameTokens();
+  coreLocks = locks[core];
+  return success();
 }
 
-/// A lock is called by what it says of the buffers of the first DMA queue that has it: a_full, a_empty.
-void Placement::nameTokens() {
-  std::set<std::string> taken;
-  llvm::DenseSet<Value> named;
-  auto name = [&](Value token, StringRef memory, const char *state) {
-    bool numbered = memory.size() > 1 && llvm::isDigit(memory.back());
-    std::string text = (numbered ? memory.drop_back().rtrim('_') : memory).str() + state;
-    if (named.insert(token).second && taken.insert(text).second)
-      tokens[token].name = text;
-  };
-  graph->walk([&](dlir::TaskGroupOp group) {
-    for (Operation &op : group.getBody().front()) {
-      std::optional<End> end = endOf(&op);
-      if (!end)
-        continue;
-      StringRef memory = end->buffer.getDefiningOp<dlir::MemoryOp>().getName();
-      for (const dlir::TokenCount &wait : group.waits())
-        name(wait.token, memory, end->isPut ? "_full" : "_empty");
-      for (const dlir::TokenCount &signal : group.signals())
-        name(signal.token, memory, end->isPut ? "_empty" : "_full");
-    }
-  });
-}
-
-/// A buffer has the type of what is moved into or out of it: rows where one queue takes rows as they lie.
-LogicalResult Placement::typeMemory(dlir::MemoryOp memory) {
-  Memory &out = memories[memory];
-  for (Operation *user : memory->getUsers()) {
+/// A slot has the type of what is moved into or out of it: rows where one queue takes rows as they lie.
+LogicalResult Placement::typeRing(dlir::RingOp ring) {
+  MemRefType &type = rings[ring].type;
+  for (Operation *user : ring->getUsers()) {
     std::optional<End> end = endOf(user);
     if (!end)
       continue;
@@ -124,82 +137,94 @@ LogicalResult Placement::typeMemory(dlir::MemoryOp memory) {
     if (failed(walk))
       return failure();
     bool rows = walk->whole && walk->sizes.size() == 2;
-    int64_t bytes = bytesOf(walk->element), size = memory.getSize();
-    if (out.type && out.type.getElementType() != walk->element)
-      return user->emitOpError("takes '") << memory.getName() << "' as another kind of numbers than others do";
+    int64_t bytes = bytesOf(walk->element), size = ring.getSize();
+    if (type && type.getElementType() != walk->element)
+      return user->emitOpError("takes '") << ring.getName() << "' as another kind of numbers than others do";
     if (size % bytes)
-      return user->emitOpError("takes '") << memory.getName() << "', which is no whole number of elements";
+      return user->emitOpError("takes '") << ring.getName() << "', of which a slot is no whole number of elements";
     if (rows && walk->length * bytes == size)
-      out.type = MemRefType::get(walk->sizes, walk->element);
-    else if (!out.type)
-      out.type = MemRefType::get({size / bytes}, walk->element);
+      type = MemRefType::get(walk->sizes, walk->element);
+    else if (!type)
+      type = MemRefType::get({size / bytes}, walk->element);
   }
-  if (!out.type)
-    return memory.emitOpError("is put and got by no queue, so that nobody knows what is in it");
+  if (!type)
+    return ring.emitOpError("'") << ring.getName()
+                                 << "' is put and got by no queue, so that nobody knows what is in it";
   return success();
+}
+
+static LogicalResult refuseOver(dlir::RingOp ring, int64_t end, int64_t most) {
+  return ring.emitOpError("'") << ring.getName() << "' ends at byte " << end << " of " << ring.getKind()
+                               << ", with the rings before it, and a " << ring.getHome() << " has " << most
+                               << ": `slots` or `size` of one of them are too large";
 }
 
 /// What one channel fills or empties begins at a bank of its own, where there is room; the parameters are behind the
 /// first.
-void Placement::placeL1(ArrayRef<dlir::MemoryOp> all) {
+LogicalResult Placement::placeL1(ArrayRef<dlir::RingOp> all) {
+  const int64_t most = machine.tile(hw::TileKind::Core).dataBytes;
   for (int64_t bank : {kBank, int64_t(1)}) {
     int64_t next = 0;
-    Operation *channel = nullptr;
-    bool hasParameters = false;
     auto behind = [&](int64_t bytes) {
       int64_t address = static_cast<int64_t>(llvm::alignTo(next, machine.accessBytes));
       next = address + bytes;
       return address;
     };
-    for (dlir::MemoryOp memory : all) {
-      Operation *by = nullptr;
-      for (Operation *user : memory->getUsers())
-        if (endOf(user))
-          by = user->getParentOfType<dlir::DispatchQueueOp>();
-      if (channel && by != channel) {
-        if (!std::exchange(hasParameters, true))
-          parametersAddress = behind(4 * parameterWords);
+    for (dlir::RingOp ring : all) {
+      Slots &slots = rings[ring];
+      slots.address = behind(slots.count * slots.bytes);
+      if (next > most && bank == 1)
+        return refuseOver(ring, next, most);
+      if (ring == all.front())
+        parametersAddress = behind(4 * parameterWords);
+      if (ring != all.back())
         next = static_cast<int64_t>(llvm::alignTo(next, bank));
-      }
-      channel = by;
-      memories[memory].address = memory.getAddress() ? static_cast<int64_t>(*memory.getAddress())
-                                                     : behind(static_cast<int64_t>(memory.getSize()));
     }
-    if (!hasParameters)
+    if (all.empty())
       parametersAddress = behind(4 * parameterWords);
-    if (next <= machine.tile(hw::TileKind::Core).dataBytes)
-      return;
+    if (next <= most)
+      return success();
+    if (bank == 1)
+      return refuseOver(all.back(), next, most);
   }
-}
-
-LogicalResult Placement::placeMemories() {
-  SmallVector<dlir::MemoryOp> ofCores;
-  int64_t next = 0;
-  for (auto memory : program.getBody().getOps<dlir::MemoryOp>()) {
-    if (memory.getKind() == "DDR")
-      continue;
-    if (failed(typeMemory(memory)))
-      return failure();
-    if (memory.getKind() == "L1") {
-      ofCores.push_back(memory);
-      continue;
-    }
-    int64_t address = memory.getAddress() ? static_cast<int64_t>(*memory.getAddress()) : next;
-    memories[memory].address = address;
-    next = std::max(next, static_cast<int64_t>(
-                              llvm::alignTo(address + static_cast<int64_t>(memory.getSize()), machine.accessBytes)));
-  }
-  placeL1(ofCores);
   return success();
 }
 
-Value Placement::bufferAt(hw::Tile at, Value memory) {
-  const Memory &of = memories.find(memory)->second;
-  return tiles->buffer(at, memory.getDefiningOp<dlir::MemoryOp>().getName().str(), of.type, of.address);
+LogicalResult Placement::placeL2(ArrayRef<dlir::RingOp> all) {
+  const int64_t most = machine.tile(hw::TileKind::Memory).dataBytes;
+  int64_t next = 0;
+  for (dlir::RingOp ring : all) {
+    Slots &slots = rings[ring];
+    slots.address = next;
+    next += slots.count * slots.bytes;
+    if (next > most)
+      return refuseOver(ring, next, most);
+  }
+  return success();
 }
-Value Placement::lockAt(hw::Tile at, Value token) {
-  const Token &of = tokens.find(token)->second;
-  return tiles->lock(at, of.name, of.number, of.credits);
+
+LogicalResult Placement::placeRings() {
+  SmallVector<dlir::RingOp> ofCores, others;
+  for (auto ring : graph.getBody().getOps<dlir::RingOp>()) {
+    if (failed(typeRing(ring)))
+      return failure();
+    (ring.getKind() == "L1" ? ofCores : others).push_back(ring);
+  }
+  return failure(failed(placeL1(ofCores)) || failed(placeL2(others)));
+}
+
+Value Placement::slotAt(hw::Tile at, Value ring, int64_t turn) {
+  const Slots &of = rings.find(ring)->second;
+  const int64_t slot = turn % of.count;
+  return tiles->buffer(at, slotName(of.name, slot), of.type, of.address + slot * of.bytes);
+}
+Value Placement::emptyLock(hw::Tile at, Value ring) {
+  const Slots &of = rings.find(ring)->second;
+  return tiles->lock(at, of.name + "_empty", of.emptyLock, of.count);
+}
+Value Placement::fullLock(hw::Tile at, Value ring) {
+  const Slots &of = rings.find(ring)->second;
+  return tiles->lock(at, of.name + "_full", of.emptyLock + 1, 0);
 }
 
 //===--- ends of channels ---------------------------------------------------------------===//
@@ -304,20 +329,30 @@ LogicalResult Placement::writeFlows() {
 
 //===--- queues -------------------------------------------------------------------------===//
 
-FailureOr<Step> Placement::stepOf(dlir::TaskGroupOp group, hw::Tile at, ArrayRef<int64_t> place) {
-  auto tasks = group.getBody().getOps();
+FailureOr<Step> Placement::stepOf(Operation *use, hw::Tile at, ArrayRef<int64_t> place, Turns &turns) {
+  auto tasks = use->getRegion(0).getOps();
   std::optional<End> end = tasks.begin() == tasks.end() ? std::nullopt : endOf(&*tasks.begin());
-  std::vector<dlir::TokenCount> waits = group.waits(), signals = group.signals();
-  if (!end || std::next(tasks.begin()) != tasks.end() || waits.size() > 1 || signals.size() > 1)
-    return group.emitOpError("is no BD: a put or a get, with at most one token taken and one given");
+  Value ring = use->getOperand(0);
+  if (!end || std::next(tasks.begin()) != tasks.end() || use->getNumOperands() != 1 || end->buffer != ring)
+    return use->emitOpError("is no BD: one put or get of a slot of one ring");
   FailureOr<Walk> walk = walkOf(*end);
   if (failed(walk))
     return failure();
   FailureOr<int64_t> offset = offsetOf(*end, place, {});
   if (failed(offset))
     return failure();
+  int64_t last = *offset, elements = rings[ring].type.getNumElements();
+  for (auto [size, stride] : llvm::zip_equal(walk->sizes, walk->strides)) {
+    int64_t reach = 0;
+    if (stride < 0 || llvm::MulOverflow(size - 1, stride, reach) || llvm::AddOverflow(last, reach, last))
+      return use->emitOpError("walks backwards, or beyond all memory");
+  }
+  if (last >= elements)
+    return end->op->emitOpError("walks to element ")
+           << last << " of a slot of ring '" << rings[ring].name << "', which has " << elements
+           << ": its walk or `size` is another";
   Step step;
-  step.buffer = bufferAt(at, end->buffer);
+  step.buffer = slotAt(at, ring, turns[ring]++);
   step.offset = *offset;
   step.length = walk->length;
   if (!walk->whole) {
@@ -326,41 +361,52 @@ FailureOr<Step> Placement::stepOf(dlir::TaskGroupOp group, hw::Tile at, ArrayRef
       dims.push_back(BDDimLayoutAttr::get(b.getContext(), size, stride));
     step.walk = BDDimLayoutArrayAttr::get(b.getContext(), dims);
   }
-  if (!waits.empty()) {
-    step.acquire = lockAt(at, waits[0].token);
-    step.acquires = waits[0].count;
-  }
-  if (!signals.empty()) {
-    step.release = lockAt(at, signals[0].token);
-    step.releases = signals[0].count;
-  }
+  const bool fills = isa<dlir::FillOp>(use);
+  step.acquire = fills ? emptyLock(at, ring) : fullLock(at, ring);
+  step.release = fills ? fullLock(at, ring) : emptyLock(at, ring);
   return step;
 }
 
-LogicalResult Placement::placeRing(dlir::DispatchQueueOp queue, ArrayRef<int64_t> place) {
-  hw::Tile at = tileOf(queue, place);
+/// The endless loop of a DMA channel's queue.
+static FailureOr<dlir::LoopOp> ringOfBds(dlir::DispatchQueueOp queue) {
   auto ops = queue.getBody().getOps();
   auto loop = ops.begin() == ops.end() ? dlir::LoopOp() : dyn_cast<dlir::LoopOp>(*ops.begin());
   bool forever = loop && std::next(ops.begin()) == ops.end() && loop.getTimes().isSingleConstant() &&
                  loop.getTimes().getSingleConstantResult() == kForever;
   if (!forever)
     return queue.emitOpError("is no ring of BDs: one loop of ") << kForever << " trips, which are without an end";
-  std::vector<Step> steps;
-  for (Operation &op : loop.getBody().front()) {
-    auto group = dyn_cast<dlir::TaskGroupOp>(op);
-    if (!group)
-      return op.emitOpError("is no BD of a ring");
-    FailureOr<Step> step = stepOf(group, at, place);
-    if (failed(step))
-      return failure();
-    steps.push_back(*step);
-  }
-  if (steps.empty())
+  for (Operation &op : loop.getBody().front())
+    if (!isa<dlir::FillOp, dlir::DrainOp>(op))
+      return op.emitOpError("is no BD of a ring: a fill or a drain");
+  if (loop.getBody().front().empty())
     return queue.emitOpError("has nothing in its ring");
-  tiles->channel(
-      at, queue.getEngine() == StringRef(hw::nameOf(hw::Direction::S2MM)) ? DMAChannelDir::S2MM : DMAChannelDir::MM2S,
-      static_cast<uint32_t>(queue.getIndex()), std::move(steps));
-  return success();
+  return loop;
+}
+
+/// A ring of BDs: a trip of its loop, until it comes to the same slots again.
+LogicalResult Placement::placeBds(dlir::DispatchQueueOp queue, ArrayRef<int64_t> place) {
+  hw::Tile at = tileOf(queue, place);
+  FailureOr<dlir::LoopOp> loop = ringOfBds(queue);
+  if (failed(loop))
+    return failure();
+  std::vector<Step> steps;
+  Turns turns;
+  const int64_t around = dlir::tripsAround(*loop), most = machine.tile(kindOf(queue)).bds;
+  for (int64_t trip = 0; trip < around && static_cast<int64_t>(steps.size()) <= most; ++trip)
+    for (Operation &use : loop->getBody().front()) {
+      FailureOr<Step> step = stepOf(&use, at, place, turns);
+      if (failed(step))
+        return failure();
+      steps.push_back(*step);
+    }
+  DMAChannelDir direction =
+      queue.getEngine() == StringRef(hw::nameOf(hw::Direction::S2MM)) ? DMAChannelDir::S2MM : DMAChannelDir::MM2S;
+  if (tiles->channel(at, direction, static_cast<uint32_t>(queue.getIndex()), std::move(steps)))
+    return success();
+  auto first = loop->getBody().front().front().getOperand(0).getDefiningOp<dlir::RingOp>();
+  return queue.emitOpError("of ring '") << first.getName() << "' takes more BDs than a " << queue.getUnit()
+                                        << " has left, " << most
+                                        << " in all: a ring of BDs has one for each of the `slots`";
 }
 
 LogicalResult Placement::placeQueue(dlir::DispatchQueueOp queue, ArrayRef<int64_t> place) {
@@ -370,7 +416,7 @@ LogicalResult Placement::placeQueue(dlir::DispatchQueueOp queue, ArrayRef<int64_
   }
   if (failed(addStream(queue, place)))
     return failure();
-  return kindOf(queue) == hw::TileKind::Shim ? placeShim(queue, place) : placeRing(queue, place);
+  return kindOf(queue) == hw::TileKind::Shim ? placeShim(queue, place) : placeBds(queue, place);
 }
 
 FailureOr<DeviceOp> Placement::run() {
@@ -385,8 +431,7 @@ FailureOr<DeviceOp> Placement::run() {
     device.erase();
     return failure();
   };
-  numberTokens();
-  if (failed(placeMemories()))
+  if (failed(numberRings()) || failed(placeRings()))
     return fail();
   for (auto queue : graph.getBody().getOps<dlir::DispatchQueueOp>())
     for (ArrayRef<int64_t> place : dlir::placesOf(queue.grid()))
@@ -409,7 +454,7 @@ FailureOr<DeviceOp> Placement::run() {
   for (auto &[queue, place] : cores)
     if (failed(writeCore(queue, place)))
       return fail();
-  if (failed(writeSequence()))
+  if (failed(writeSequence()) || failed(mlir::verify(device)))
     return fail();
   program.erase();
   return device;

@@ -42,15 +42,15 @@ private:
     int64_t length = 1;
     bool whole = true; ///< as they lie
   };
-  struct Memory {
-    mlir::MemRefType type;
-    int64_t address = 0;
-  };
-  struct Token {
+  /// A ring in a tile: its slots behind each other, and two locks, which count those that are empty and full.
+  struct Slots {
     std::string name;
-    uint32_t number;
-    int64_t credits;
+    uint32_t emptyLock;
+    int64_t count, bytes, address = 0;
+    mlir::MemRefType type;
   };
+  using Turns = llvm::DenseMap<mlir::Value, int64_t>; ///< of rings: the slot whose turn it is
+
   struct Stream {
     llvm::SmallVector<std::pair<hw::Tile, uint32_t>> sources, sinks; ///< tile and channel
   };
@@ -69,11 +69,11 @@ private:
   // Place.cpp
   mlir::LogicalResult check();
   mlir::LogicalResult checkGrid(dlir::DispatchQueueOp queue);
-  void numberTokens();
-  void nameTokens();
-  mlir::LogicalResult placeMemories();
-  mlir::LogicalResult typeMemory(dlir::MemoryOp memory);
-  void placeL1(llvm::ArrayRef<dlir::MemoryOp> memories);
+  mlir::LogicalResult numberRings();
+  mlir::LogicalResult placeRings();
+  mlir::LogicalResult typeRing(dlir::RingOp ring);
+  mlir::LogicalResult placeL1(llvm::ArrayRef<dlir::RingOp> rings);
+  mlir::LogicalResult placeL2(llvm::ArrayRef<dlir::RingOp> rings);
   /// Of a kind of elements; null of one that the array does not move.
   mlir::Type elementOf(llvm::StringRef kind);
   static int64_t bytesOf(mlir::Type element) { return element.isInteger(8) ? 1 : element.isBF16() ? 2 : 4; }
@@ -81,20 +81,23 @@ private:
   mlir::FailureOr<Walk> walkOf(const End &end);
   mlir::FailureOr<int64_t> offsetOf(const End &end, llvm::ArrayRef<int64_t> place, llvm::ArrayRef<int64_t> trips);
   mlir::LogicalResult placeQueue(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
-  mlir::LogicalResult placeRing(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
-  mlir::FailureOr<Step> stepOf(dlir::TaskGroupOp group, hw::Tile at, llvm::ArrayRef<int64_t> place);
+  mlir::LogicalResult placeBds(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
+  mlir::FailureOr<Step> stepOf(mlir::Operation *use, hw::Tile at, llvm::ArrayRef<int64_t> place, Turns &turns);
   mlir::LogicalResult addStream(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
   mlir::LogicalResult writeFlows();
   hw::TileKind kindOf(dlir::DispatchQueueOp queue);
   hw::Tile tileOf(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
-  mlir::Value bufferAt(hw::Tile at, mlir::Value memory);
-  mlir::Value lockAt(hw::Tile at, mlir::Value token);
+  mlir::Value slotAt(hw::Tile at, mlir::Value ring, int64_t slot);
+  mlir::Value emptyLock(hw::Tile at, mlir::Value ring);
+  mlir::Value fullLock(hw::Tile at, mlir::Value ring);
 
   // Cores.cpp
   mlir::LogicalResult writeKernels();
   mlir::LogicalResult writeCore(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
-  mlir::LogicalResult writeBlock(hw::Tile core, mlir::Block &block);
-  mlir::LogicalResult writeLoop(hw::Tile core, dlir::LoopOp loop);
+  mlir::LogicalResult writeBlock(hw::Tile core, mlir::Block &block, Turns &turns);
+  mlir::LogicalResult writeLoop(hw::Tile core, dlir::LoopOp loop, Turns &turns);
+  mlir::LogicalResult writeUse(hw::Tile core, mlir::Operation *use, Turns &turns);
+  void writeCall(hw::Tile core, CallOp call, const Turns &turns);
   mlir::Value constant(int64_t value);
   mlir::MemRefType typeOfParameters();
   mlir::Value parameters(hw::Tile core);
@@ -116,10 +119,9 @@ private:
   mlir::Location where;
   hw::Machine machine;
   std::optional<Tiles> tiles;
-  llvm::DenseMap<mlir::Value, Token> tokens;
-  llvm::DenseMap<mlir::Value, Memory> memories; ///< of tiles
+  llvm::DenseMap<mlir::Value, Slots> rings;
   int64_t parametersAddress = 0, parameterWords = 1;
-  uint32_t coreTokens = 0;
+  uint32_t coreLocks = 0; ///< of rings
   std::map<StreamName, Stream> streams;
   std::vector<StreamName> streamOrder;
   std::vector<ShimQueue> shims;

@@ -14,11 +14,9 @@ namespace {
 constexpr hw::TileKind kShim = hw::TileKind::Shim, kMemory = hw::TileKind::Memory, kCore = hw::TileKind::Core;
 constexpr hw::Direction kS2mm = hw::Direction::S2MM, kMm2s = hw::Direction::MM2S;
 
-/// Two buffers of a matrix, and tokens that say how many are empty and how many full.
-struct Ring {
-  std::array<Value, 2> buffers;
-  Value empty, full;
-};
+/// Of each ring: one slot is filled while the other is drained. Cores take tiles along k in pairs.
+constexpr int64_t kSlots = 2;
+
 /// Rows of numbers; in memory one after the other.
 struct Matrix {
   int64_t rows, columns, bytes;
@@ -37,19 +35,18 @@ public:
 private:
   void declareOperand(const Operand &operand);
   void declarePlaces(const Operand &operand, Value memory, int64_t bytes, int64_t pitch);
-  std::array<Value, 2> buffers(StringRef memory, const std::string &name, const Matrix &matrix);
-  void addTokens(Ring &ring, hw::TileKind unit);
+  Value ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from, QueueName to);
+  void declareRings();
   /// Of a matrix as it lies; or one matrix step after another.
   Value whole(const Matrix &matrix);
   Value steps(const Matrix &matrix, int64_t stepRows, int64_t stepColumns);
-  void fill(const Ring &ring, StringRef channel, ArrayRef<Sum> element, Value walk, size_t buffer);
-  void drain(const Ring &ring, StringRef channel, ArrayRef<Sum> element, Value walk, size_t buffer);
-  /// A queue that works off the buffers of rings in turn, for ever.
-  void forever(hw::TileKind unit, StringRef engine, int64_t number, ArrayRef<int64_t> units,
-               function_ref<void(size_t buffer)> body);
+  void fill(Value ring, StringRef channel, ArrayRef<Sum> element, Value walk);
+  void drain(Value ring, StringRef channel, ArrayRef<Sum> element, Value walk);
+  /// A queue that does this for ever.
+  void forever(hw::TileKind unit, StringRef engine, int64_t number, ArrayRef<int64_t> units, function_ref<void()> body);
   void writeCores();
-  void writeResult(size_t buffer);
-  void writeResidual(Value result);
+  void writeResult();
+  void writeResidual();
   void call(StringRef kernel, ArrayRef<Value> matrices);
   void writeMemoryTiles();
   void writeShims();
@@ -66,8 +63,8 @@ private:
   int64_t parts; ///< of a, in a memory tile
   Matrix a, b, c;
   std::map<Part, Value> ddr;
-  Ring coreA, coreB, coreC, tileB;
-  std::vector<Ring> tileA, tileC;                   ///< by part, by row of cores
+  Value coreA, coreB, coreC, tileB;                 ///< rings
+  SmallVector<Value> tileA, tileC;                  ///< by part, by row of cores
   std::array<Value, hw::kFirstStepWord> parameters; ///< pairs of tiles along k; whether there is a bias, a relu, a step
   /// Of a residual: pairs before the core's own, whether its tile is the first one of that, the second one, pairs
   /// behind.
@@ -123,13 +120,23 @@ void ProductProgram::declarePlaces(const Operand &operand, Value memory, int64_t
                                                     b.getNamedAttr(kPhase, b.getDenseI64ArrayAttr(phase))}));
 }
 
-std::array<Value, 2> ProductProgram::buffers(StringRef memory, const std::string &name, const Matrix &matrix) {
-  return {w.memory(memory, name + "0", matrix.size()), w.memory(memory, name + "1", matrix.size())};
+Value ProductProgram::ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from,
+                           QueueName to) {
+  return w.ring(unit == kCore ? "L1" : "L2", name, kSlots, matrix.size(), hw::nameOf(unit), from, to);
 }
 
-void ProductProgram::addTokens(Ring &ring, hw::TileKind unit) {
-  ring.empty = w.token(static_cast<int64_t>(ring.buffers.size()), hw::nameOf(unit));
-  ring.full = w.token(0, hw::nameOf(unit));
+/// Of memory tiles: parts of a come by one channel in turn and go along their rows by one each; results come by one
+/// each and leave in turn.
+void ProductProgram::declareRings() {
+  StringRef in = hw::nameOf(kS2mm), out = hw::nameOf(kMm2s);
+  coreA = ring(kCore, "a", a, {in, 0}, {kComputeEngine, 0});
+  coreB = ring(kCore, "b", b, {in, 1}, {kComputeEngine, 0});
+  coreC = ring(kCore, "c", c, {kComputeEngine, 0}, {out, 0});
+  for (int64_t part = 0; part < parts; ++part)
+    tileA.push_back(ring(kMemory, "a_part" + std::to_string(part), a, {in, 0}, {out, part}));
+  tileB = ring(kMemory, "b_panel", b, {in, 1}, {out, parts});
+  for (int64_t row = 0; row < p.herd.rows; ++row)
+    tileC.push_back(ring(kMemory, "c_row" + std::to_string(row), c, {in, 2 + row}, {out, parts + 1}));
 }
 
 Value ProductProgram::whole(const Matrix &matrix) {
@@ -147,27 +154,17 @@ Value ProductProgram::steps(const Matrix &matrix, int64_t stepRows, int64_t step
   return w.descriptor(spec);
 }
 
-void ProductProgram::fill(const Ring &ring, StringRef channel, ArrayRef<Sum> element, Value walk, size_t buffer) {
-  w.group("fill", ring.empty, ring.full,
-          [&] { w.get(channel, element).buffer(ring.buffers[buffer], 0).with(walk).create(); });
+void ProductProgram::fill(Value ring, StringRef channel, ArrayRef<Sum> element, Value walk) {
+  w.fill(ring, [&] { w.get(channel, element).buffer(ring, 0).with(walk).create(); });
 }
 
-void ProductProgram::drain(const Ring &ring, StringRef channel, ArrayRef<Sum> element, Value walk, size_t buffer) {
-  w.group("drain", ring.full, ring.empty,
-          [&] { w.put(channel, element).buffer(ring.buffers[buffer], 0).with(walk).create(); });
+void ProductProgram::drain(Value ring, StringRef channel, ArrayRef<Sum> element, Value walk) {
+  w.drain(ring, [&] { w.put(channel, element).buffer(ring, 0).with(walk).create(); });
 }
 
 void ProductProgram::forever(hw::TileKind unit, StringRef engine, int64_t number, ArrayRef<int64_t> units,
-                             function_ref<void(size_t)> body) {
-  w.queue(
-      hw::nameOf(unit), engine, number,
-      [&] {
-        w.loop(kForever, [&](const Sum &) {
-          for (size_t buffer : {0, 1})
-            body(buffer);
-        });
-      },
-      units);
+                             function_ref<void()> body) {
+  w.queue(hw::nameOf(unit), engine, number, [&] { w.loop(kForever, [&](const Sum &) { body(); }); }, units);
 }
 
 //===--- cores ------------------------------------------------------------------------===//
@@ -181,77 +178,71 @@ void ProductProgram::call(StringRef kernel, ArrayRef<Value> matrices) {
 }
 
 /// A result: tiles along k in pairs; a bias comes as one pair more of b.
-void ProductProgram::writeResult(size_t buffer) {
-  Value result = coreC.buffers[buffer];
-  w.group("zero", coreC.empty, {}, [&] { call(n.zero, result); });
-  w.loop(parameters[0], [&](const Sum &) {
-    for (size_t i : {0, 1})
-      w.group("multiply", {coreA.full, coreB.full}, {coreA.empty, coreB.empty},
-              [&] { call(n.matmul, {coreA.buffers[i], coreB.buffers[i], result}); });
+void ProductProgram::writeResult() {
+  w.fill(coreC, [&] {
+    call(n.zero, coreC);
+    w.loop(parameters[0], [&](const Sum &) {
+      for (int64_t tile = 0; tile < 2; ++tile)
+        w.drain({coreA, coreB}, [&] { call(n.matmul, {coreA, coreB, coreC}); });
+    });
+    w.loop(parameters[1], [&](const Sum &) {
+      w.drain(coreB, [&] { call(n.bias, {coreB, coreC}); });
+      w.drain(coreB, [] {});
+    });
+    if (p.has(Part::Residual))
+      writeResidual();
+    w.loop(parameters[2], [&](const Sum &) { call(n.relu, coreC); });
+    if (!n.steps.empty())
+      w.loop(parameters[3], [&](const Sum &) { call(n.steps, coreC); });
   });
-  w.loop(parameters[1], [&](const Sum &) {
-    w.group("bias", coreB.full, coreB.empty, [&] { call(n.bias, {coreB.buffers[0], result}); });
-    w.group("skip", coreB.full, coreB.empty, [] {});
-  });
-  if (p.has(Part::Residual))
-    writeResidual(result);
-  w.loop(parameters[2], [&](const Sum &) { w.group("relu", {}, {}, [&] { call(n.relu, result); }); });
-  if (!n.steps.empty())
-    w.loop(parameters[3], [&](const Sum &) { w.group("steps", {}, {}, [&] { call(n.steps, result); }); });
-  w.group("done", {}, coreC.full, [] {});
 }
 
 /// The tiles of all rows of a column come in pairs, as b does; a core adds its own.
-void ProductProgram::writeResidual(Value result) {
-  auto take = [&](std::optional<size_t> own) {
-    for (size_t i : {0, 1})
-      w.group(own == i ? "residual" : "skip", coreB.full, coreB.empty, [&] {
-        if (own == i)
-          call("residual_f32", {coreB.buffers[i], result});
-      });
-  };
-  constexpr std::optional<size_t> kOwn[] = {std::nullopt, 0, 1, std::nullopt};
+void ProductProgram::writeResidual() {
+  constexpr std::optional<int64_t> kOwn[] = {std::nullopt, 0, 1, std::nullopt}; // of a pair
   for (auto [times, own] : llvm::zip(ofResidual, kOwn))
-    w.loop(times, [&](const Sum &) { take(own); });
+    w.loop(times, [&](const Sum &) {
+      for (int64_t tile = 0; tile < 2; ++tile)
+        w.drain(coreB, [&] {
+          if (own == tile)
+            call("residual_f32", {coreB, coreC});
+        });
+    });
 }
 
 void ProductProgram::writeCores() {
   Sum column = w.unit(0), row = w.unit(1);
-  forever(kCore, hw::nameOf(kS2mm), 0, {}, [&](size_t i) { fill(coreA, "a", row, whole(a), i); });
-  forever(kCore, hw::nameOf(kS2mm), 1, {}, [&](size_t i) { fill(coreB, "b", column, whole(b), i); });
-  forever(kCore, hw::nameOf(kMm2s), 0, {}, [&](size_t i) { drain(coreC, "c", {column, row}, whole(c), i); });
-  forever(kCore, kComputeEngine, 0, {}, [&](size_t i) { writeResult(i); });
+  forever(kCore, hw::nameOf(kS2mm), 0, {}, [&] { fill(coreA, "a", row, whole(a)); });
+  forever(kCore, hw::nameOf(kS2mm), 1, {}, [&] { fill(coreB, "b", column, whole(b)); });
+  forever(kCore, hw::nameOf(kMm2s), 0, {}, [&] { drain(coreC, "c", {column, row}, whole(c)); });
+  forever(kCore, kComputeEngine, 0, {}, [&] { writeResult(); });
 }
 
 //===--- memory tiles -------------------------------------------------------------------===//
 
-/// Parts of a come by one channel in turn and go along their rows by one each; results come by one each and leave in
-/// turn. On their way in or out matrices get the order of matrix steps.
+/// On their way in or out matrices get the order of matrix steps.
 void ProductProgram::writeMemoryTiles() {
-  int64_t columns = p.herd.columns, withA = p.herd.rows / parts, ins = 0, outs = 0;
-  auto in = [&](ArrayRef<int64_t> units, function_ref<void(Sum, size_t)> body) {
-    forever(kMemory, hw::nameOf(kS2mm), ins++, units, [&](size_t i) { body(w.unit(), i); });
+  int64_t columns = p.herd.columns, withA = p.herd.rows / parts;
+  auto queue = [&](hw::Direction direction, int64_t number, int64_t units, function_ref<void(Sum)> body) {
+    forever(kMemory, hw::nameOf(direction), number, units, [&] { body(w.unit()); });
   };
-  auto out = [&](ArrayRef<int64_t> units, function_ref<void(Sum, size_t)> body) {
-    forever(kMemory, hw::nameOf(kMm2s), outs++, units, [&](size_t i) { body(w.unit(), i); });
-  };
-  in(withA, [&](const Sum &x, size_t i) {
-    for (const Ring &ring : tileA)
-      fill(ring, "a_in", x, whole(a), i);
+  queue(kS2mm, 0, withA, [&](const Sum &x) {
+    for (Value ring : tileA)
+      fill(ring, "a_in", x, whole(a));
   });
   for (int64_t part = 0; part < parts; ++part)
-    out(withA, [&](const Sum &x, size_t i) {
-      drain(tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, hw::kStepM, n.stepK), i);
+    queue(kMm2s, part, withA, [&](const Sum &x) {
+      drain(tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, hw::kStepM, n.stepK));
     });
-  in(columns, [&](const Sum &x, size_t i) { fill(tileB, "b_in", x, whole(b), i); });
-  out(columns, [&](const Sum &x, size_t i) { drain(tileB, "b", x, steps(b, n.stepK, hw::kStepN), i); });
+  queue(kS2mm, 1, columns, [&](const Sum &x) { fill(tileB, "b_in", x, whole(b)); });
+  queue(kMm2s, parts, columns, [&](const Sum &x) { drain(tileB, "b", x, steps(b, n.stepK, hw::kStepN)); });
   for (int64_t row = 0; row < p.herd.rows; ++row)
-    in(columns, [&](const Sum &x, size_t i) {
-      fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(c, hw::kStepM, hw::kStepN), i);
+    queue(kS2mm, 2 + row, columns, [&](const Sum &x) {
+      fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(c, hw::kStepM, hw::kStepN));
     });
-  out(columns, [&](const Sum &x, size_t i) {
-    for (const Ring &ring : tileC)
-      drain(ring, "c_out", x, whole(c), i);
+  queue(kMm2s, parts + 1, columns, [&](const Sum &x) {
+    for (Value ring : tileC)
+      drain(ring, "c_out", x, whole(c));
   });
 }
 
@@ -368,14 +359,6 @@ void ProductProgram::write() {
   int64_t rows = p.herd.rows, columns = p.herd.columns, withA = rows / parts;
   for (const Operand &operand : p.operands)
     declareOperand(operand);
-  coreA.buffers = buffers("L1", "a", a);
-  coreB.buffers = buffers("L1", "b", b);
-  coreC.buffers = buffers("L1", "c", c);
-  for (int64_t part = 0; part < parts; ++part)
-    tileA.emplace_back().buffers = buffers("L2", "a_part" + std::to_string(part) + "_", a);
-  tileB.buffers = buffers("L2", "b_panel", b);
-  for (int64_t row = 0; row < rows; ++row)
-    tileC.emplace_back().buffers = buffers("L2", "c_row" + std::to_string(row) + "_", c);
   w.channel("a_in", 1, withA);
   w.channel("b_in", 1, columns);
   w.channel("a", 1, rows);
@@ -384,13 +367,7 @@ void ProductProgram::write() {
   w.channel("c_out", 1, columns);
   w.graph("main", {columns, rows});
   writeParameters();
-  for (Ring *ring : {&coreA, &coreB, &coreC})
-    addTokens(*ring, kCore);
-  for (Ring &ring : tileA)
-    addTokens(ring, kMemory);
-  addTokens(tileB, kMemory);
-  for (Ring &ring : tileC)
-    addTokens(ring, kMemory);
+  declareRings();
   writeCores();
   writeMemoryTiles();
   writeShims();

@@ -16,7 +16,9 @@ LogicalResult Placement::unroll(Block &block, SmallVector<int64_t> &trips, std::
   for (Operation &op : block) {
     auto loop = dyn_cast<dlir::LoopOp>(op);
     if (!loop) {
-      auto group = cast<dlir::TaskGroupOp>(op);
+      auto group = dyn_cast<dlir::TaskGroupOp>(op);
+      if (!group)
+        return op.emitOpError("is not what shims do");
       if (!group.getWait().empty() || !group.getSignal().empty())
         return group.emitOpError("takes or gives tokens; the controller orders the tasks of shims");
       for (Operation &task : group.getBody().front())

@@ -31,12 +31,13 @@ Value Tiles::lock(hw::Tile at, const std::string &name, uint32_t number, int64_t
   return made;
 }
 
-void Tiles::channel(hw::Tile at, DMAChannelDir direction, uint32_t number, std::vector<Step> steps) {
+bool Tiles::channel(hw::Tile at, DMAChannelDir direction, uint32_t number, std::vector<Step> steps) {
   Use &use = uses[at];
   Channel &out = use.programs.emplace_back(Channel{direction, number, std::move(steps), {}});
-  bool odd = machine.kindOf(at.row) == hw::TileKind::Memory && number % 2;
+  bool isMemory = machine.kindOf(at.row) == hw::TileKind::Memory, odd = isMemory && number % 2;
   for (size_t i = 0; i < out.steps.size(); ++i)
     out.bds.push_back(use.bds[odd]++);
+  return use.bds[odd] <= (isMemory && !odd ? kOddBds : machine.tile(machine.kindOf(at.row)).bds);
 }
 
 void Tiles::flow(hw::Tile from, uint32_t channel, hw::Tile to, uint32_t toChannel) {
@@ -67,12 +68,11 @@ void Tiles::write(hw::Tile at, const Use &use) {
     for (auto [i, step] : llvm::enumerate(channel.steps)) {
       builder.setInsertionPointToEnd(blocks[i]);
       if (step.acquire)
-        UseLockOp::create(builder, where, step.acquire, LockAction::AcquireGreaterEqual,
-                          static_cast<uint32_t>(step.acquires));
+        UseLockOp::create(builder, where, step.acquire, LockAction::AcquireGreaterEqual, 1);
       DMABDOp::create(builder, where, step.buffer, static_cast<uint32_t>(step.offset),
                       static_cast<uint32_t>(step.length), step.walk, channel.bds[i]);
       if (step.release)
-        UseLockOp::create(builder, where, step.release, LockAction::Release, static_cast<uint32_t>(step.releases));
+        UseLockOp::create(builder, where, step.release, LockAction::Release, 1);
       NextBDOp::create(builder, where, blocks[(i + 1) % blocks.size()]);
     }
     start = next;

@@ -9,7 +9,6 @@ namespace dmxc::aie {
 /// behind.
 struct Step {
   mlir::Value buffer, acquire, release;
-  int64_t acquires = 1, releases = 1;
   int64_t offset = 0, length = 0; ///< elements
   BDDimLayoutArrayAttr walk;      ///< null: as they lie
 };
@@ -23,13 +22,14 @@ public:
   mlir::Value tile(hw::Tile at);
   mlir::Value buffer(hw::Tile at, const std::string &name, mlir::MemRefType type, int64_t address);
   mlir::Value lock(hw::Tile at, const std::string &name, uint32_t number, int64_t value);
-  /// A channel that does these steps again and again.
-  void channel(hw::Tile at, DMAChannelDir direction, uint32_t number, std::vector<Step> steps);
+  /// A channel that does these steps again and again; false where the tile has not so many BDs.
+  bool channel(hw::Tile at, DMAChannelDir direction, uint32_t number, std::vector<Step> steps);
   void flow(hw::Tile from, uint32_t channel, hw::Tile to, uint32_t toChannel);
   /// The DMA programs of all tiles.
   void writeChannels();
 
 private:
+  static constexpr uint32_t kOddBds = 24; ///< the first one that odd channels of a memory tile have
   struct Channel {
     DMAChannelDir direction;
     uint32_t number;
@@ -38,7 +38,7 @@ private:
   };
   struct Use {
     mlir::Value tile;
-    uint32_t bds[2] = {0, 24}; ///< of a memory tile's even and odd channels; of others the first alone
+    uint32_t bds[2] = {0, kOddBds}; ///< of a memory tile's even and odd channels; of others the first alone
     std::map<std::string, mlir::Value> named;
     std::vector<Channel> programs;
   };

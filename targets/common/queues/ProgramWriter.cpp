@@ -153,6 +153,18 @@ Value ProgramWriter::token(int64_t credits, StringRef home) {
                                home.empty() ? StringAttr() : builder.getStringAttr(home));
 }
 
+Value ProgramWriter::ring(StringRef kind, StringRef name, int64_t slots, int64_t size, StringRef home, QueueName from,
+                          QueueName to) {
+  OpBuilder::InsertionGuard guard(builder);
+  if (firstQueue)
+    builder.setInsertionPoint(firstQueue);
+  return dlir::RingOp::create(builder, loc, dlir::MemoryType::get(builder.getContext()), builder.getStringAttr(kind),
+                              builder.getStringAttr(name), builder.getI64IntegerAttr(slots),
+                              builder.getI64IntegerAttr(size), builder.getStringAttr(home),
+                              builder.getStrArrayAttr(from.engine), builder.getDenseI64ArrayAttr(from.number),
+                              builder.getStrArrayAttr(to.engine), builder.getDenseI64ArrayAttr(to.number));
+}
+
 Value ProgramWriter::launchRegister(ArrayRef<int64_t> values) {
   OpBuilder::InsertionGuard guard(builder);
   if (firstQueue)
@@ -181,6 +193,20 @@ void ProgramWriter::group(StringRef name, ValueRange wait, ValueRange signal, fu
   OpBuilder::InsertionGuard guard(builder);
   auto op = dlir::TaskGroupOp::create(builder, loc, builder.getStringAttr(name), wait, signal, DenseI64ArrayAttr(),
                                       DenseI64ArrayAttr());
+  builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
+  body();
+}
+
+void ProgramWriter::fill(ValueRange rings, function_ref<void()> body) {
+  OpBuilder::InsertionGuard guard(builder);
+  auto op = dlir::FillOp::create(builder, loc, rings);
+  builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
+  body();
+}
+
+void ProgramWriter::drain(ValueRange rings, function_ref<void()> body) {
+  OpBuilder::InsertionGuard guard(builder);
+  auto op = dlir::DrainOp::create(builder, loc, rings);
   builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
   body();
 }

@@ -69,6 +69,12 @@ struct DescriptorSpec {
   bool keepsDims = false; ///< the place of a dim says what it is: those of one item stay
 };
 
+/// A queue of a unit, by its engine and its number.
+struct QueueName {
+  llvm::StringRef engine;
+  int64_t number;
+};
+
 /// A program under construction.
 class ProgramWriter {
 public:
@@ -97,6 +103,9 @@ public:
   }
   /// In the bank of units of a class; without one of the device's first.
   mlir::Value token(int64_t credits = 0, llvm::StringRef home = {});
+  /// Slots in the memory `kind` of units of a class, which one queue of these fills and another drains.
+  mlir::Value ring(llvm::StringRef kind, llvm::StringRef name, int64_t slots, int64_t size, llvm::StringRef home,
+                   QueueName from, QueueName to);
   /// The next register; the launch puts these values into it, one a unit or one for all.
   mlir::Value launchRegister(llvm::ArrayRef<int64_t> values);
 
@@ -104,6 +113,9 @@ public:
   void queue(llvm::StringRef unit, llvm::StringRef engine, int64_t number, llvm::function_ref<void()> body,
              llvm::ArrayRef<int64_t> units = {});
   void group(llvm::StringRef name, mlir::ValueRange wait, mlir::ValueRange signal, llvm::function_ref<void()> body);
+  /// Waits for slots of rings, does what `body` writes with them, and hands them over.
+  void fill(mlir::ValueRange rings, llvm::function_ref<void()> body);
+  void drain(mlir::ValueRange rings, llvm::function_ref<void()> body);
   /// A loop, or for one trip its body alone.
   void loop(const Sum &times, llvm::function_ref<void(Sum counter)> body);
   /// The same for a body that alternates between two halves of something: two bodies a trip, and one more where the

@@ -25,6 +25,9 @@ struct DeviceArgument {
   llvm::StringRef form;
 };
 
+/// A loop of so many trips is one without an end.
+inline constexpr int64_t kForever = 0xffffffff;
+
 /// Those of a list with these numbers, as far as there are so many.
 llvm::SmallVector<mlir::Value> buffersAt(mlir::ValueRange buffers, std::initializer_list<unsigned> numbers);
 
@@ -83,6 +86,7 @@ struct DeviceModel {
   int64_t largestStep = INT64_MAX;  ///< of a descriptor's dim, either way
   bool channels = false;            ///< copies may have their ends in different queues
   bool arrays = false;              ///< of channels; and queues may have grids of units of their own
+  bool fixedSlots = false; ///< code names slots of rings by their addresses, so that it must know whose turn it is
 
   const MemoryModel *memory(llvm::StringRef memory) const;
   const UnitModel *unit(llvm::StringRef unit) const;
@@ -93,8 +97,15 @@ struct DeviceModel {
 
 /// The model that an op of a device's program is checked by; null if none of that name was registered.
 const DeviceModel *modelOf(mlir::Operation *op);
-/// The memory that a buffer of a program lies in.
+/// The memory that a buffer of a program, or a slot, lies in.
 llvm::StringRef memoryOf(mlir::Value buffer);
+
+/// How often a ring's turn goes on in each trip of a body, or of an op in it: by what its fills or drains in there do.
+/// nullopt where that is not known: a loop whose trips registers say, and which does not go round the whole ring.
+std::optional<int64_t> turnsOf(mlir::Operation *op, RingOp ring);
+std::optional<int64_t> turnsOf(mlir::Block &body, RingOp ring);
+/// After so many trips of a loop it is the same slot's turn of each ring in it. 1 where that is not known.
+int64_t tripsAround(LoopOp loop);
 /// What a map's results are in the unit at a place of its queue's grid, and in these trips of the loops around the op,
 /// the outermost first; nullopt where one depends on something else.
 std::optional<llvm::SmallVector<int64_t>> valuesAt(mlir::AffineMap map, mlir::ValueRange indices,

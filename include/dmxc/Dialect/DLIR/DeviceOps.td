@@ -27,7 +27,8 @@ def DLIR_DeviceProgramOp : DLIR_Op<"device_program", [Symbol, SymbolTable, Isola
     `dim_registers`: the register of each symbolic dim of the task.
     C1: it holds arguments, memories, pieces, descriptors, channels, functions of the target and scheduled graphs. C2: no two arguments and
     no two memories have the same name. C3: at most one graph "init" and one "main". C4: permanent memories at fixed addresses
-    do not overlap. C5: the device is a target of this build. C6: what is put into a channel is got out of it, and what is got is put.
+    do not overlap. C5: the device is a target of this build. C6: what is put into a channel is got out of it, and what is got is put. C7: rings are
+    filled as often as they are drained, by what their queues do in a run and what channels bring them.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$device, OptionalAttr<DenseI64ArrayAttr>:$dim_registers);
   let regions = (region SizedRegion<1>:$body);
@@ -127,9 +128,9 @@ def DLIR_ScheduledGraphOp : DLIR_Op<"scheduled_graph", [HasParent<"DeviceProgram
   let summary = "what the queues of each unit do: once (init) or at every dispatch (main)";
   let description = [{
     `dlir.scheduled_graph "main" units 4x2 (%x, %y) {..}`: a grid of units; %x and %y are the place of the one that runs it.
-    C1: the name is "init" or "main", there is a unit, and an index a dim. C2: it holds tokens, registers and queues, and no two queues of one
-    engine have one index. C3: a token that is waited for is signalled or has credits. C4: a register has one value, or one for each
-    unit; no two ops name the same. C5: there are no more tokens than their unit holds.
+    C1: the name is "init" or "main", there is a unit, and an index a dim. C2: it holds tokens, rings, registers and queues, and no two queues of
+    one engine have one index. C3: a token that is waited for is signalled or has credits. C4: a register has one value, or one for each
+    unit; no two ops name the same. C5: there are no more tokens than their unit holds; a ring takes two.
   }];
   let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$units);
   let regions = (region SizedRegion<1>:$body);
@@ -165,7 +166,7 @@ def DLIR_DispatchQueueOp : DLIR_Op<"dispatch_queue", [HasParent<"ScheduledGraphO
   let description = [{
     `dlir.dispatch_queue "core" "dma" 1 {..}`: the class of the units, the engine whose queue it is, and which of them, from 0. All units of the graph
     have it; with `units 4 (%x)` those of a grid of its own, the first ones of their class, and %x is the place of the one that runs it.
-    C1: it holds groups and loops of groups. C2: the device has such units, they have the engine, and it has so many queues. C3: a grid of its own has
+    C1: it holds groups, fills and drains, and loops of these. C2: the device has such units, they have the engine, and it has so many queues. C3: a grid of its own has
     one dim or more, an index a dim, and the device has such grids.
   }];
   let arguments = (ins StrAttr:$unit, StrAttr:$engine, I64Attr:$index, OptionalAttr<DenseI64ArrayAttr>:$units);
@@ -182,7 +183,7 @@ def DLIR_TaskGroupOp : DLIR_Op<"task_group", [AttrSizedOperandSegments, SingleBl
   let summary = "tasks in order, after its tokens have come; then its own tokens are signalled";
   let description = [{
     `dlir.task_group "x" wait(%a, %b >= 2) signal(%c += 3) {..}` waits for one %a and two %b, takes them, and gives three %c. C1: it stands in a queue, not in a
-    group. C2: it holds tasks and loops of tasks. C3: counts are positive.
+    group. C2: it holds tasks, fills, drains and loops of these. C3: counts are positive.
   }];
   let arguments = (ins StrAttr:$name, Variadic<DLIR_TokenType>:$wait, Variadic<DLIR_TokenType>:$signal,
                        OptionalAttr<DenseI64ArrayAttr>:$wait_counts, OptionalAttr<DenseI64ArrayAttr>:$signal_counts);
@@ -201,12 +202,55 @@ def DLIR_TaskGroupOp : DLIR_Op<"task_group", [AttrSizedOperandSegments, SingleBl
 def DLIR_LoopOp : DLIR_Op<"loop", [SingleBlock, NoTerminator]> {
   let summary = "repeats groups, or tasks of a group; code is that of one trip";
   let description = [{
-    `dlir.loop %i times[%n] {..}`: %i counts from 0. C1: it stands in a queue or a group.
+    `dlir.loop %i times[%n] {..}`: %i counts from 0; 4294967295 trips are without an end. C1: it stands in a queue, a group, a fill or a drain. C2: where
+    the device's code names slots by address, its trips go round whole rings, or it has no end.
   }];
   let arguments = (ins Variadic<Index>:$indices, AffineMapAttr:$times);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+}
+
+//===--- Rings --------------------------------------------------------------------------===//
+
+def DLIR_RingOp : DLIR_Op<"ring", [HasParent<"ScheduledGraphOp">]> {
+  let summary = "slots of a unit's memory that queues fill and others drain, in turn and again and again";
+  let description = [{
+    `%a = dlir.ring "L1" "a" slots 2 size 4096 on "core" from "S2MM" 0 to "compute" 0`: each unit of the class has so many slots of so many bytes, which
+    its producers (queues by engine and number) fill and its consumers drain; all slots are empty at first. A slot is full when each producer has filled
+    it, and empty again when each consumer has drained it. Within `dlir.fill` and `dlir.drain` the ring's value is the slot whose turn it is.
+    C1: `slots` is from 1 to what the memory holds of `size`. C2: the device has the memory, and `size` is positive. C3: the device has such units, and they
+    hold tokens. C4: producers and consumers are one or more queues that such units have, none of them twice. C5: each of them fills or drains it
+    somewhere, and all are queues of the same units. C6: no two have the same name.
+  }];
+  let arguments = (ins StrAttr:$kind, StrAttr:$name, I64Attr:$slots, I64Attr:$size, StrAttr:$home, StrArrayAttr:$producers,
+                       DenseI64ArrayAttr:$producer_queues, StrArrayAttr:$consumers, DenseI64ArrayAttr:$consumer_queues);
+  let results = (outs DLIR_MemoryType:$result);
+  let assemblyFormat = [{
+    $kind $name `slots` $slots `size` $size `on` $home `from` custom<Queues>($producers, $producer_queues)
+    `to` custom<Queues>($consumers, $consumer_queues) attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+class DLIR_RingUse<string mnemonic> : DLIR_Op<mnemonic, [SingleBlock, NoTerminator]> {
+  let arguments = (ins Variadic<DLIR_MemoryType>:$rings);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$rings attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def DLIR_FillOp : DLIR_RingUse<"fill"> {
+  let summary = "waits for an empty slot of each ring, in their order; then its tasks; then the slots are full";
+  let description = [{
+    `dlir.fill %a {..}`. C1: it stands in a queue, a group, a fill or a drain, or in loops there. C2: it names one ring or more, none twice and none that is
+    held already. C3: its queue is a producer of each. C4: it holds tasks, fills, drains and loops of these.
+  }];
+}
+
+def DLIR_DrainOp : DLIR_RingUse<"drain"> {
+  let summary = "waits for a full slot of each ring, in their order; then its tasks, which read it; then the slots are empty";
+  let description = "`dlir.drain %a, %b {..}`. C1, C2, C4 as of fill. C3: its queue is a consumer of each. C5: no task of it writes into the slot.";
 }
 
 //===--- Tasks --------------------------------------------------------------------------===//

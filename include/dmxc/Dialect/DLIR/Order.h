@@ -55,8 +55,8 @@ public:
   virtual llvm::SmallVector<ByteRuns, 2> bytesOf(PieceOp piece) const = 0;
 };
 
-/// O1 to O6 of a program whose queues run on all units of their graphs. Programs with channels, and those whose order
-/// is known at run time only, are not looked into.
+/// O1 to O6 of a program whose queues run on all units of their graphs. Programs with channels or rings, and those
+/// whose order is known at run time only, are not looked into.
 mlir::LogicalResult verifyOrder(DeviceProgramOp program, ProgramBytes &bytes);
 
 } // namespace dmxc::dlir

@@ -3,6 +3,7 @@
 // RUN: rm -rf %t && mkdir -p %t
 // RUN: dmxc %s -t aie:cols=4+rows=1 -o %t/m.bundle --save-temps %t/direct
 // RUN: dmxc %s -t aie:cols=4+rows=1 --emit schedule -o %t/placed.mlir
+// RUN: dmxc %s -t aie:cols=4+rows=1 --emit schedule.grid -o %t/grid.mlir
 // RUN: dmx-opt %t/placed.mlir -o %t/plain.mlir
 // RUN: FileCheck %s --input-file=%t/plain.mlir --check-prefix=PLACED
 // RUN: bash %S/Inputs/same-words.sh %t cols=4+rows=1
@@ -15,20 +16,22 @@
 // DLIR: dlir.argument input "a" : tensor<8x16xi32> as "i32"
 // DLIR: %[[X:.*]] = dlir.memory "DDR" "a" size 8192
 // DLIR: dlir.piece "a" unit 0 in %[[X]] offset 0 begin [0, 0] extent [8, 16] strides [256, 4]
-// DLIR: %[[A0:.*]] = dlir.memory "L1" "a0" size 4096
 // DLIR: dlir.channel @a [1]
 // DLIR: dlir.channel @c [4, 1]
 // DLIR: dlir.scheduled_graph "main" units 4x1 (%[[X:.*]], %[[Y:.*]]) {
 // DLIR: %[[PAIRS:.*]] = dlir.register 0 [1]
-// DLIR: %[[EMPTY:.*]] = dlir.token credits 2 on "core"
-// DLIR: %[[FULL:.*]] = dlir.token on "core"
+// DLIR: %[[A:.*]] = dlir.ring "L1" "a" slots 2 size 4096 on "core" from "S2MM" 0 to "compute" 0
+// DLIR: %[[PART:.*]] = dlir.ring "L2" "a_part0" slots 2 size 4096 on "memory" from "S2MM" 0 to "MM2S" 0
 // DLIR: dlir.dispatch_queue "core" "S2MM" 0 {
 // DLIR: dlir.loop %{{.*}} times[4294967295] {
-// DLIR: dlir.task_group "fill" wait(%[[EMPTY]]) signal(%[[FULL]]) {
-// DLIR: dlir.get @a[%[[Y]]] to %[[A0]][0] with
+// DLIR: dlir.fill %[[A]] {
+// DLIR: dlir.get @a[%[[Y]]] to %[[A]][0] with
 // DLIR: dlir.dispatch_queue "core" "compute" 0 {
+// DLIR: dlir.loop %{{.*}} times[4294967295] {
+// DLIR: dlir.fill %[[C:.*]] {
 // DLIR: dlir.loop %{{.*}} times[%[[PAIRS]]] {
-// DLIR: aie.call "matmul_i32_i32" %[[A0]][0] and
+// DLIR: dlir.drain %[[A]], %[[B:.*]] {
+// DLIR: aie.call "matmul_i32_i32" %[[A]][0] and %[[B]][0] and %[[C]][0]
 // DLIR: dlir.dispatch_queue "memory" "S2MM" 0 units 1 (%{{.*}}) {
 // DLIR: dlir.dispatch_queue "shim" "MM2S" 1 units 4 (%[[SHIM:.*]]) {
 // DLIR: dlir.put @b_in[%[[SHIM]]] %{{.*}}[%[[SHIM]] * 128] with

@@ -1,0 +1,349 @@
+//===- Balance.cpp - whether rings are filled as often as drained ---------===//
+//
+// The balance equations of a graph. Each queue of each unit fills, drains, puts and gets so much in a pass: its groups
+// once, or a trip of its endless loop. What is filled is drained and what is put is got, so that passes of one queue
+// are a known number of passes of another; those of queues that end are one in a run. Where two ways from queue to
+// queue give different numbers, slots would be waited for for ever. Channels are followed first: what does not fit is a
+// ring.
+//
+//===----------------------------------------------------------------------===//
+#include "Rings.h"
+
+#include "dmxc/Dialect/DLIR/Sum.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <map>
+#include <numeric>
+
+using namespace mlir;
+using namespace dmxc::dlir;
+
+namespace {
+
+constexpr size_t kMostActors = 1 << 16; ///< queues in all units; of a larger grid nothing is counted
+
+/// A positive number as a fraction.
+struct Ratio {
+  int64_t up = 1, down = 1;
+  bool operator==(const Ratio &) const = default;
+};
+/// nullopt beyond 64 bits.
+std::optional<Ratio> times(Ratio a, Ratio b) {
+  int64_t one = std::gcd(a.up, b.down), other = std::gcd(b.up, a.down);
+  Ratio out;
+  if (__builtin_mul_overflow(a.up / one, b.up / other, &out.up) ||
+      __builtin_mul_overflow(a.down / other, b.down / one, &out.down))
+    return std::nullopt;
+  return out;
+}
+Ratio inverse(Ratio a) { return {a.down, a.up}; }
+
+/// How often: a sum of products of registers that a run decides, by number, each with a factor.
+using Count = std::map<std::vector<unsigned>, int64_t>;
+/// What one is as a multiple of another, of two that are not zero; nullopt where it is none.
+std::optional<Ratio> quotient(const Count &a, const Count &b) {
+  if (a.size() != b.size())
+    return std::nullopt;
+  std::optional<Ratio> all;
+  for (auto [one, other] : llvm::zip(a, b)) {
+    int64_t shared = std::gcd(one.second, other.second) * (other.second < 0 ? -1 : 1);
+    Ratio ratio{one.second / shared, other.second / shared};
+    if (one.first != other.first || (all && *all != ratio))
+      return std::nullopt;
+    all = ratio;
+  }
+  return all;
+}
+
+/// An element of a channel.
+using Stream = std::pair<StringRef, SmallVector<int64_t>>;
+
+/// A queue in a unit, and what it does in a pass.
+struct Actor {
+  DispatchQueueOp queue;
+  SmallVector<int64_t> place;
+  bool isEndless = false, isKnown = true;
+  std::map<Operation *, Count> turns; ///< fills or drains of a ring
+  std::map<Stream, Count> puts, gets; ///< bytes
+};
+
+/// Bits of an element of a kind that ends with their number: "bf16".
+std::optional<int64_t> bitsOf(StringRef kind) {
+  int64_t bits = 0;
+  StringRef digits = kind.substr(kind.find_last_not_of("0123456789") + 1);
+  return kind == "raw"                                                      ? std::optional<int64_t>(8)
+         : digits.getAsInteger(10, bits) || kind.contains('_') || bits > 64 ? std::nullopt
+                                                                            : std::optional(bits);
+}
+
+std::optional<int64_t> bitsMoved(DescriptorOp descriptor) {
+  std::optional<int64_t> bits = bitsOf(descriptor.getKind());
+  int64_t count = descriptor.getUnit();
+  if (!bits || descriptor.getLow() || descriptor.getHigh() || __builtin_mul_overflow(*bits, count, &count))
+    return std::nullopt;
+  for (int64_t dim : descriptor.getDims())
+    if (__builtin_mul_overflow(count, dim, &count))
+      return std::nullopt;
+  return count;
+}
+
+class Balance {
+public:
+  explicit Balance(ScheduledGraphOp graph) : graph(graph), program(cast<DeviceProgramOp>(graph->getParentOp())) {}
+
+  LogicalResult run();
+
+private:
+  bool addActors();
+  void count(Actor &actor);
+  bool count(Actor &actor, Block &block, const Count &times);
+  bool countEnd(Actor &actor, Operation *op, const Count &times);
+  std::optional<Count> tripsOf(LoopOp loop, Actor &actor);
+  std::optional<int64_t> valueOf(RegisterOp reg, Actor &actor);
+  static bool add(Count &to, const Count &more, int64_t factor);
+  static std::optional<Count> product(const Count &a, const Count &b);
+
+  LogicalResult followChannels();
+  LogicalResult followRing(RingOp ring);
+  /// The actor's passes as a multiple of those of the first of its tree.
+  std::pair<size_t, std::optional<Ratio>> find(size_t actor);
+  /// `one` does `count` of it in a pass and `other` as much as in all; false where that cannot be.
+  bool join(size_t one, const Count &count, size_t other, const Count &otherCount);
+  /// How much of it one does for how much the other does.
+  std::string compared(size_t one, const Count &count, size_t other, const Count &otherCount);
+
+  ScheduledGraphOp graph;
+  DeviceProgramOp program;
+  std::vector<Actor> actors; ///< behind the first, which is a run
+  std::vector<size_t> parents;
+  std::vector<std::optional<Ratio>> weights;
+};
+
+//===--- what a queue does in a pass ------------------------------------------------------===//
+
+bool Balance::add(Count &to, const Count &more, int64_t factor) {
+  if (!factor)
+    return true;
+  for (const auto &[registers, times] : more) {
+    int64_t product = 0;
+    if (__builtin_mul_overflow(times, factor, &product) ||
+        __builtin_add_overflow(to[registers], product, &to[registers]))
+      return false;
+  }
+  return true;
+}
+
+std::optional<Count> Balance::product(const Count &a, const Count &b) {
+  Count out;
+  for (const auto &[registers, times] : a)
+    for (const auto &[moreRegisters, moreTimes] : b) {
+      std::vector<unsigned> both = registers;
+      both.insert(both.end(), moreRegisters.begin(), moreRegisters.end());
+      llvm::sort(both);
+      int64_t factor = 0;
+      if (__builtin_mul_overflow(times, moreTimes, &factor) || __builtin_add_overflow(out[both], factor, &out[both]))
+        return std::nullopt;
+    }
+  return out;
+}
+
+/// What the launch puts into a register; nullopt of those that a run decides.
+std::optional<int64_t> Balance::valueOf(RegisterOp reg, Actor &actor) {
+  int64_t number = reg.getNumber(), unit = 0;
+  if (llvm::is_contained(program.getDimRegisters().value_or(ArrayRef<int64_t>()), number))
+    return std::nullopt;
+  for (auto argument : program.getBody().getOps<ArgumentOp>())
+    if (argument.getToRegister() && static_cast<int64_t>(*argument.getToRegister()) == number)
+      return std::nullopt;
+  for (auto [index, extent] : llvm::zip(actor.place, actor.queue.grid()))
+    unit = unit * extent + index;
+  ArrayRef<int64_t> values = reg.getValues();
+  if (values.size() == 1)
+    return values[0];
+  return unit < static_cast<int64_t>(values.size()) ? std::optional(values[static_cast<size_t>(unit)]) : std::nullopt;
+}
+
+/// A sum over registers that a run decides; nullopt where it is of other things that are not known.
+std::optional<Count> Balance::tripsOf(LoopOp loop, Actor &actor) {
+  std::optional<Sum> sum = sumOf(loop.getTimes(), loop.getIndices());
+  if (!sum)
+    return std::nullopt;
+  int64_t base = sum->base;
+  Count out;
+  for (auto [index, scale] : sum->terms) {
+    auto reg = index.getDefiningOp<RegisterOp>();
+    auto argument = dyn_cast<BlockArgument>(index);
+    bool isPlace = argument && isa<DispatchQueueOp, ScheduledGraphOp>(argument.getOwner()->getParentOp()) &&
+                   argument.getArgNumber() < actor.place.size();
+    std::optional<int64_t> value = reg       ? valueOf(reg, actor)
+                                   : isPlace ? std::optional(actor.place[argument.getArgNumber()])
+                                             : std::nullopt;
+    if (!value && !reg)
+      return std::nullopt;
+    int64_t part = 0;
+    if (value && (__builtin_mul_overflow(*value, scale, &part) || __builtin_add_overflow(base, part, &base)))
+      return std::nullopt;
+    if (!value && scale)
+      out[{static_cast<unsigned>(reg.getNumber())}] += scale;
+  }
+  std::erase_if(out, [](const auto &entry) { return entry.second == 0; });
+  if (base > 0 || (base && !out.empty()))
+    out[{}] = base;
+  return out;
+}
+
+bool Balance::countEnd(Actor &actor, Operation *op, const Count &times) {
+  auto add = [&](auto end, std::map<Stream, Count> &to) {
+    std::optional<int64_t> bits = bitsMoved(end.getDescriptor().template getDefiningOp<DescriptorOp>());
+    Stream stream{end.getChannel(), {}};
+    if (end.getElement())
+      stream.second = *valuesAt(*end.getElement(), end.getIndices(), actor.place); // C4 of the end
+    return bits && !end.getCount() && Balance::add(to[stream], times, *bits);
+  };
+  if (auto put = dyn_cast<PutOp>(op))
+    return add(put, actor.puts);
+  if (auto get = dyn_cast<GetOp>(op))
+    return add(get, actor.gets);
+  return true;
+}
+
+bool Balance::count(Actor &actor, Block &block, const Count &times) {
+  return llvm::all_of(block, [&](Operation &op) {
+    if (auto loop = dyn_cast<LoopOp>(op)) {
+      std::optional<Count> trips = tripsOf(loop, actor);
+      std::optional<Count> all = trips ? product(times, *trips) : std::nullopt;
+      return all && count(actor, loop.getBody().front(), *all);
+    }
+    for (Value ring : ringsOf(&op))
+      if (!add(actor.turns[ring.getDefiningOp()], times, 1))
+        return false;
+    if (isa<TaskGroupOp, FillOp, DrainOp>(op))
+      return count(actor, op.getRegion(0).front(), times);
+    return countEnd(actor, &op, times);
+  });
+}
+
+void Balance::count(Actor &actor) {
+  Block *body = &actor.queue.getBody().front();
+  auto loop = body->empty() ? LoopOp() : dyn_cast<LoopOp>(body->front());
+  actor.isEndless = loop && std::next(body->begin()) == body->end() && loop.getTimes().isSingleConstant() &&
+                    loop.getTimes().getSingleConstantResult() == kForever;
+  actor.isKnown = count(actor, actor.isEndless ? loop.getBody().front() : *body, Count{{{}, 1}});
+}
+
+bool Balance::addActors() {
+  actors.emplace_back();
+  for (auto queue : graph.getBody().getOps<DispatchQueueOp>()) {
+    SmallVector<SmallVector<int64_t>> places = placesOf(queue.grid());
+    if (actors.size() + places.size() > kMostActors)
+      return false;
+    for (SmallVector<int64_t> &place : places)
+      count(actors.emplace_back(Actor{queue, std::move(place), false, true, {}, {}, {}}));
+  }
+  parents.resize(actors.size());
+  std::iota(parents.begin(), parents.end(), 0);
+  weights.assign(actors.size(), Ratio());
+  for (size_t i = 1; i < actors.size(); ++i)
+    if (!actors[i].isEndless)
+      parents[i] = 0;
+  return true;
+}
+
+//===--- how passes of queues go together ---------------------------------------------------===//
+
+std::pair<size_t, std::optional<Ratio>> Balance::find(size_t actor) {
+  std::optional<Ratio> all = Ratio();
+  for (; parents[actor] != actor; actor = parents[actor])
+    all = all && weights[actor] ? times(*all, *weights[actor]) : std::nullopt;
+  return {actor, all};
+}
+
+bool Balance::join(size_t one, const Count &count, size_t other, const Count &otherCount) {
+  if (!actors[one].isKnown || !actors[other].isKnown || (count.empty() && otherCount.empty()))
+    return true;
+  if (count.empty() || otherCount.empty())
+    return false;
+  std::optional<Ratio> ratio = quotient(otherCount, count);
+  auto [root, weight] = find(one);
+  auto [otherRoot, otherWeight] = find(other);
+  if (!ratio || !weight || !otherWeight)
+    return !weight || !otherWeight;                          // beyond 64 bits nothing is known
+  std::optional<Ratio> wanted = times(*ratio, *otherWeight); // passes of `one`, by those of the other's root
+  if (root == otherRoot)
+    return !wanted || *wanted == *weight;
+  bool runs = root == 0;
+  parents[runs ? otherRoot : root] = runs ? root : otherRoot;
+  std::optional<Ratio> edge = wanted ? times(*wanted, inverse(*weight)) : std::nullopt;
+  weights[runs ? otherRoot : root] = edge && runs ? std::optional(inverse(*edge)) : edge;
+  return true;
+}
+
+std::string Balance::compared(size_t one, const Count &count, size_t other, const Count &otherCount) {
+  std::optional<Ratio> ratio = count.empty() || otherCount.empty() ? std::nullopt : quotient(count, otherCount);
+  std::optional<Ratio> weight = find(one).second, otherWeight = find(other).second;
+  if (ratio && weight && otherWeight)
+    if (std::optional<Ratio> all = times(*weight, inverse(*otherWeight)); all && (ratio = times(*ratio, *all)))
+      return std::to_string(ratio->up) + " times where it is drained " + std::to_string(ratio->down);
+  return count.empty()        ? "never, and drained"
+         : otherCount.empty() ? "and never drained"
+                              : "otherwise than it is drained";
+}
+
+LogicalResult Balance::followChannels() {
+  std::map<Stream, std::vector<size_t>> puts, gets;
+  for (size_t i = 1; i < actors.size(); ++i) {
+    for (const auto &[stream, bits] : actors[i].puts)
+      puts[stream].push_back(i);
+    for (const auto &[stream, bits] : actors[i].gets)
+      gets[stream].push_back(i);
+  }
+  for (const auto &[stream, sources] : puts)
+    for (size_t sink : sources.size() == 1 ? gets[stream] : std::vector<size_t>()) // a join says who puts when
+      if (size_t source = sources[0]; !join(source, actors[source].puts[stream], sink, actors[sink].gets[stream]))
+        return program.lookupSymbol(stream.first)->emitOpError("C7: @")
+               << stream.first << (stream.second.empty() ? "" : "[")
+               << llvm::join(llvm::map_range(stream.second, [](int64_t i) { return std::to_string(i); }), ", ")
+               << (stream.second.empty() ? "" : "]") << " is given other bytes in a run than are got from it";
+  return success();
+}
+
+LogicalResult Balance::followRing(RingOp ring) {
+  std::map<SmallVector<int64_t>, std::vector<size_t>> units;
+  for (size_t i = 1; i < actors.size(); ++i)
+    if (actors[i].turns.count(ring))
+      units[actors[i].place].push_back(i);
+  for (const auto &[place, ends] : units) {
+    auto first = llvm::find_if(ends, [&](size_t i) {
+      return llvm::any_of(ring.getResult().getUsers(), [&](Operation *user) {
+        return isa<FillOp>(user) && user->getParentOfType<DispatchQueueOp>() == actors[i].queue;
+      });
+    });
+    for (size_t end : ends)
+      if (first != ends.end() && end != *first &&
+          !join(*first, actors[*first].turns[ring], end, actors[end].turns[ring]))
+        return ring.emitOpError("C7: ") << nameOf(ring) << " is filled "
+                                        << compared(*first, actors[*first].turns[ring], end, actors[end].turns[ring])
+                                        << " by \"" << actors[end].queue.getEngine() << "\" "
+                                        << actors[end].queue.getIndex()
+                                        << ", by what the queues of a run do: the two are as many";
+  }
+  return success();
+}
+
+LogicalResult Balance::run() {
+  if (!addActors())
+    return success();
+  if (failed(followChannels()))
+    return failure();
+  for (auto ring : graph.getBody().getOps<RingOp>())
+    if (failed(followRing(ring)))
+      return failure();
+  return success();
+}
+
+} // namespace
+
+LogicalResult dmxc::dlir::verifyBalance(ScheduledGraphOp graph) {
+  return graph.getBody().getOps<RingOp>().empty() ? success() : Balance(graph).run();
+}
