@@ -10,7 +10,7 @@ constexpr int64_t kAccumulatorsM = 2, kAccumulatorsN = 4; ///< matrix steps whos
 constexpr int64_t kClocksOfSteps = 1;                     ///< a number, all steps together (assumed)
 constexpr int64_t kMostOfADim = 4096;                     ///< no memory of a tile holds more
 
-enum class Form : uint8_t { Zero, Product, Bias, Relu, Steps };
+enum class Form : uint8_t { Zero, Product, Bias, Relu, Steps, Residual };
 struct Entry {
   KernelInfo info;
   Form form;
@@ -30,6 +30,7 @@ const std::array<Entry, static_cast<size_t>(KernelId::Count)> &table() {
       {{"matmul_i8_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 1},
       {{"matmul_ui8_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 1},
       {{"steps_f32", {"parameters", "c"}, {"count"}, 4096}, Form::Steps, 0},
+      {{"residual_f32", {"r", "c"}, {"m", "n"}, 512}, Form::Residual, 0},
   }};
   return all;
 }
@@ -86,6 +87,11 @@ std::vector<Touch> touches(const Call &call, std::string &error) {
   switch (entry.form) {
   case Form::Product:
     return touchesOfProduct(entry, call, error);
+  case Form::Residual:
+    if (!inRange({first, second}) || first % kStepM || second % (4 * kStepN))
+      return wrong(entry, "adds whole matrix steps, not " + std::to_string(first) + " x " + std::to_string(second),
+                   error);
+    return {{0, 4 * first * second, true, false}, {1, 4 * first * second, true, true}};
   case Form::Bias:
     if (!inRange({first, second}) || first % kStepM || second % kStepN)
       return wrong(
@@ -113,7 +119,7 @@ int64_t clocksOf(const Machine &machine, const Call &call) {
   if (entry.form == Form::Steps)
     return machine.callClocks + machine.loopClocks + m * kClocksOfSteps;
   if (entry.form != Form::Product) { // each store has its load beside it
-    int64_t numbers = entry.form == Form::Bias ? m * k : m;
+    int64_t numbers = entry.form == Form::Bias || entry.form == Form::Residual ? m * k : m;
     return machine.callClocks + machine.loopClocks + 4 * numbers / (machine.storesPerClock * machine.accessBytes);
   }
   // The inner body goes one step along k: it loads 2 steps of a and 4 of b, and multiplies each with each.

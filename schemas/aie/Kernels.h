@@ -26,6 +26,7 @@ enum class KernelId : uint8_t {
   MatmulI8I32,
   MatmulUi8I32,
   StepsF32,
+  ResidualF32,
   Count
 };
 
@@ -66,6 +67,8 @@ struct Step {
 /// Where the steps lie in a core's parameters, and how many there are, of those that do nothing too.
 inline constexpr int64_t kFirstStepWord = 4, kStepWords = 3, kMostSteps = 3;
 inline constexpr int64_t kParameterWords = kFirstStepWord + kMostSteps * kStepWords;
+/// Behind them, of programs that add a residual: which of its pairs of tiles a core has, and which half (NUMERICS.md).
+inline constexpr int64_t kFirstResidualWord = kParameterWords, kResidualWords = 4;
 /// Whether a kernel's first address is that of the core's parameters.
 bool takesParameters(KernelId kernel);
 

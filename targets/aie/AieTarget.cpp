@@ -1,5 +1,6 @@
 //===- AieTarget.cpp - the target's answers to the phases -----------------===//
 #include "Kernel.h"
+#include "Tilings.h"
 #include "lower/Lower.h"
 #include "passes/Passes.h"
 
@@ -18,7 +19,7 @@ using namespace dmxc;
 namespace {
 
 namespace hw = dmx::aie;
-constexpr StringRef kRowsKey = "herd_rows", kColumnsKey = "herd_columns";
+using kernels::Contraction;
 
 class AieTarget final : public aie::GridTarget {
 public:
@@ -31,17 +32,18 @@ public:
     aie::registerDevice(registry, machine);
   }
   std::optional<std::string> refuses(Operation *op) const override { return aie::refuses(machine, herd, op); }
-  bool startsRegion(Operation *op) const override { return aie::isProduct(op); }
+  bool startsRegion(Operation *op) const override { return Contraction::is(op); }
   bool hasFunction(Operation *function) const override {
     return isa<dmir::SiluOp, dmir::GeluOp, dmir::GeluTanhOp>(function);
   }
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
-    return aie::isProduct(root) && result.hasOneUse() && aie::isEpilogue(consumer, result);
+    return Contraction::is(root) && result.hasOneUse() && aie::isEpilogue(consumer, result);
   }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
+  std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override {
-    bool rounds = aie::isProduct(op) && getElementTypeOrSelf(op->getResult(0)).isF32();
+    bool rounds = Contraction::is(op) && getElementTypeOrSelf(op->getResult(0)).isF32();
     return rounds ? std::optional(OpFormats{{"bf16", "bf16"}, "f32"}) : std::nullopt;
   }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
@@ -54,7 +56,7 @@ public:
   std::string describe() const override;
 
 private:
-  aie::Herd herdOf(DictionaryAttr strategy) const;
+  Result<aie::Mapping> mappingOf(dmir::RegionOp region) const;
   Status save(const hw::Image &image, ModuleOp texts) const;
   Status saveFile(const std::string &name, StringRef content) const;
   Status saveText(const std::string &name, Operation *op) const;
@@ -64,80 +66,86 @@ private:
   std::string saveTempsDir;
 };
 
-/// A text's choice, where the machine has so many cores.
-aie::Herd AieTarget::herdOf(DictionaryAttr strategy) const {
-  aie::Herd out = herd;
-  auto choose = [&](StringRef key, int64_t most, int64_t &value) {
-    auto given = strategy ? strategy.getAs<IntegerAttr>(key) : IntegerAttr();
-    if (given && given.getInt() >= 1 && given.getInt() <= most)
-      value = given.getInt();
-  };
-  choose(kRowsKey, machine.coreRows(), out.rows);
-  choose(kColumnsKey, machine.columns, out.columns);
-  return out;
-}
-
 /// What cores multiply, and how much of that is what whole blocks add.
-std::string algorithmOf(const aie::Product &product) {
-  const aie::Numbers &numbers = *product.numbers;
+std::string algorithmOf(const aie::Mapping &mapping) {
+  const aie::Numbers &numbers = mapping.numbers;
   std::string text = numbers.name.str() + " tiles of " + std::to_string(numbers.m) + "x" + std::to_string(numbers.k) +
                      "x" + std::to_string(numbers.n);
-  if (product.window)
-    text += ", " + std::to_string(product.window->together) + (product.window->together > 1 ? " pixels" : " pixel") +
-            " a row";
+  if (mapping.image)
+    text +=
+        ", " + std::to_string(mapping.image->pixels) + (mapping.image->pixels > 1 ? " pixels" : " pixel") + " a row";
   char share[64];
-  std::snprintf(share, sizeof share, ", %.0f %% padding", std::floor(100 * (1 - 1 / product.work())));
+  std::snprintf(share, sizeof share, ", %.0f %% padding", std::floor(100 * (1 - 1 / mapping.work())));
   return text + share;
 }
 
-Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
-  aie::Herd cores = herdOf(region.getStrategyAttr());
+/// Without a tiling. Constants are packed, but for several matrices, which are put at the border.
+Result<aie::Mapping> AieTarget::mappingOf(dmir::RegionOp region) const {
   Builder b(region.getContext());
-  NamedAttrList list(region.getStrategyAttr()), packed; // what is chosen already is obeyed
-  auto product = dyn_cast_or_null<dmir::MatMulOp>(aie::productIn(region.getBlock()));
-  bool batched = product && cast<ShapedType>(product.getRhs().getType()).getRank() > 2; // these are put at the border
+  NamedAttrList constants;
   for (auto [i, input] : llvm::enumerate(region.getInputs()))
-    if (dmir::isConstant(input) && !batched)
-      packed.set(std::to_string(i), b.getUnitAttr());
-  list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
-  Result<aie::Product> chosen =
-      aie::productOf(machine, region.getBlock(), cores, list.getDictionary(region.getContext()));
-  if (!chosen)
-    return chosen.takeError();
-  list.clear();
-  packed.clear();
-  for (auto [i, operand] : llvm::enumerate(chosen->operands))
+    if (dmir::isConstant(input))
+      constants.set(std::to_string(i), b.getUnitAttr());
+  Result<aie::Mapping> mapping = aie::mappingOf(region.getBlock(), constants.getDictionary(region.getContext()));
+  if (mapping && mapping->matrices > 1)
+    for (aie::Operand &operand : mapping->operands)
+      operand.packed = operand.packed && operand.part == aie::Part::Bias;
+  return mapping;
+}
+
+Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
+  Result<aie::Mapping> mapping = mappingOf(region);
+  if (!mapping)
+    return mapping.takeError();
+  DictionaryAttr given = region.getStrategyAttr();
+  mapping = aie::Tilings(machine, herd, std::move(*mapping))
+                .choose(region.getContext(), given ? given.get(aie::kTiling) : Attribute(),
+                        given ? given.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr());
+  if (!mapping)
+    return mapping.takeError();
+  const aie::Mapping &chosen = *mapping;
+  Builder b(region.getContext());
+  NamedAttrList list, packed;
+  int64_t bytes = 0;
+  for (auto [i, operand] : llvm::enumerate(chosen.operands)) {
+    bytes += operand.tensor.getElementTypeBitWidth() / 8 * operand.tensor.getNumElements();
     if (operand.packed)
-      packed.set(std::to_string(i), aie::formOf(b, *chosen, operand));
+      packed.set(std::to_string(i), aie::formOf(b, chosen, operand));
+  }
   if (!packed.empty())
     list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
-  list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(*chosen)));
-  if (chosen->window)
-    list.set(aie::kTogetherKey, b.getI64IntegerAttr(chosen->window->together));
-  int64_t bytes = 0;
-  for (const aie::Operand &operand : chosen->operands)
-    bytes += operand.tensor.getElementTypeBitWidth() / 8 * operand.tensor.getNumElements();
-  const std::pair<StringRef, int64_t> figures[] = {
-      {kRowsKey, cores.rows},  {kColumnsKey, cores.columns},           {strategy::kWork, 1},     {strategy::kGrain, 1},
-      {strategy::kScratch, 0}, {strategy::kFlops, 2 * chosen->macs()}, {strategy::kBytes, bytes}};
+  list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(chosen)));
+  list.set(aie::kTiling, kernels::writeTile(chosen.tiling(), region.getContext()));
+  const std::pair<StringRef, int64_t> figures[] = {{strategy::kWork, 1},
+                                                   {strategy::kGrain, 1},
+                                                   {strategy::kScratch, 0},
+                                                   {strategy::kFlops, 2 * chosen.macs},
+                                                   {strategy::kBytes, bytes}};
   for (auto [key, value] : figures)
     list.set(key, b.getI64IntegerAttr(value));
   return list.getDictionary(region.getContext());
 }
 
+std::vector<Decision> AieTarget::decisions(dmir::RegionOp region, DictionaryAttr decided) const {
+  Result<aie::Mapping> mapping = mappingOf(region);
+  return mapping ? aie::Tilings(machine, herd, std::move(*mapping)).decisions(region.getContext(), decided)
+                 : std::vector<Decision>();
+}
+
 Status AieTarget::writeGrid(dlir::KernelOp kernel) const {
   auto wrong = [&](const std::string &why) {
-    return Error{ErrorKind::Model,
-                 "kernel '" + kernel.getSymName().str() + "' cannot be computed by the array: " + why};
+    return modelError("kernel '" + kernel.getSymName().str() + "' cannot be computed by the array: " + why);
   };
-  Result<aie::Product> product =
-      aie::productOf(machine, kernel.getBlock(), herdOf(kernel.getStrategy()), kernel.getStrategy());
-  if (!product)
-    return wrong(product.error().message);
-  if (std::optional<std::string> why = aie::refuses(machine, *product))
+  DictionaryAttr strategy = kernel.getStrategy();
+  Result<aie::Mapping> mapping = aie::mappingOf(kernel.getBlock(), strategy.getAs<DictionaryAttr>(strategy::kPacked));
+  if (mapping)
+    mapping = aie::Tilings(machine, herd, std::move(*mapping)).choose(kernel.getContext(), strategy.get(aie::kTiling));
+  if (!mapping)
+    return wrong(mapping.error().message);
+  if (std::optional<std::string> why = aie::refuses(machine, *mapping))
     return wrong(*why);
   OpBuilder builder(kernel);
-  aie::writeProgram(builder, kernel.getLoc(), machine, kernel.getSymName(), *product);
+  aie::writeProgram(builder, kernel.getLoc(), machine, kernel.getSymName(), *mapping);
   kernel.erase();
   return Status::ok();
 }

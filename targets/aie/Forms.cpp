@@ -15,7 +15,7 @@ namespace hw = dmx::aie;
 
 // Of a form: rows of elements, and for a convolution how the window walks.
 constexpr StringRef kForm = "form", kSize = "size", kRows = "rows", kPitchKey = "pitch";
-constexpr StringRef kStrides = "strides", kTogether = "pixels_a_row", kTile = "tile", kNegated = "negated";
+constexpr StringRef kStrides = "strides", kPixels = "pixels_a_row", kTile = "tile", kNegated = "negated";
 
 int64_t numberOf(DictionaryAttr form, StringRef key, int64_t most = UINT32_MAX) {
   auto value = form.getAs<IntegerAttr>(key);
@@ -61,59 +61,60 @@ std::optional<hw::Element> storedAs(StringRef name, DType type) {
   return name == "i8" && (type == DType::I8 || type == DType::U8) ? std::optional(hw::Element::I8) : std::nullopt;
 }
 
-/// Row k of the form is what tile, plane, column and channel of the kernel k is (place/Window.h), column n an output of
-/// one of the pixels of a row.
-void packWeights(Packing &packing, const aie::Window &w, int64_t tile, int64_t pitch) {
+/// Row k of the form is what tile, plane, column and channel of the kernel k is (place/ImageWalk.h), column n an output
+/// of one of the pixels of a row.
+void packWeights(Packing &packing, const aie::ImageWalk &w, int64_t tile, int64_t pitch) {
+  int64_t height = w.number(w.down.taps), width = w.number(w.across.taps);
   int64_t row = 0; // of the kernel, as k has them
   for (int64_t plane = 0; plane < w.planes(); ++plane)
-    for (int64_t y = plane; y < w.kernelHeight; y += w.strideHeight, ++row)
-      for (int64_t beside = 0; beside < w.together; ++beside)
-        for (int64_t x = 0; x < w.kernelWidth; ++x)
+    for (int64_t y = plane; y < height; y += w.down.stride, ++row)
+      for (int64_t beside = 0; beside < w.pixels; ++beside)
+        for (int64_t x = 0; x < width; ++x)
           for (int64_t channel = 0; channel < w.channels; ++channel) {
-            int64_t k = row * w.runTiles(tile) * tile + (beside * w.strideWidth + x) * w.pixel() + channel;
+            int64_t k = row * w.runTiles(tile) * tile + (beside * w.across.stride + x) * w.pixel() + channel;
             for (int64_t output = 0; output < w.outputs; ++output)
-              packing.put(((output * w.channels + channel) * w.kernelHeight + y) * w.kernelWidth + x,
+              packing.put(((output * w.channels + channel) * height + y) * width + x,
                           k * pitch + beside * w.outputs + output);
           }
 }
 
-/// The window whose weights these are, as far as they say.
-std::optional<aie::Window> windowOf(DictionaryAttr form, const Tensor &weights, int64_t bytes) {
+/// The walk whose weights these are, as far as they say.
+std::optional<aie::ImageWalk> imageWalkOf(DictionaryAttr form, const Tensor &weights, int64_t bytes) {
   auto strides = form.getAs<DenseI64ArrayAttr>(kStrides);
-  int64_t together = numberOf(form, kTogether);
-  if (!strides || strides.size() != 2 || weights.rank() < 3 || weights.rank() > 4 || !together ||
+  int64_t pixels = numberOf(form, kPixels);
+  if (!strides || strides.size() != 2 || weights.rank() < 3 || weights.rank() > 4 || !pixels ||
       llvm::any_of(strides.asArrayRef(), [](int64_t stride) { return stride < 1 || stride > INT32_MAX; }))
     return std::nullopt;
-  aie::Window w;
+  aie::ImageWalk w;
   w.outputs = weights.shape()[0];
   w.channels = weights.shape()[1];
-  w.kernelHeight = weights.rank() == 4 ? weights.shape()[2] : 1;
-  w.kernelWidth = weights.shape().back();
-  w.strideHeight = strides[0];
-  w.strideWidth = strides[1];
-  w.together = together;
+  w.down.taps = weights.rank() == 4 ? weights.shape()[2] : 1;
+  w.across.taps = weights.shape().back();
+  w.down.stride = strides[0];
+  w.across.stride = strides[1];
+  w.pixels = pixels;
   w.bytes = bytes;
   return w;
 }
 
 } // namespace
 
-DictionaryAttr aie::formOf(Builder &b, const Product &product, const Operand &operand) {
-  auto [rows, pitch] = product.formOf(operand.part);
-  int64_t bytes = operand.part == Part::Bias ? 4 : product.numbers->bytes;
+DictionaryAttr aie::formOf(Builder &b, const Mapping &mapping, const Operand &operand) {
+  auto [rows, pitch] = mapping.formOf(operand.part);
+  int64_t bytes = operand.part == Part::Bias ? 4 : mapping.numbers.bytes;
   NamedAttrList form;
   StringRef wide = operand.tensor.getElementType().isF32() ? "f32" : "i32";
-  form.set(kForm, b.getStringAttr(bytes == 4 ? wide : product.numbers->name));
+  form.set(kForm, b.getStringAttr(bytes == 4 ? wide : mapping.numbers.name));
   if (operand.negated)
     form.set(kNegated, b.getUnitAttr());
   for (auto [key, value] : {std::pair(kSize, bytes * rows * pitch), {kRows, rows}, {kPitchKey, pitch}})
     form.set(key, b.getI64IntegerAttr(value));
-  if (product.window && operand.part == Part::B) {
-    form.set(kStrides, b.getDenseI64ArrayAttr({product.window->strideHeight, product.window->strideWidth}));
-    form.set(kTile, b.getI64IntegerAttr(product.numbers->k));
+  if (mapping.image && operand.part == Part::B) {
+    form.set(kStrides, b.getDenseI64ArrayAttr({mapping.image->down.stride, mapping.image->across.stride}));
+    form.set(kTile, b.getI64IntegerAttr(mapping.numbers.k));
   }
-  if (product.window && operand.part != Part::A)
-    form.set(kTogether, b.getI64IntegerAttr(product.window->together));
+  if (mapping.image && operand.part != Part::A)
+    form.set(kPixels, b.getI64IntegerAttr(mapping.image->pixels));
   return form.getDictionary(b.getContext());
 }
 
@@ -131,22 +132,22 @@ Status aie::pack(DictionaryAttr form, const Tensor &constant, std::span<std::byt
     return wrong();
   Packing packing(constant, *element, form.contains(kNegated), out);
   if (form.contains(kStrides)) {
-    std::optional<Window> window = windowOf(form, constant, bytes);
+    std::optional<ImageWalk> walk = imageWalkOf(form, constant, bytes);
     int64_t tile = numberOf(form, kTile);
-    if (!window || !tile || window->k(tile) > rows || window->n() > pitch)
+    if (!walk || !tile || walk->k(tile) > rows || walk->n() > pitch)
       return wrong();
-    packWeights(packing, *window, tile, pitch);
+    packWeights(packing, *walk, tile, pitch);
     return Status::ok();
   }
-  int64_t columns = constant.rank() ? constant.shape().back() : 1, together = 1;
-  if (form.contains(kTogether)) { // a bias, whose dims but one are 1
+  int64_t columns = constant.rank() ? constant.shape().back() : 1, pixels = 1;
+  if (form.contains(kPixels)) { // a bias, whose dims but one are 1
     columns = constant.numElements();
-    together = numberOf(form, kTogether);
+    pixels = numberOf(form, kPixels);
   }
-  if (constant.numElements() / columns > rows || together == 0 || columns > pitch / together)
+  if (constant.numElements() / columns > rows || pixels == 0 || columns > pitch / pixels)
     return wrong();
   for (int64_t i = 0; i < constant.numElements(); ++i)
-    for (int64_t beside = 0; beside < together; ++beside)
+    for (int64_t beside = 0; beside < pixels; ++beside)
       packing.put(i, i / columns * pitch + beside * columns + i % columns);
   return Status::ok();
 }

@@ -152,6 +152,34 @@ def check_steps(folder):
     expect("aie 2 of 2 nodes" in said and "cpu 1 of 2 nodes" in said, f"four steps: {said}")  # nodes of one name count as one
 
 
+def check_residuals(folder):
+    """A tensor of a run added behind a product or a convolution, its row and what follows: one task, each sum in this order."""
+    rng = np.random.default_rng(6)
+    make = lambda *shape: rng.standard_normal(shape).astype(np.float32)
+    a, b, r, x, w = make(3, 70, 100), make(100, 330), make(330), make(2, 5, 13, 11), make(33, 5, 3, 3)
+    dot, image = bf16(a) @ bf16(b), windows(bf16(x), bf16(w), (2, 1), (1, 1, 1, 1))
+    for name, product, inputs, row, y in (("rows", onnx_file.node("MatMul", "v w", "p"), (a, b), r, dot),
+                                          ("images", onnx_file.node("Conv", "v w", "p", strides=[2, 1], pads=[1] * 4), (x, w), make(33, 1, 1), image)):
+        z = make(*y.shape)
+        for ops, expected in (([("Add", "p z", "y")], y + z), ([("Add", "z p", "s"), ("Relu", "s", "y")], np.maximum(y + z, 0)),
+                              ([("Add", "p r", "q"), ("Add", "q z", "s"), ("Tanh", "s", "y")], np.tanh(y + row + z))):
+            data, bundle = folder / f"residual-{name}-{len(ops)}", folder / "residual.bundle"
+            data.mkdir()
+            weights = [onnx_file.tensor(key, onnx_file.FLOAT, list(value.shape), raw=value.tobytes()) for key, value in (("w", inputs[1]), ("r", row))]
+            (folder / "residual.onnx").write_bytes(onnx_file.model(
+                [product, *(onnx_file.node(*op) for op in ops)], [onnx_file.info("v", onnx_file.FLOAT, inputs[0].shape), onnx_file.info("z", onnx_file.FLOAT, z.shape)],
+                [onnx_file.info("y", onnx_file.FLOAT, y.shape)], weights=weights[:2 if len(ops) == 3 else 1]))
+            for key, value in (("in_v", inputs[0]), ("in_z", z), ("out_y", expected.astype(np.float32))):
+                np.save(data / f"{key}.npy", value)
+            for level in ("aie", "aie:cols=1+rows=2"):
+                said = run(BIN / "dmxc", folder / "residual.onnx", "-t", level, "--require-target", "aie:100", "-o", bundle)
+                expect("in 1 task" in said, f"residual, {name}, {ops}: {said}")
+                run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", "1e-4", "--atol", "1e-4")
+            said = run(BIN / "dmxc", folder / "residual.onnx", "-t", "aie:rows=3", "-o", bundle)  # rows of cores come in pairs
+            expect("in 1 task" in said, f"residual on three rows: {said}")
+            run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", "1e-4", "--atol", "1e-4")
+
+
 def windows(x, w, strides, pads):
     """A convolution as sums over shifted images."""
     x = np.pad(x, [(0, 0), (0, 0)] + list(zip(pads[:len(strides)], pads[len(strides):])))
@@ -379,6 +407,6 @@ def check_zoo(folder):
 
 
 with tempfile.TemporaryDirectory(prefix="dmxc-aie-") as scratch:
-    for check in (check_products, check_epilogues, check_steps, check_convolutions, check_bytes, check_quantised, check_refusals, check_words, check_limits, check_zoo):
+    for check in (check_products, check_epilogues, check_steps, check_residuals, check_convolutions, check_bytes, check_quantised, check_refusals, check_words, check_limits, check_zoo):
         check(pathlib.Path(scratch))
 sys.exit(1 if failures else 0)

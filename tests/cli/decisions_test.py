@@ -20,9 +20,9 @@ import sampling  # noqa: E402
 ZOO = BIN.parent / "zoo"
 MODELS = ("mlp", "lenet", "gpt2_mini_prefill", "bert_mini", "vit_mini")
 LEVELS = ("x86-64-v2", "x86-64-v3", "host") + (("x86-64-v4",) if "avx512bw" in pathlib.Path("/proc/cpuinfo").read_text() else ())
-CPU, CORSAIR = "cpu:x86-64-v3", "corsair"
+CPU, CORSAIR, AIE = "cpu:x86-64-v3", "corsair", "aie"
 ANY = "!transform.any_op"
-REGION = re.compile(r"^node '(.*)': (\S+?)(?:, (\S+))?$")
+REGION = re.compile(r"^node '(.*)': ([^\s,]+)(?:, (.+))?$")
 DECISION = re.compile(r"^  (?:(\S+)\.)?([a-z_]+) = (.*?)  \((.*?)\)  of (.*?); .*; changes (.*)$")
 
 
@@ -164,6 +164,19 @@ class Decisions(DecisionsBase):
                     with self.subTest(f"{model.splitlines()[0][:90]} {number} {level}"):
                         (self.dir / "p.mlir").write_text(model)
                         count += self.members_of(("-t", f"cpu:{level}"), level, random)
+        print(f"{count} members")
+
+    def test_members_of_tilings(self):
+        """Cores of the array and their tiles: each value by itself, and the same bits."""
+        if AIE not in self.run_tool("--print-targets").stdout:
+            self.skipTest("this build has no target aie")
+        random, count = Random(sampling.SEED), 0
+        for model in sampling.sample([matmul(70, 100, 130), matmul(9, 260, 300, constant=False), *self.CONVOLUTIONS[3:5], self.CONVOLUTIONS[9]], 3):
+            with self.subTest(model.splitlines()[0][:90]):
+                (self.dir / "p.mlir").write_text(model)
+                self.run_tool("p.mlir", "-t", AIE, "-o", "d.bundle")
+                self.run_tool("d.bundle", "--random-inputs", "1", "--output-dir", "d.out", tool="dmx-run")
+                count += self.one_by_one(("-t", AIE), [], random)
         print(f"{count} members")
 
     def members_of(self, arguments, level, random):
@@ -324,9 +337,10 @@ class Obeyed(DecisionsBase):
         direct = script([f'%r = transform.dmx.match {{algorithm = "conv-winograd"}} in %m expect any : {ANY} -> {ANY}',
                          f'transform.dmx.decide %r {{algorithm = "conv-direct"}} : {ANY}'])
         (self.dir / "direct.mlir").write_text(direct)
-        pages = {CPU: r"Schedules decide \(`Decisions.cpp`\): (.*?)\. A domain", CORSAIR: r"Schedules decide the same, .*?`decide/ProductDecisions`\): (.*?)\. Domains"}
+        pages = {CPU: r"Schedules decide \(`Decisions.cpp`\): (.*?)\. A domain", CORSAIR: r"Schedules decide the same, .*?`decide/ProductDecisions`\): (.*?)\. Domains",
+                 AIE: r"Schedules decide \(`Tilings.cpp`\): (.*?)\. Domains"}
         for target in pages:
-            if target not in self.targets():
+            if target not in (*self.targets(), AIE) or target.split(":")[0] not in self.run_tool("--print-targets").stdout:
                 continue
             text = (REPO / "targets" / target.split(":")[0] / "README.md").read_text()
             listed = re.search(pages[target], text, re.S)[1]

@@ -66,6 +66,21 @@ template <typename T> void bias(const hw::Call &call, const std::byte *steps, st
     }
 }
 
+/// r lies as an operand of bf16 of 2 m x n does, whose rows 2 i and 2 i + 1 are the bytes of row i.
+void residual(const hw::Call &call, const std::byte *r, std::byte *result) {
+  int64_t rows = call.scalars[0], columns = call.scalars[1];
+  auto *c = reinterpret_cast<float *>(result);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      int64_t row = 2 * i + 2 * j / columns, column = 2 * j % columns; // of bf16
+      int64_t step = row / hw::kStepKBf16 * (columns / kStepN) + column / kStepN;
+      int64_t at = (step * hw::kStepKBf16 + row % hw::kStepKBf16) * kStepN + column % kStepN;
+      float number = 0;
+      std::memcpy(&number, r + 2 * at, sizeof number);
+      c[((i / kStepM * (columns / kStepN) + j / kStepN) * kStepM + i % kStepM) * kStepN + j % kStepN] += number;
+    }
+}
+
 /// max(x, 0); a NaN stays one.
 template <typename T> void relu(const hw::Call &call, std::byte *result) {
   auto *c = reinterpret_cast<T *>(result);
@@ -143,6 +158,8 @@ void compute(const hw::Call &call, std::byte *const *touched) {
     return relu<int32_t>(call, touched[0]);
   case hw::KernelId::StepsF32:
     return steps(call, touched[0], touched[1]);
+  case hw::KernelId::ResidualF32:
+    return residual(call, touched[0], touched[1]);
   case hw::KernelId::Count:
     return;
   }

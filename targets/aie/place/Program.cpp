@@ -26,8 +26,8 @@ struct Matrix {
 
 class ProductProgram {
 public:
-  ProductProgram(ProgramWriter &writer, const Product &product)
-      : w(writer), p(product), n(*product.numbers), parts(product.herd.parts()), a{n.m, n.k, n.bytes, n.name},
+  ProductProgram(ProgramWriter &writer, const Mapping &mapping)
+      : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), a{n.m, n.k, n.bytes, n.name},
         b{n.k, n.n, n.bytes, n.name}, c{n.m, n.n, 4, n.bytes == 2 ? "f32" : "i32"} {}
 
   void write();
@@ -46,16 +46,19 @@ private:
   void forever(hw::TileKind unit, StringRef engine, int64_t number, ArrayRef<int64_t> units, function_ref<void()> body);
   void writeCores();
   void writeResult();
+  void writeResidual();
   void call(StringRef kernel, ArrayRef<Value> matrices);
   void writeMemoryTiles();
   void writeShims();
   void writeRowsOfA();
+  void putBias(const Sum &first);
   void writeParameters();
+  void writeResidualParameters();
   void blocks(hw::Direction direction, int64_t number, int64_t units,
               function_ref<void(Sum matrix, Sum row, Sum column)> body);
 
   ProgramWriter &w;
-  const Product &p;
+  const Mapping &p;
   const Numbers &n;
   int64_t parts; ///< of a, in a memory tile
   Matrix a, b, c;
@@ -63,9 +66,12 @@ private:
   Value coreA, coreB, coreC, tileB;                 ///< rings
   SmallVector<Value> tileA, tileC;                  ///< by part, by row of cores
   std::array<Value, hw::kFirstStepWord> parameters; ///< pairs of tiles along k; whether there is a bias, a relu, a step
+  /// Of a residual: pairs before the core's own, whether its tile is the first one of that, the second one, pairs
+  /// behind.
+  std::array<Value, hw::kResidualWords> ofResidual;
 };
 
-constexpr const char *kNames[] = {"a", "b", "bias", "c"};
+constexpr const char *kNames[] = {"a", "b", "bias", "r", "c"};
 
 /// An operand, its form in DDR, and where the host's numbers lie in that.
 void ProductProgram::declareOperand(const Operand &operand) {
@@ -84,7 +90,7 @@ void ProductProgram::declareOperand(const Operand &operand) {
     w.piece(memory, name, 0, 0, {0}, {rows * pitch * bytes}, {pitch * bytes});
     return;
   }
-  if (p.window || p.matrices > 1) {
+  if (p.image || p.matrices > 1) {
     declarePlaces(operand, memory, bytes, pitch);
     return;
   }
@@ -183,10 +189,25 @@ void ProductProgram::writeResult() {
       w.drain(coreB, [&] { call(n.bias, {coreB, coreC}); });
       w.drain(coreB, [] {});
     });
+    if (p.has(Part::Residual))
+      writeResidual();
     w.loop(parameters[2], [&](const Sum &) { call(n.relu, coreC); });
     if (!n.steps.empty())
       w.loop(parameters[3], [&](const Sum &) { call(n.steps, coreC); });
   });
+}
+
+/// The tiles of all rows of a column come in pairs, as b does; a core adds its own.
+void ProductProgram::writeResidual() {
+  constexpr std::optional<int64_t> kOwn[] = {std::nullopt, 0, 1, std::nullopt}; // of a pair
+  for (auto [times, own] : llvm::zip(ofResidual, kOwn))
+    w.loop(times, [&](const Sum &) {
+      for (int64_t tile = 0; tile < 2; ++tile)
+        w.drain(coreB, [&] {
+          if (own == tile)
+            call("residual_f32", {coreB, coreC});
+        });
+    });
 }
 
 void ProductProgram::writeCores() {
@@ -246,17 +267,17 @@ void ProductProgram::blocks(hw::Direction direction, int64_t number, int64_t uni
 /// Tiles of k after each other, each of some rows of a matrix or some windows of an image.
 void ProductProgram::writeRowsOfA() {
   int64_t rows = parts * n.m, tile = n.k * n.bytes, pitch = p.formOf(Part::A).second * n.bytes;
-  int64_t step = p.window ? p.window->step() * n.bytes : pitch, zeros = 0;
+  int64_t step = p.image ? p.image->step() * n.bytes : pitch, zeros = 0;
   SmallVector<std::pair<int64_t, Value>> walks; // from where on
   auto walk = [&](int64_t offset, SmallVector<DescriptorDim> dims) {
     walks.emplace_back(offset, w.descriptor({n.name, {}, n.k, std::move(dims)}));
   };
-  if (!p.window) {
+  if (!p.image) {
     walk(0, {{p.paddedK() / n.k, tile, 0}, {rows, step, 0}});
   } else {
-    for (const WindowTask &task : tasksOf(*p.window))
+    for (const ImageTask &task : tasksOf(*p.image))
       walk(task.offset * n.bytes,
-           {{task.steps, task.stride * n.bytes, 0}, {p.window->runTiles(n.k), tile, 0}, {rows, step, 0}});
+           {{task.steps, task.stride * n.bytes, 0}, {p.image->runTiles(n.k), tile, 0}, {rows, step, 0}});
     zeros = p.hasTileOfZeros() ? p.imageRows() * pitch : 0;
   }
   Value ofZeros = zeros ? w.descriptor({n.name, {}, n.k, {{rows, tile, 0}}}) : Value();
@@ -269,26 +290,34 @@ void ProductProgram::writeRowsOfA() {
   });
 }
 
+/// The numbers of four columns at the first words of each matrix step, in all rows of a pair of tiles of b.
+void ProductProgram::putBias(const Sum &first) {
+  int64_t perRow = n.bytes, times = hw::kStepN / perRow;
+  DescriptorSpec spec{c.kind, {}, perRow, {}};
+  spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / hw::kStepN, hw::kStepN * 4, 0}};
+  spec.keepsDims = true;
+  Value ofBias = w.descriptor(spec);
+  w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Bias], first * 4).with(ofBias).create();
+}
+
 void ProductProgram::writeShims() {
   int64_t width = p.paddedN() * n.bytes, out = p.paddedN() * c.bytes;
   Value ofB = w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}});
   Value ofC = w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, 0, out}}});
   writeRowsOfA();
-  blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &, const Sum &column) {
+  blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
     Sum first = column * p.blockN() + Sum(w.unit()) * n.n;
     w.put("b_in", Sum(w.unit()))
         .buffer(ddr[Part::B], matrix * (p.paddedK() * width) + first * n.bytes)
         .with(ofB)
         .create();
-    if (!p.hasBias())
-      return;
-    // The numbers of four columns at the first words of each matrix step, in all rows of a pair of tiles of b.
-    int64_t perRow = n.bytes, times = hw::kStepN / perRow;
-    DescriptorSpec spec{c.kind, {}, perRow, {}};
-    spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / hw::kStepN, hw::kStepN * 4, 0}};
-    spec.keepsDims = true;
-    Value ofBias = w.descriptor(spec);
-    w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Bias], first * 4).with(ofBias).create();
+    if (p.has(Part::Bias))
+      putBias(first);
+    if (p.has(Part::Residual))
+      w.put("b_in", Sum(w.unit()))
+          .buffer(ddr[Part::Residual], matrix * (p.paddedM() * out) + row * (p.blockM() * out) + first * c.bytes)
+          .with(w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, out, 0}}}))
+          .create();
   });
   blocks(kS2mm, 0, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
     Sum first = (column * p.blockN() + Sum(w.unit()) * n.n) * c.bytes;
@@ -298,18 +327,32 @@ void ProductProgram::writeShims() {
 }
 
 void ProductProgram::writeParameters() {
-  SmallVector<int64_t> values{p.paddedK() / (2 * n.k), p.hasBias(), p.relu};
+  SmallVector<int64_t> values{p.paddedK() / (2 * n.k), p.has(Part::Bias), p.relu};
   if (!n.steps.empty())
     values.push_back(!p.steps.empty());
   for (auto [i, value] : llvm::enumerate(values))
     parameters[i] = w.launchRegister(value);
   hw::Step none;
-  for (int64_t i = 0; i < hw::kMostSteps && !p.steps.empty(); ++i) {
+  bool hasResidual = p.has(Part::Residual);
+  for (int64_t i = 0; i < hw::kMostSteps && (hasResidual || !p.steps.empty()); ++i) {
     const hw::Step &step = i < static_cast<int64_t>(p.steps.size()) ? p.steps[i] : none;
     for (uint32_t word :
          {static_cast<uint32_t>(step.kind), std::bit_cast<uint32_t>(step.a), std::bit_cast<uint32_t>(step.b)})
       w.launchRegister(word);
   }
+  if (hasResidual)
+    writeResidualParameters();
+}
+
+void ProductProgram::writeResidualParameters() {
+  std::array<SmallVector<int64_t>, hw::kResidualWords> values;
+  for (int64_t column = 0; column < p.herd.columns; ++column)
+    for (int64_t row = 0; row < p.herd.rows; ++row)
+      for (const int64_t own[] = {row / 2, 1 - row % 2, row % 2, p.herd.rows / 2 - 1 - row / 2};
+           auto [all, value] : llvm::zip(values, own))
+        all.push_back(value);
+  for (auto [reg, all] : llvm::zip(ofResidual, values))
+    reg = w.launchRegister(all);
 }
 
 void ProductProgram::write() {
@@ -332,18 +375,11 @@ void ProductProgram::write() {
 
 } // namespace
 
-int64_t Herd::parts() const {
-  int64_t parts = (rows + columns - 1) / columns;
-  while (rows % parts)
-    ++parts;
-  return parts;
-}
-
 dlir::DeviceProgramOp aie::writeProgram(OpBuilder &builder, Location where, const hw::Machine &machine, StringRef name,
-                                        const Product &product) {
+                                        const Mapping &mapping) {
   OpBuilder::InsertionGuard guard(builder);
   ProgramWriter writer(builder, where, name, kDevice);
   writer.program()->setAttr(kMachineKey, builder.getStringAttr(StringRef(machine.name)));
-  ProductProgram(writer, product).write();
+  ProductProgram(writer, mapping).write();
   return writer.program();
 }

@@ -26,14 +26,7 @@ Contraction::Contraction(dmir::MatMulOp matmul, bool throughCasts)
   k = inner.isStatic() ? inner : dmir::dimsOf(matmul.getLhs()).back();
   batchDims.assign(result.begin(), result.end() - 2);
   batch = dmir::product(batchDims);
-  lhs = stridedView(matmul.getLhs(), {}, throughCasts);
-  rhs = stridedView(matmul.getRhs(), {}, throughCasts);
-  if (lhs) {
-    lhsBatch = batchStrides(*lhs, matmul.getLhs());
-    lhsRow = lhs->strides[lhs->strides.size() - 2];
-  }
-  if (rhs)
-    rhsBatch = batchStrides(*rhs, matmul.getRhs());
+  place(stridedView(matmul.getLhs(), {}, throughCasts), stridedView(matmul.getRhs(), {}, throughCasts));
 }
 
 Contraction::Contraction(dmir::ConvOp conv)
@@ -48,8 +41,37 @@ Contraction::Contraction(dmir::ConvOp conv)
   if (groups > 1)
     batchDims.push_back(groups);
   batch = dmir::product(batchDims);
-  placeWeights(conv);
-  placeImage(conv);
+  place(stridedView(conv.getWeights()), stridedView(conv.getInput()));
+}
+
+Contraction Contraction::ofWhole(Operation *op) {
+  Contraction whole = of(op);
+  auto conv = dyn_cast<dmir::ConvOp>(op);
+  Value left = conv ? conv.getWeights() : op->getOperand(0), right = conv ? conv.getInput() : op->getOperand(1);
+  whole.place(stridedView(left, left), stridedView(right, right));
+  return whole;
+}
+
+void Contraction::place(std::optional<StridedView> left, std::optional<StridedView> right) {
+  lhs.reset();
+  rhs = std::move(right);
+  windows.reset();
+  unclear = false;
+  if (auto conv = dyn_cast<dmir::ConvOp>(op)) {
+    windows = Windows{windowsOf(conv), dmir::dimOf(conv.getWeights(), 1), 0};
+    if (left)
+      placeWeights(conv, *left);
+    if (rhs)
+      placeImage(conv);
+    return;
+  }
+  lhs = std::move(left);
+  if (lhs) {
+    lhsBatch = batchStrides(*lhs, op->getOperand(0));
+    lhsRow = lhs->strides[lhs->strides.size() - 2];
+  }
+  if (rhs)
+    rhsBatch = batchStrides(*rhs, op->getOperand(1));
 }
 
 Contraction::Contraction(dmir::GroupedMatMulOp grouped)
@@ -68,27 +90,20 @@ Contraction::Contraction(dmir::GroupedMatMulOp grouped)
 }
 
 /// Weights whose terms are not one after the other are no matrix.
-void Contraction::placeWeights(dmir::ConvOp conv) {
-  std::optional<StridedView> view = stridedView(conv.getWeights());
+void Contraction::placeWeights(dmir::ConvOp conv, const StridedView &view) {
   SmallVector<Dim> shape = dmir::dimsOf(conv.getWeights());
   Dim apart = 1;
-  for (size_t axis = shape.size(); view && --axis > 0; apart *= shape[axis])
-    if (!shape[axis].is(1) && !(view->strides[axis] == apart))
+  for (size_t axis = shape.size(); --axis > 0; apart *= shape[axis])
+    if (!shape[axis].is(1) && !(view.strides[axis] == apart))
       return;
-  if (!view)
-    return;
   lhs = view;
-  lhsRow = view->strides[0];
+  lhsRow = view.strides[0];
   lhsBatch = {0};
   if (batchDims.size() > 1)
     lhsBatch.push_back(lhsRow * m);
 }
 
 void Contraction::placeImage(dmir::ConvOp conv) {
-  windows = Windows{windowsOf(conv), dmir::dimOf(conv.getWeights(), 1), 0};
-  rhs = stridedView(conv.getInput());
-  if (!rhs)
-    return;
   windows->channelsApart = rhs->strides[1];
   for (auto [i, axis] : llvm::enumerate(windows->axes))
     axis.apart = rhs->strides[i + 2];
@@ -192,4 +207,47 @@ Indices Contraction::withColumn(ElementExpr &e, ArrayRef<Index> row, Index colum
   }
   index[row.size()] = rest;
   return index;
+}
+
+int64_t Contraction::outputAxis(Operation *product) {
+  return isa<dmir::ConvOp>(product) ? 1 : cast<RankedTensorType>(product->getResult(0).getType()).getRank() - 1;
+}
+
+Spread dmxc::kernels::spreadOver(Operation *product, Value operand) {
+  SmallVector<Dim> whole = dmir::dimsOf(product->getResult(0)), own = dmir::dimsOf(operand);
+  if (own.size() > whole.size())
+    return Spread::Otherwise;
+  size_t missing = whole.size() - own.size();
+  auto outputs = static_cast<size_t>(Contraction::outputAxis(product));
+  bool isOne = true, isOfOutputs = outputs >= missing;
+  for (size_t axis = 0; axis < own.size(); ++axis) {
+    bool same = axis + missing == outputs && own[axis] == whole[axis + missing];
+    isOne = isOne && own[axis].is(1);
+    isOfOutputs = isOfOutputs && (same || (axis + missing != outputs && own[axis].is(1)));
+  }
+  return isOne ? Spread::One : isOfOutputs ? Spread::Outputs : Spread::Otherwise;
+}
+
+void Chain::add(Operation *op, Value value) {
+  bool isFirst = op->getOperand(0) == value;
+  followers.push_back({op, value, op->getNumOperands() == 2 ? op->getOperand(isFirst ? 1 : 0) : Value()});
+}
+
+std::optional<Chain> dmxc::kernels::chainTo(Value value, llvm::function_ref<bool(const Chain &)> computes) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return std::nullopt;
+  if (Contraction::is(op))
+    return Chain{op, {}};
+  for (Value before : op->getOperands()) {
+    if (!before.hasOneUse() && !op->use_empty())
+      continue;
+    std::optional<Chain> chain = chainTo(before, computes);
+    if (!chain)
+      continue;
+    chain->add(op, before);
+    if (computes(*chain))
+      return chain;
+  }
+  return std::nullopt;
 }

@@ -46,9 +46,13 @@ struct Contraction : ContractionSizes {
   explicit Contraction(dmir::ConvOp op);
   /// Of rows in groups: batch counts the matrices on the right, each of which some of all m rows meet.
   explicit Contraction(dmir::GroupedMatMulOp op);
+  /// Of operands as if each lay in a buffer of its own, whatever computes it.
+  static Contraction ofWhole(mlir::Operation *op);
   /// Whether an op is one of these.
   static bool is(mlir::Operation *op) { return llvm::isa<dmir::MatMulOp, dmir::ConvOp>(op); }
   static Contraction of(mlir::Operation *op);
+  /// The axis of its result along which its outputs lie: columns of a matrix, channels of an image.
+  static int64_t outputAxis(mlir::Operation *product);
 
   mlir::Value result() const { return op->getResult(0); }
   /// Makes batch dims rows, where one right operand is for all batch items and rows of the left one are equally far
@@ -62,9 +66,33 @@ struct Contraction : ContractionSizes {
 
 private:
   llvm::SmallVector<Dim> batchStrides(const StridedView &view, mlir::Value operand);
-  void placeWeights(dmir::ConvOp conv);
+  void place(std::optional<StridedView> left, std::optional<StridedView> right);
+  void placeWeights(dmir::ConvOp conv, const StridedView &view);
   void placeImage(dmir::ConvOp conv);
   bool joinsRows() const;
 };
+
+/// How the elements of an operand meet those of a product's result: one for all of them, one an output of the product,
+/// or in another way.
+enum class Spread : uint8_t { One, Outputs, Otherwise };
+Spread spreadOver(mlir::Operation *product, mlir::Value operand);
+
+/// An op behind a product, and what it takes.
+struct Follower {
+  mlir::Operation *op;
+  mlir::Value value; ///< the product's, or what the follower before makes of it
+  mlir::Value other; ///< of an op of two operands
+};
+/// A product and what follows it, each op the one reader of the one before.
+struct Chain {
+  mlir::Operation *product;
+  llvm::SmallVector<Follower> followers;
+
+  /// `op` reads `value`, the last one's.
+  void add(mlir::Operation *op, mlir::Value value);
+};
+/// The chain that ends with a value, of ops for which `computes` is true of the chain up to them; nullopt where there
+/// is none. An op without readers is one that a formula may become: the formula's ops read what it reads, too.
+std::optional<Chain> chainTo(mlir::Value value, llvm::function_ref<bool(const Chain &)> computes);
 
 } // namespace dmxc::kernels

@@ -12,9 +12,9 @@
 #include <random>
 
 using namespace aietest;
+using dmxc::aie::ImageWalk;
+using dmxc::aie::Mapping;
 using dmxc::aie::Part;
-using dmxc::aie::Product;
-using dmxc::aie::Window;
 
 namespace {
 
@@ -28,7 +28,7 @@ struct Conv {
   bool flat = false;      ///< of one dim
   bool subtracts = false; ///< the bias
   Herd herd = {4, 4};
-  int64_t together = 0; ///< 0: as the target chooses
+  int64_t pixels = 0; ///< 0: as the target chooses
 
   int64_t outHeight() const { return (height + top + bottom - kernelHeight) / strideHeight + 1; }
   int64_t outWidth() const { return (width + left + right - kernelWidth) / strideWidth + 1; }
@@ -38,44 +38,60 @@ struct Conv {
 std::string Conv::text() const {
   std::string all;
   for (int64_t number : {images, channels, height, width, outputs, kernelHeight, kernelWidth, strideHeight, strideWidth,
-                         top, left, bottom, right, herd.rows, herd.columns, together})
+                         top, left, bottom, right, herd.rows, herd.columns, pixels})
     all += std::to_string(number) + " ";
   return all + (bias ? "bias " : "") + (relu ? "relu " : "") + (flat ? "flat " : "") + (subtracts ? "minus " : "") +
          "kind " + std::to_string(static_cast<int>(kind));
 }
 
-Product productOf(const Conv &conv) {
-  Product out;
-  mlir::Builder b(&context());
-  bool floats = conv.kind == Kind::F32, bytes = conv.kind == Kind::I8 || conv.kind == Kind::Ui8;
-  mlir::Type wide = floats ? mlir::Type(b.getF32Type()) : mlir::Type(b.getI32Type());
-  mlir::Type weights = bytes ? mlir::Type(b.getI8Type()) : wide;
-  mlir::Type image = conv.kind == Kind::Ui8 ? mlir::Type(b.getIntegerType(8, /*isSigned=*/false)) : weights;
+/// The convolution as DMIR has it, in a module of its own.
+dmxc::dmir::ConvOp convIn(mlir::ModuleOp module, const Conv &conv, mlir::Type image, mlir::Type weights,
+                          mlir::Type wide) {
+  mlir::OpBuilder b = mlir::OpBuilder::atBlockEnd(module.getBody());
   auto tensor = [&](llvm::SmallVector<int64_t> shape, mlir::Type element) {
     if (conv.flat)
       shape.erase(shape.end() - 2);
     return mlir::RankedTensorType::get(shape, element);
   };
-  out.numbers = dmxc::aie::numbersOf(image, weights, wide);
-  out.herd = conv.herd;
+  auto pair = [&](int64_t down, int64_t across) {
+    return conv.flat ? llvm::SmallVector<int64_t>{across} : llvm::SmallVector<int64_t>{down, across};
+  };
+  mlir::Type x = tensor({conv.images, conv.channels, conv.height, conv.width}, image),
+             w = tensor({conv.outputs, conv.channels, conv.kernelHeight, conv.kernelWidth}, weights),
+             y = tensor({conv.images, conv.outputs, conv.outHeight(), conv.outWidth()}, wide);
+  auto function = mlir::func::FuncOp::create(b, module.getLoc(), "main", b.getFunctionType({x, w}, {y}));
+  mlir::Block *body = function.addEntryBlock();
+  b.setInsertionPointToEnd(body);
+  return dmxc::dmir::ConvOp::create(b, module.getLoc(), y, body->getArgument(0), body->getArgument(1),
+                                    pair(conv.strideHeight, conv.strideWidth), pair(1, 1), pair(conv.top, conv.left),
+                                    pair(conv.bottom, conv.right), /*groups=*/1, /*dims=*/{});
+}
+
+Mapping mappingOf(const Conv &conv) {
+  mlir::Builder b(&context());
+  bool floats = conv.kind == Kind::F32, bytes = conv.kind == Kind::I8 || conv.kind == Kind::Ui8;
+  mlir::Type wide = floats ? mlir::Type(b.getF32Type()) : mlir::Type(b.getI32Type());
+  mlir::Type weights = bytes ? mlir::Type(b.getI8Type()) : wide;
+  mlir::Type image = conv.kind == Kind::Ui8 ? mlir::Type(b.getIntegerType(8, /*isSigned=*/false)) : weights;
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(b.getUnknownLoc());
+  dmxc::dmir::ConvOp op = convIn(*module, conv, image, weights, wide);
+  Mapping out(dmxc::kernels::Contraction::ofWhole(op), *dmxc::aie::numbersOf(image, weights, wide));
   out.relu = conv.relu;
-  out.window = Window{conv.images,       conv.channels,
-                      conv.height,       conv.width,
-                      conv.outputs,      conv.outHeight(),
-                      conv.outWidth(),   conv.kernelHeight,
-                      conv.kernelWidth,  conv.strideHeight,
-                      conv.strideWidth,  conv.top,
-                      conv.left,         std::max<int64_t>(conv.together, 1),
-                      out.numbers->bytes};
-  out.operands = {{Part::A, tensor({conv.images, conv.channels, conv.height, conv.width}, image)},
-                  {Part::B, tensor({conv.outputs, conv.channels, conv.kernelHeight, conv.kernelWidth}, weights), true}};
+  out.operands = {{Part::A, op.getInput().getType()}, {Part::B, op.getWeights().getType(), true}};
   if (conv.bias)
-    out.operands.push_back({Part::Bias, tensor({conv.outputs, 1, 1}, wide), true, conv.subtracts});
-  out.operands.push_back({Part::C, tensor({conv.images, conv.outputs, conv.outHeight(), conv.outWidth()}, wide)});
-  if (conv.together)
-    out.setSizes();
-  else
-    dmxc::aie::chooseTogether(*hw::machineOf("npu1"), out);
+    out.operands.push_back({Part::Bias,
+                            mlir::RankedTensorType::get(conv.flat ? llvm::SmallVector<int64_t>{conv.outputs, 1}
+                                                                  : llvm::SmallVector<int64_t>{conv.outputs, 1, 1},
+                                                        wide),
+                            true, conv.subtracts});
+  out.operands.push_back({Part::C, op.getResult().getType()});
+  dmxc::aie::Tiling tiling = out.tiling();
+  tiling.herdRows = conv.herd.rows;
+  tiling.herdColumns = conv.herd.columns;
+  tiling.pixels = std::max<int64_t>(conv.pixels, 1);
+  out.setTiling(tiling);
+  if (!conv.pixels)
+    dmxc::aie::choosePixels(*hw::machineOf("npu1"), out);
   return out;
 }
 
@@ -163,10 +179,10 @@ std::vector<uint32_t> stored(mlir::RankedTensorType type, const std::vector<uint
 }
 
 /// As the bundle has it.
-std::vector<uint32_t> packed(const Product &product, const dmxc::aie::Operand &operand,
+std::vector<uint32_t> packed(const Mapping &mapping, const dmxc::aie::Operand &operand,
                              const std::vector<uint32_t> &values) {
   mlir::Builder b(&context());
-  mlir::DictionaryAttr form = dmxc::aie::formOf(b, product, operand);
+  mlir::DictionaryAttr form = dmxc::aie::formOf(b, mapping, operand);
   std::vector<uint32_t> out(static_cast<size_t>(form.getAs<mlir::IntegerAttr>("size").getInt()) / 4);
   mlir::Type element = operand.tensor.getElementType();
   auto type = element.isF32() ? dmxc::DType::F32 : element.isInteger(8) ? dmxc::DType::I8 : dmxc::DType::I32;
@@ -179,21 +195,21 @@ std::vector<uint32_t> packed(const Product &product, const dmxc::aie::Operand &o
   return out;
 }
 
-std::vector<std::vector<uint32_t>> inputsOf(const Product &product, const Tensors &of) {
-  std::vector<std::vector<uint32_t>> inputs = {stored(product.operands[0].tensor, of.image),
-                                               packed(product, product.operands[1], of.weights)};
-  if (product.hasBias())
-    inputs.push_back(packed(product, product.operands[2], of.bias));
+std::vector<std::vector<uint32_t>> inputsOf(const Mapping &mapping, const Tensors &of) {
+  std::vector<std::vector<uint32_t>> inputs = {stored(mapping.operands[0].tensor, of.image),
+                                               packed(mapping, mapping.operands[1], of.weights)};
+  if (mapping.has(Part::Bias))
+    inputs.push_back(packed(mapping, mapping.operands[2], of.bias));
   return inputs;
 }
 
 void expectByTheRule(const Conv &conv, uint64_t seed, const std::vector<std::string> &options = {}) {
   SCOPED_TRACE(conv.text());
-  Product product = productOf(conv);
-  ASSERT_EQ(dmxc::aie::refuses(*hw::machineOf("npu1"), product).value_or(""), "");
+  Mapping mapping = mappingOf(conv);
+  ASSERT_EQ(dmxc::aie::refuses(*hw::machineOf("npu1"), mapping).value_or(""), "");
   Tensors of = randomTensors(conv, seed);
   std::vector<uint32_t> expected = byTheRule(conv, of);
-  Outcome outcome = run(hw::write(imageOf(product)), inputsOf(product, of), expected.size(), options);
+  Outcome outcome = run(hw::write(imageOf(mapping)), inputsOf(mapping, of), expected.size(), options);
   ASSERT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.c, expected);
 }
@@ -261,9 +277,9 @@ TEST(AieConv, EdgesOfWindows) {
 /// What a row of the product has is a matter of clocks alone, and so are delays.
 TEST(AieConv, PixelsOfARowAndDelaysChangeNoBit) {
   Conv conv{1, 3, 14, 17, 10, 3, 4, 2, 1, 1, 2, 1, 1, true, true};
-  for (int64_t together : {1, 2, 3, 5, 17}) {
-    conv.together = together;
-    expectByTheRule(conv, 4, {"aie.skew_seed=" + std::to_string(together)});
+  for (int64_t pixels : {1, 2, 3, 5, 17}) {
+    conv.pixels = pixels;
+    expectByTheRule(conv, 4, {"aie.skew_seed=" + std::to_string(pixels)});
   }
 }
 
@@ -271,11 +287,11 @@ TEST(AieConv, TextsAreReadBack) {
   for (const Conv &conv :
        {Conv{1, 3, 20, 20, 24, 5, 5, 2, 2, 1, 1, 2, 2, true, true}, Conv{2, 32, 9, 9, 70, 3, 3, 1, 1, 1, 1, 1, 1, true},
         Conv{1, 3, 9, 9, 20, 3, 3, 2, 2, 1, 1, 1, 1, true, true, Kind::Ui8}}) {
-    Product product = productOf(conv);
-    std::vector<std::byte> direct = hw::write(imageOf(product));
+    Mapping mapping = mappingOf(conv);
+    std::vector<std::byte> direct = hw::write(imageOf(mapping));
     for (Stage stage : {Stage::Program, Stage::Placed, Stage::Control}) {
       std::string error;
-      hw::Image image = imageOf(textOf(product, stage), error);
+      hw::Image image = imageOf(textOf(mapping, stage), error);
       ASSERT_EQ(error, "");
       EXPECT_EQ(hw::write(image), direct);
     }
@@ -285,12 +301,12 @@ TEST(AieConv, TextsAreReadBack) {
 /// A walk by a step that is wrong by a word gives other numbers, wherever the step is.
 TEST(AieConv, WrongStepsAreFound) {
   Conv conv{1, 4, 12, 12, 8, 3, 3, 1, 1, 1, 1, 1, 1};
-  conv.together = 1;
-  Product product = productOf(conv);
+  conv.pixels = 1;
+  Mapping mapping = mappingOf(conv);
   Tensors of = randomTensors(conv, 2);
   std::vector<uint32_t> expected = byTheRule(conv, of);
-  std::vector<std::vector<uint32_t>> inputs = inputsOf(product, of);
-  std::string text = textOf(product, Stage::Placed);
+  std::vector<std::vector<uint32_t>> inputs = inputsOf(mapping, of);
+  std::string text = textOf(mapping, Stage::Placed);
   std::string walk = "[1, 3, 64, 32][0, 52, 4, 1]"; // rows of the kernel, pixels
   size_t found = 0;
   for (const char *wrong : {"[1, 3, 64, 32][0, 50, 4, 1]", "[1, 3, 64, 32][0, 54, 4, 1]", "[1, 3, 64, 32][0, 52, 2, 1]",
@@ -307,12 +323,12 @@ TEST(AieConv, WrongStepsAreFound) {
     ++found;
   }
   EXPECT_EQ(found, 4u);
-  EXPECT_EQ(run(hw::write(imageOf(product)), inputs, expected.size()).c, expected);
+  EXPECT_EQ(run(hw::write(imageOf(mapping)), inputs, expected.size()).c, expected);
 }
 
 TEST(AieConv, WhatTheArrayDoesNotHoldIsSaid) {
   auto refusal = [](const Conv &conv) {
-    return dmxc::aie::refuses(*hw::machineOf("npu1"), productOf(conv)).value_or("");
+    return dmxc::aie::refuses(*hw::machineOf("npu1"), mappingOf(conv)).value_or("");
   };
   EXPECT_EQ(refusal({1, 3, 224, 224, 64, 11, 11, 4, 4, 2, 2, 2, 2}), "");
   const std::pair<Conv, const char *> cases[] = {

@@ -150,12 +150,7 @@ TEST(AieProduct, SixteenCoresShareTheWork) {
 TEST(AieProduct, WhatTheArrayDoesNotHoldIsSaid) {
   hw::Machine machine = *hw::machineOf("npu1");
   auto refusal = [&](const Sizes &sizes, Herd herd = {1, 1}) {
-    dmxc::aie::Product product;
-    product.herd = herd;
-    product.m = sizes.m;
-    product.k = sizes.k;
-    product.n = sizes.n;
-    return dmxc::aie::refuses(machine, product).value_or("");
+    return dmxc::aie::refuses(machine, mappingOf(sizes, {.herd = herd})).value_or("");
   };
   EXPECT_EQ(refusal({4096, 4096, 4096}), "");
   const std::pair<Sizes, const char *> cases[] = {

@@ -32,7 +32,7 @@ MLIRContext &context() {
     DialectRegistry registry;
     dmxc::aie::insertDialects(registry);
     dmxc::aie::registerDevice(registry, *hw::machineOf("npu1"));
-    registry.insert<dmxc::dlir::DLIRDialect>();
+    registry.insert<dmxc::dlir::DLIRDialect, dmxc::dmir::DMIRDialect>();
     auto made = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
     made->loadAllAvailableDialects();
     return made;
@@ -49,10 +49,10 @@ std::string print(Operation *op) {
   return text;
 }
 
-OwningOpRef<ModuleOp> placed(const dmxc::aie::Product &product, const char *machine, bool place = true) {
+OwningOpRef<ModuleOp> placed(const dmxc::aie::Mapping &mapping, const char *machine, bool place = true) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context()));
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  auto program = dmxc::aie::writeProgram(builder, module->getLoc(), *hw::machineOf(machine), "product", product);
+  auto program = dmxc::aie::writeProgram(builder, module->getLoc(), *hw::machineOf(machine), "product", mapping);
   if (place)
     EXPECT_TRUE(succeeded(dmxc::aie::place(program)));
   return module;
@@ -64,12 +64,12 @@ LogicalResult lower(dmxc::aie::DeviceOp device) {
 
 } // namespace
 
-dmxc::aie::Product productOf(const Sizes &sizes, const Form &form) {
-  dmxc::aie::Product out;
+dmxc::aie::Mapping mappingOf(const Sizes &sizes, const Form &form) {
+  dmxc::aie::Mapping out;
   Builder b(&context());
   Type element = form.integers ? Type(b.getI32Type()) : Type(b.getF32Type());
   auto tensor = [&](int64_t rows, int64_t columns) { return RankedTensorType::get({rows, columns}, element); };
-  out.numbers = form.integers ? &dmxc::aie::kI32 : &dmxc::aie::kBf16;
+  out.numbers = form.integers ? dmxc::aie::kI32 : dmxc::aie::kBf16;
   out.herd = form.herd;
   out.m = sizes.m;
   out.k = sizes.k;
@@ -85,20 +85,20 @@ dmxc::aie::Product productOf(const Sizes &sizes, const Form &form) {
 }
 
 std::string textOf(const Sizes &sizes, const Form &form, Stage stage) {
-  return textOf(productOf(sizes, form), stage, form.machine);
+  return textOf(mappingOf(sizes, form), stage, form.machine);
 }
 
-std::string textOf(const dmxc::aie::Product &product, Stage stage, const char *machine) {
-  OwningOpRef<ModuleOp> module = placed(product, machine, stage != Stage::Program);
+std::string textOf(const dmxc::aie::Mapping &mapping, Stage stage, const char *machine) {
+  OwningOpRef<ModuleOp> module = placed(mapping, machine, stage != Stage::Program);
   if (stage == Stage::Control)
     EXPECT_TRUE(succeeded(lower(*module->getOps<dmxc::aie::DeviceOp>().begin())));
   return print(*module);
 }
 
-hw::Image imageOf(const Sizes &sizes, const Form &form) { return imageOf(productOf(sizes, form), form.machine); }
+hw::Image imageOf(const Sizes &sizes, const Form &form) { return imageOf(mappingOf(sizes, form), form.machine); }
 
-hw::Image imageOf(const dmxc::aie::Product &product, const char *machine) {
-  OwningOpRef<ModuleOp> module = placed(product, machine);
+hw::Image imageOf(const dmxc::aie::Mapping &mapping, const char *machine) {
+  OwningOpRef<ModuleOp> module = placed(mapping, machine);
   EXPECT_TRUE(succeeded(mlir::verify(*module)));
   hw::Image image;
   auto device = *module->getOps<dmxc::aie::DeviceOp>().begin();
@@ -180,7 +180,7 @@ Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matric
             const std::vector<std::string> &settings) {
   std::vector<std::vector<uint32_t>> inputs = {of.a, of.b};
   if (form.packed) {
-    auto [rows, pitch] = productOf(sizes, form).formOf(Part::B);
+    auto [rows, pitch] = mappingOf(sizes, form).formOf(Part::B);
     hw::Argument b{
         "b",
         false,

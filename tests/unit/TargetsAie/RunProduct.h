@@ -26,15 +26,15 @@ struct Form {
 mlir::MLIRContext &context();
 /// To 8 significant bits, to even where two are as near.
 float rounded(float value);
-/// The product as the target places it.
-dmxc::aie::Product productOf(const Sizes &sizes, const Form &form = {});
+/// The product as the target places it, by the tiles of its numbers.
+dmxc::aie::Mapping mappingOf(const Sizes &sizes, const Form &form = {});
 /// Its text before, behind aie-place and behind aie-control.
 enum class Stage : uint8_t { Program, Placed, Control };
 std::string textOf(const Sizes &sizes, const Form &form, Stage stage);
-std::string textOf(const dmxc::aie::Product &product, Stage stage, const char *machine = "npu1");
+std::string textOf(const dmxc::aie::Mapping &mapping, Stage stage, const char *machine = "npu1");
 /// An image with one kernel, "product", by all stages.
 hw::Image imageOf(const Sizes &sizes, const Form &form = {});
-hw::Image imageOf(const dmxc::aie::Product &product, const char *machine = "npu1");
+hw::Image imageOf(const dmxc::aie::Mapping &mapping, const char *machine = "npu1");
 /// The same of a text of a device; or the first diagnostic.
 hw::Image imageOf(const std::string &text, std::string &error);
 

@@ -1,0 +1,122 @@
+//===- Epilogue.cpp - what cores do behind a product ----------------------===//
+#include "Epilogue.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::aie;
+using kernels::Chain;
+using kernels::Follower;
+
+static constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Whether an op adds a row to the product, or subtracts a constant one.
+static bool addsRow(const Follower &follower, Operation *product) {
+  bool subtracts = isa<dmir::SubOp>(follower.op);
+  if (!subtracts && !isa<dmir::AddOp>(follower.op))
+    return false;
+  Value row = follower.other;
+  if (row == follower.value || llvm::is_contained(product->getOperands(), row) ||
+      follower.op->getResult(0).getType() != follower.value.getType() ||
+      (subtracts && row == follower.op->getOperand(0)))
+    return false;
+  if (subtracts && isa<FunctionOpInterface>(follower.op->getParentOp()) && !dmir::isConstant(row))
+    return false;
+  return kernels::spreadOver(product, row) == kernels::Spread::Outputs;
+}
+
+/// Whether an op adds a tensor of f32 of the product's shape.
+static bool addsTensor(const Follower &follower, Operation *product) {
+  return isa<dmir::AddOp>(follower.op) && follower.other != follower.value &&
+         !llvm::is_contained(product->getOperands(), follower.other) &&
+         follower.other.getType() == follower.value.getType() && typeOf(follower.value).getElementType().isF32();
+}
+
+/// The number that a constant of one element is; of a NaN nothing.
+static std::optional<float> numberOf(Value value) {
+  bool isOne = value && typeOf(value).getElementType().isF32() && typeOf(value).hasStaticShape() &&
+               typeOf(value).getNumElements() == 1 && dmir::isConstant(value);
+  std::optional<Tensor> tensor = isOne ? dmir::constantTensor(value) : std::nullopt;
+  return tensor && !std::isnan(*tensor->as<float>()) ? std::optional(*tensor->as<float>()) : std::nullopt;
+}
+
+/// What an op does to each number, as a step of the cores; nullopt where it is none.
+static std::optional<hw::Step> stepOf(const Follower &follower) {
+  auto [op, value, other] = follower;
+  using Kind = hw::StepKind;
+  if (!typeOf(value).getElementType().isF32() || op->getNumResults() != 1 ||
+      op->getResult(0).getType() != value.getType())
+    return std::nullopt;
+  Kind kind = llvm::TypeSwitch<Operation *, Kind>(op)
+                  .Case<dmir::ReluOp>([](auto) { return Kind::Relu; })
+                  .Case<dmir::SigmoidOp>([](auto) { return Kind::Sigmoid; })
+                  .Case<dmir::SiluOp>([](auto) { return Kind::Silu; })
+                  .Case<dmir::TanhOp>([](auto) { return Kind::Tanh; })
+                  .Case<dmir::GeluOp>([](auto) { return Kind::Gelu; })
+                  .Case<dmir::GeluTanhOp>([](auto) { return Kind::GeluTanh; })
+                  .Default([](auto) { return Kind::None; });
+  if (kind != Kind::None)
+    return hw::Step{kind};
+  std::optional<float> number = numberOf(other);
+  if (!number)
+    return std::nullopt;
+  bool isSecond = op->getOperand(0) != value;
+  using Found = std::optional<hw::Step>;
+  return llvm::TypeSwitch<Operation *, Found>(op)
+      .Case<dmir::AddOp>([&](auto) { return hw::Step{Kind::Add, *number}; })
+      .Case<dmir::MulOp>([&](auto) { return hw::Step{Kind::Multiply, *number}; })
+      .Case<dmir::MaxOp>([&](auto) { return hw::Step{Kind::Clip, *number, kInfinity}; })
+      .Case<dmir::MinOp>([&](auto) { return hw::Step{Kind::Clip, -kInfinity, *number}; })
+      .Case<dmir::SubOp>([&](auto) { return isSecond ? Found() : hw::Step{Kind::Add, -*number}; })
+      .Case<dmir::DivOp>([&](auto) { return isSecond ? Found() : hw::Step{Kind::Divide, *number}; })
+      .Default([](auto) { return Found(); });
+}
+
+/// Adds a step, or makes one clip of two that follow each other.
+static void addStep(std::vector<hw::Step> &steps, const hw::Step &step) {
+  hw::Step *last = steps.empty() ? nullptr : &steps.back();
+  bool areClips = last && last->kind == hw::StepKind::Clip && step.kind == hw::StepKind::Clip;
+  if (areClips && last->b == kInfinity && step.a == -kInfinity && last->a <= step.b)
+    last->b = step.b;
+  else
+    steps.push_back(step);
+}
+
+std::optional<Epilogue> aie::epilogueOf(const Chain &chain) {
+  Epilogue all;
+  for (const Follower &follower : chain.followers) {
+    if (&follower == chain.followers.begin() && addsRow(follower, chain.product)) {
+      all.bias = follower.other;
+      all.negated = isa<dmir::SubOp>(follower.op);
+    } else if (!all.residual && !all.relu && all.steps.empty() && addsTensor(follower, chain.product)) {
+      all.residual = follower.other;
+    } else if (isa<dmir::ReluOp>(follower.op) && !all.relu && all.steps.empty()) {
+      all.relu = true;
+    } else if (std::optional<hw::Step> step = stepOf(follower)) {
+      addStep(all.steps, *step);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return all.steps.size() <= hw::kMostSteps ? std::optional(all) : std::nullopt;
+}
+
+std::optional<Chain> aie::computedTo(Value value) {
+  return kernels::chainTo(value, [](const Chain &chain) { return epilogueOf(chain).has_value(); });
+}
+
+bool aie::isEpilogue(Operation *op, Value result) {
+  std::optional<Chain> chain = computedTo(result);
+  if (!chain)
+    return false;
+  chain->add(op, result);
+  return epilogueOf(*chain).has_value();
+}

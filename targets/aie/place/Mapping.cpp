@@ -1,0 +1,273 @@
+//===- Mapping.cpp - a product on an array of cores -----------------------===//
+#include "Mapping.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::aie;
+
+namespace dmxc::aie {
+const Numbers kBf16{"bf16", "matmul_bf16_f32", "zero_f32", "bias_f32", "relu_f32", "steps_f32", 64, 32,
+                    64,     hw::kStepKBf16,    2};
+const Numbers kI32{"i32", "matmul_i32_i32", "zero_i32", "bias_i32", "relu_i32", "", 32, 32, 32, hw::kStepKI32, 4};
+const Numbers kI8{"i8", "matmul_i8_i32", "zero_i32", "bias_i32", "relu_i32", "", 64, 64, 64, hw::kStepKI8, 1};
+const Numbers kUi8{"i8", "matmul_ui8_i32", "zero_i32", "bias_i32", "relu_i32", "", 64, 64, 64, hw::kStepKI8, 1};
+} // namespace dmxc::aie
+
+static constexpr int64_t kMostBlocks = 4096; ///< a few MB of control stream
+static constexpr int64_t kMostBytes = int64_t(1) << 32;
+/// Clocks of a block of results beside its multiplications: its fill and drain.
+static constexpr int64_t kBlockClocks = 4096;
+
+const Numbers *aie::numbersOf(Type a, Type b, Type c) {
+  auto isSigned = [](Type type, unsigned width) { return type.isInteger(width) && !type.isUnsignedInteger(); };
+  if (a.isF32() && b.isF32() && c.isF32())
+    return &kBf16;
+  if (!isSigned(c, 32))
+    return nullptr;
+  if (isSigned(a, 32) && isSigned(b, 32))
+    return &kI32;
+  return !a.isInteger(8) || !isSigned(b, 8) ? nullptr : a.isUnsignedInteger() ? &kUi8 : &kI8;
+}
+
+int64_t Herd::parts() const {
+  int64_t parts = (rows + columns - 1) / columns;
+  while (rows % parts)
+    ++parts;
+  return parts;
+}
+
+ArrayRef<kernels::TileField<Tiling>> Tiling::fields() {
+  static const kernels::TileField<Tiling> all[] = {
+      {"herd_rows", &Tiling::herdRows, "rows of cores"},
+      {"herd_columns", &Tiling::herdColumns, "columns of cores"},
+      {"tile_m", &Tiling::m, "rows of a core's tile of the result"},
+      {"tile_n", &Tiling::n, "columns of a core's tile of the result"},
+      {"tile_k", &Tiling::k, "terms of a sum that a core takes at once"},
+      {"pixels_a_row", &Tiling::pixels, "output pixels beside each other that a row of the product has"}};
+  return all;
+}
+
+Mapping::Mapping(const kernels::Contraction &contraction, const Numbers &numbers)
+    : numbers(numbers), macs(*(contraction.batch * contraction.m * contraction.n * contraction.k).known()) {
+  if (contraction.windows) {
+    image = ImageWalk::of(contraction, numbers.bytes);
+  } else {
+    matrices = *contraction.batch.known();
+    m = *contraction.m.known();
+    k = *contraction.k.known();
+    n = *contraction.n.known();
+  }
+  setTiling(tiling());
+}
+
+void Mapping::setTiling(const Tiling &tiling) {
+  herd = {tiling.herdRows, tiling.herdColumns};
+  numbers.m = tiling.m;
+  numbers.k = tiling.k;
+  numbers.n = tiling.n;
+  if (!image)
+    return;
+  image->pixels = tiling.pixels;
+  m = image->m();
+  k = image->k(numbers.k);
+  n = image->n();
+}
+
+void Mapping::expectResidual() {
+  Tiling tiling = this->tiling();
+  tiling.m = numbers.m / 2;
+  tiling.k = 2 * numbers.k;
+  setTiling(tiling);
+}
+
+bool Mapping::has(Part part) const {
+  return llvm::any_of(operands, [&](const Operand &operand) { return operand.part == part; });
+}
+
+bool Mapping::hasPackedWeights() const {
+  return llvm::all_of(operands, [](const Operand &operand) {
+    return operand.packed || (operand.part != Part::B && operand.part != Part::Bias);
+  });
+}
+
+double Mapping::work() const {
+  return static_cast<double>(matrices) * static_cast<double>(paddedM()) * static_cast<double>(paddedK()) *
+         static_cast<double>(paddedN()) / static_cast<double>(macs);
+}
+
+int64_t Mapping::imageRows() const {
+  const ImageWalk &w = *image;
+  // The last tile of the last block of rows, most of which is behind the image.
+  int64_t reach = (w.planes() - 1) * w.plane() + (paddedM() - 1) * w.step() + (w.kernelRows(0) - 1) * w.imageRow() +
+                  w.runTiles(numbers.k) * numbers.k;
+  return (std::max(reach, w.down.stride * w.plane()) + w.imageRow() - 1) / w.imageRow();
+}
+
+std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
+  switch (part) {
+  case Part::A: {
+    if (!image)
+      return {matrices * paddedM(), paddedK()};
+    int64_t pitch = image->imageRow();
+    return {imageRows() + (hasTileOfZeros() ? (zerosOfA() + pitch - 1) / pitch : 0), pitch};
+  }
+  case Part::B:
+    return {matrices * paddedK(), paddedN()};
+  case Part::Bias:
+    return {1, paddedN()};
+  case Part::Residual:
+  case Part::C:
+    break;
+  }
+  return {matrices * paddedM(), paddedN()};
+}
+
+std::vector<hw::Axis> Mapping::axesOf(const Operand &operand) const {
+  ArrayRef<int64_t> shape = operand.tensor.getShape();
+  size_t rank = shape.size();
+  std::vector<hw::Axis> axes(rank);
+  for (auto [axis, extent] : llvm::zip(axes, shape))
+    axis.extent = static_cast<uint32_t>(extent);
+  auto place = [&](size_t dim, int64_t stride, int64_t first = 0, int64_t split = 1, int64_t phase = 0) {
+    axes[dim].stride = static_cast<uint32_t>(stride);
+    axes[dim].first = static_cast<uint32_t>(first);
+    axes[dim].split = static_cast<uint32_t>(split);
+    axes[dim].phase = static_cast<uint32_t>(phase);
+  };
+  if (operand.part == Part::Bias) {
+    for (size_t dim = 0; dim < rank; ++dim)
+      place(dim, shape[dim] > 1);
+    return axes;
+  }
+  if (!image) {
+    auto [rows, pitch] = formOf(operand.part);
+    int64_t stride = rows / matrices * pitch;
+    place(rank - 1, 1);
+    place(rank - 2, pitch);
+    for (size_t dim = rank - 2; dim-- > 0; stride *= shape[dim])
+      place(dim, stride);
+    return axes;
+  }
+  const ImageWalk &w = *image;
+  bool isImage = operand.part == Part::A;
+  int64_t row = isImage ? w.imageRow() : w.rowsAcross() * paddedN();
+  place(0, w.rowsDown() * row);
+  place(1, 1);
+  if (rank == 4)
+    place(2, row, isImage ? ImageWalk::number(w.down.low) : 0, isImage ? w.down.stride : 1, isImage ? w.plane() : 0);
+  if (isImage)
+    place(rank - 1, w.pixel(), ImageWalk::number(w.across.low));
+  else
+    place(rank - 1, paddedN(), 0, w.pixels, w.outputs);
+  return axes;
+}
+
+static std::string most(const std::string &what, int64_t value, const std::string &unit, int64_t limit) {
+  return what + std::to_string(value) + unit + std::to_string(limit);
+}
+
+/// What walks over windows cannot do.
+static std::optional<std::string> refusesWalk(const hw::Machine &machine, const Mapping &mapping) {
+  const ImageWalk &walk = *mapping.image;
+  const hw::TileInfo &shim = machine.tile(hw::TileKind::Shim);
+  int64_t bytes = mapping.numbers.bytes, step = shim.largestStep;
+  for (auto [what, elements] :
+       {std::pair("output pixels are ", walk.step()), {"rows of the image are ", walk.imageRow()}})
+    if (elements * bytes / 4 > step)
+      return most(what, elements * bytes / 4, " words apart, a shim's BD steps over ", step);
+  std::vector<ImageTask> tasks = tasksOf(walk);
+  if (tasks[0].steps > 1 && tasks[0].stride * bytes / 4 > step)
+    return most("rows of a kernel read planes that are ", tasks[0].stride * bytes / 4,
+                " words apart, a shim's BD steps over ", step);
+  if (tasks[0].steps > machine.largestIteration)
+    return most("the kernel has ", tasks[0].steps, " rows for a task, a BD counts to ", machine.largestIteration);
+  if (walk.runTiles(mapping.numbers.k) > shim.largestWrap)
+    return most("a row of the kernel has ", walk.runTiles(mapping.numbers.k), " tiles, a dim of a shim's BD has ",
+                shim.largestWrap);
+  int64_t all = static_cast<int64_t>(tasks.size()) + mapping.hasTileOfZeros();
+  if (all > machine.queueDepth)
+    return most("rows by a stride of " + std::to_string(walk.down.stride) + " take ", all,
+                " tasks for a block of results, the queue of a shim's channel holds ", machine.queueDepth);
+  return std::nullopt;
+}
+
+/// What its tiles ask for that a core does not have.
+static std::optional<std::string> refusesTiles(const hw::Machine &machine, const Mapping &mapping) {
+  const Numbers &n = mapping.numbers;
+  int64_t matrices = 2 * (n.bytes * (n.m * n.k + n.k * n.n) + 4 * n.m * n.n), words = hw::kParameterWords;
+  if (mapping.has(Part::Residual)) {
+    words += hw::kResidualWords;
+    if (n.bytes * n.k != 4 * n.m)
+      return most("a residual's tiles are those of b, whose columns have ", n.bytes * n.k, " bytes and not ", 4 * n.m);
+    if (mapping.herd.rows % 2)
+      return "a residual comes in pairs of rows of cores, of which there are " + std::to_string(mapping.herd.rows);
+  }
+  int64_t has = machine.tile(hw::TileKind::Core).dataBytes -
+                (4 * words + machine.accessBytes - 1) / machine.accessBytes * machine.accessBytes;
+  if (matrices > has)
+    return most("two buffers of each of its tiles are ", matrices, " bytes, beside its parameters a core has ", has);
+  return std::nullopt;
+}
+
+/// Elements of an operand that the host has.
+static int64_t hostElements(const Mapping &mapping, Part part) {
+  auto operand = llvm::find_if(mapping.operands, [&](const Operand &one) { return one.part == part; });
+  return operand->tensor.getNumElements();
+}
+
+static std::optional<std::string> refusesForms(const Mapping &mapping) {
+  for (Part part : {Part::A, Part::B, Part::C}) {
+    auto [rows, pitch] = mapping.formOf(part);
+    if ((part == Part::C ? 4 : mapping.numbers.bytes) * rows > kMostBytes / pitch)
+      return "a matrix takes more than 4 GiB of the array's DDR";
+    int64_t numbers = hostElements(mapping, part), limit = hw::kMostPadding * (numbers + hw::kSpareElements);
+    if (rows * pitch > limit)
+      return most(std::to_string(numbers) + " numbers would be ", rows * pitch,
+                  " in the array's DDR, where they may be ", limit);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mapping &mapping) {
+  constexpr int64_t largest = int64_t(1) << 30; // far above, and no product of sizes overflows
+  if (std::max({mapping.m, mapping.k, mapping.n}) > largest)
+    return "a dim of the product is above " + std::to_string(largest);
+  if (std::optional<std::string> why = refusesTiles(machine, mapping))
+    return why;
+  int64_t step = machine.tile(hw::TileKind::Shim).largestStep, k = mapping.paddedK(), n = mapping.paddedN(),
+          bytes = mapping.numbers.bytes;
+  const std::string over = " words, a shim's BD steps over ";
+  if (mapping.image) {
+    if (std::optional<std::string> why = refusesWalk(machine, mapping))
+      return why;
+  } else if (k * bytes / 4 > step) {
+    return most("a row of the first matrix has ", k * bytes / 4, over, step);
+  }
+  if (int64_t words = mapping.numbers.k * n * bytes / 4; words > step)
+    return most(std::to_string(mapping.numbers.k) + " rows of the second matrix have ", words, over, step);
+  if (mapping.blocks() > kMostBlocks)
+    return most("the product has ", mapping.blocks(),
+                " blocks of " + std::to_string(mapping.blockM()) + " x " + std::to_string(mapping.blockN()) +
+                    ", the array's control stream holds ",
+                kMostBlocks);
+  return refusesForms(mapping);
+}
+
+void aie::choosePixels(const hw::Machine &machine, Mapping &mapping) {
+  Tiling chosen = mapping.tiling();
+  chosen.pixels = 1;
+  int64_t best = INT64_MAX, block = mapping.blockM() * mapping.blockN();
+  int64_t macsPerClock = mapping.herd.rows * mapping.herd.columns * machine.macs(mapping.numbers.bytes);
+  bool packed = mapping.hasPackedWeights();
+  for (Tiling tried = chosen; tried.pixels <= ImageWalk::number(mapping.image->across.out); ++tried.pixels) {
+    mapping.setTiling(tried);
+    if (tried.pixels > 1 && (!packed || mapping.n > mapping.blockN()))
+      break;
+    int64_t cost = mapping.blocks() * (kBlockClocks + block * mapping.paddedK() / macsPerClock);
+    if (cost < best && !refuses(machine, mapping)) {
+      best = cost;
+      chosen = tried;
+    }
+  }
+  mapping.setTiling(chosen);
+}

@@ -1,0 +1,103 @@
+//===- Mapping.h - a product on an array of cores ---------------*- C++ -*-===//
+//
+// What of a contraction the array does not have from elsewhere: the tiles of its cores, how many cores there are, what
+// whole blocks of them make of its sizes, and how its operands lie in the array's DDR.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "ImageWalk.h"
+
+#include "targets/aie/dialect/Aie.h"
+#include "targets/common/tiles/Tiles.h"
+
+namespace dmxc::aie {
+
+/// What is multiplied: in the array's memory, in tiles of the cores.
+struct Numbers {
+  llvm::StringRef name;                    ///< "bf16"
+  llvm::StringRef matmul;                  ///< kernels of the cores' library
+  llvm::StringRef zero, bias, relu, steps; ///< the last one for f32
+  int64_t m, k, n;                         ///< of a core's tiles; by default, where no mapping has them
+  int64_t stepK;                           ///< of a matrix step
+  int64_t bytes;                           ///< of an operand's element; results have 4
+};
+extern const Numbers kBf16, kI32, kI8, kUi8; ///< kUi8: bytes of a without a sign
+/// Those of a product of these elements; null where the array multiplies no such numbers.
+const Numbers *numbersOf(mlir::Type a, mlir::Type b, mlir::Type c);
+
+/// Cores that compute a product together.
+struct Herd {
+  int64_t rows = 4, columns = 4;
+  /// How many rows' parts of a a memory tile has: as few as the columns allow, the same number in each that has some.
+  int64_t parts() const;
+};
+
+/// What of a mapping is free.
+struct Tiling {
+  int64_t herdRows = 4, herdColumns = 4;
+  int64_t m = 64, k = 32, n = 64;
+  int64_t pixels = 1; ///< of a convolution's result, that a row of the product has
+
+  static llvm::ArrayRef<kernels::TileField<Tiling>> fields();
+};
+
+/// What an operand of the kernel is.
+enum class Part : uint8_t { A, B, Bias, Residual, C };
+struct Operand {
+  Part part;
+  mlir::RankedTensorType tensor;
+  bool packed = false;  ///< the bundle has it in its form
+  bool negated = false; ///< a bias that is subtracted: so in its form
+};
+
+/// c = steps(relu(a * b + bias + residual)): a is m x k, b is k x n, the residual is as c; or so many of them. Of a
+/// convolution a is read out of its images.
+struct Mapping {
+  Numbers numbers = kBf16;
+  Herd herd;
+  int64_t m = 0, k = 0, n = 0, matrices = 1;
+  int64_t macs = 0; ///< multiplications of the model
+  bool relu = false;
+  std::vector<hw::Step> steps; ///< up to hw::kMostSteps
+  std::optional<ImageWalk> image;
+  std::vector<Operand> operands; ///< as a dispatch brings them
+
+  Mapping() = default;
+  /// Of a contraction that the array computes, with the default tiling; without its operands.
+  Mapping(const kernels::Contraction &contraction, const Numbers &numbers);
+
+  Tiling tiling() const {
+    return {herd.rows, herd.columns, numbers.m, numbers.k, numbers.n, image ? image->pixels : 1};
+  }
+  void setTiling(const Tiling &tiling);
+  /// Takes the default tiling of products with a residual, whose tiles are those of b.
+  void expectResidual();
+
+  int64_t blockM() const { return herd.rows * numbers.m; }
+  int64_t blockN() const { return herd.columns * numbers.n; }
+  int64_t paddedM() const { return (m + blockM() - 1) / blockM() * blockM(); }
+  /// A core has two buffers for operands and takes tiles along k in pairs.
+  int64_t paddedK() const { return (k + 2 * numbers.k - 1) / (2 * numbers.k) * (2 * numbers.k); }
+  int64_t paddedN() const { return (n + blockN() - 1) / blockN() * blockN(); }
+  int64_t blocks() const { return matrices * (paddedM() / blockM()) * (paddedN() / blockN()); }
+  bool has(Part part) const;
+  /// Whether all of them that a run does not bring are packed, as rows of several pixels ask for.
+  bool hasPackedWeights() const;
+  /// Multiplications of the cores for one of the model.
+  double work() const;
+  /// Rows and pitch of an operand's form in DDR.
+  std::pair<int64_t, int64_t> formOf(Part part) const;
+  bool hasTileOfZeros() const { return image && k / numbers.k % 2; }
+  int64_t zerosOfA() const { return herd.parts() * numbers.m * numbers.k; }
+  int64_t imageRows() const; ///< of a, before the zeros
+  /// Where the numbers of an operand of a convolution or of several matrices lie in their form.
+  std::vector<hw::Axis> axesOf(const Operand &operand) const;
+};
+/// Output pixels that a row of a convolution has so that it costs least: more of them are more columns and fewer rows.
+/// Above 1 for weights and biases that are packed.
+void choosePixels(const hw::Machine &machine, Mapping &convolution);
+/// nullopt where the array holds the product, else a clause that says why not.
+std::optional<std::string> refuses(const hw::Machine &machine, const Mapping &mapping);
+
+} // namespace dmxc::aie
