@@ -15,8 +15,12 @@ Contraction Contraction::of(Operation *op) {
 }
 
 Contraction::Contraction(dmir::MatMulOp matmul, bool throughCasts)
-    : op(matmul), element(elementOf(matmul.getResult())), lhsElement(elementOf(matmul.getLhs())),
-      rhsElement(elementOf(matmul.getRhs())) {
+    : Contraction(matmul, stridedView(matmul.getLhs(), {}, throughCasts),
+                  stridedView(matmul.getRhs(), {}, throughCasts)) {}
+
+Contraction::Contraction(dmir::MatMulOp matmul, std::optional<StridedView> left, std::optional<StridedView> right)
+    : op(matmul), lhs(std::move(left)), rhs(std::move(right)), element(elementOf(matmul.getResult())),
+      lhsElement(elementOf(matmul.getLhs())), rhsElement(elementOf(matmul.getRhs())) {
   SmallVector<Dim> result = dmir::dimsOf(matmul.getResult());
   size_t rank = result.size();
   m = result[rank - 2];
@@ -26,8 +30,6 @@ Contraction::Contraction(dmir::MatMulOp matmul, bool throughCasts)
   k = inner.isStatic() ? inner : dmir::dimsOf(matmul.getLhs()).back();
   batchDims.assign(result.begin(), result.end() - 2);
   batch = dmir::product(batchDims);
-  lhs = stridedView(matmul.getLhs(), {}, throughCasts);
-  rhs = stridedView(matmul.getRhs(), {}, throughCasts);
   if (lhs) {
     lhsBatch = batchStrides(*lhs, matmul.getLhs());
     lhsRow = lhs->strides[lhs->strides.size() - 2];

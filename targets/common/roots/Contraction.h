@@ -43,6 +43,8 @@ struct Contraction {
 
   /// `throughCasts`: operands may be cast on the way from memory.
   explicit Contraction(dmir::MatMulOp op, bool throughCasts = false);
+  /// Of operands that lie so; null: in no buffer.
+  Contraction(dmir::MatMulOp op, std::optional<StridedView> lhs, std::optional<StridedView> rhs);
   explicit Contraction(dmir::ConvOp op);
   /// Whether an op is one of these.
   static bool is(mlir::Operation *op) { return llvm::isa<dmir::MatMulOp, dmir::ConvOp>(op); }

@@ -24,7 +24,7 @@ bool dmxc::corsair::isTiles(DictionaryAttr form) {
   return name && name.getValue() == forms::kTiles;
 }
 
-TileForm TileForm::of(const MatmulPlan &plan) {
+TileForm TileForm::of(const Spread &plan) {
   TileForm form;
   form.n = plan.n;
   form.kChunks = plan.kChunks;

@@ -1,7 +1,7 @@
 //===- Distribution.cpp - what each quad computes -------------------------===//
 
 #include "Constants.h"
-#include "MatmulPlan.h"
+#include "Spread.h"
 #include "scores/Bands.h"
 
 using namespace mlir;

@@ -290,10 +290,8 @@ private:
         activations.push_back(tile(like, like.getActivations()[0], a, {row, at(addition.activations[i])}));
       for (int64_t i = 0; i < addition.count(); ++i)
         weights.push_back(tile(like, like.getWeights()[0], b, {at(addition.first + i), column}));
-      auto made = lldmir::MatMulOp::create(builder, like.getLoc(), like.getType(), activations, weights, addition.imc,
-                                           addition.ppr, sum, IntegerAttr());
-      made->setDiscardableAttrs(like->getDiscardableAttrDictionary());
-      sum = made;
+      sum = lldmir::MatMulOp::create(builder, like.getLoc(), like.getType(), activations, weights, addition.imc,
+                                     addition.ppr, like.getSpreadAttr(), sum, IntegerAttr());
     }
     sum = cast(like.getLoc(), sum, typeOf(to).getElementType());
     affine::AffineStoreOp::create(builder, like.getLoc(), sum, to, ValueRange{row, column});

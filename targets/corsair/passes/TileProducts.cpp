@@ -16,7 +16,7 @@
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/decide/Constants.h"
-#include "targets/corsair/decide/MatmulPlan.h"
+#include "targets/corsair/decide/Spread.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -330,8 +330,7 @@ private:
   Value product(Value a, Value b, Value quad) {
     const int64_t m = tilesOf(rows), n = tilesOf(columns), k = tilesOf(depth);
     a = padded(a, m * 64, k * 64), b = padded(b, k * 64, n * 64);
-    const bool columnsOutside =
-        corsair::MatmulPlan::passesRows(plan.getNumImc(), k, rows, plan.getShare() == "rows" ? plan.getSlices() : 1);
+    const bool columnsOutside = corsair::Spread::ofSizes(rows, columns, depth).by(plan).hasColumnsOutside();
     auto made = loop(columnsOutside ? n : m, undefined({m * 64, n * 64}), [&](Value outer, Value first) {
       auto inside = loop(columnsOutside ? m : n, first, [&](Value inner, Value second) {
         return tile(a, b, quad, columnsOutside ? inner : outer, columnsOutside ? outer : inner, second);
