@@ -32,7 +32,7 @@ struct TileForm {
   int64_t strideN = 0, valid = 0;
   /// Quads with tiles of their own: `n` columns each, or along K, one part after the other.
   int64_t quads = 1;
-  bool alongK = false;
+  int64_t alongK = 0; ///< 1: along K
   /// Products of `n` columns each, one behind the other: the groups of a convolution.
   int64_t products = 1;
 
