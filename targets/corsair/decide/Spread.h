@@ -32,9 +32,6 @@ struct Spread {
   int imc = 1, ppr = 0, groups = 1; ///< num_imc, ppr_mode; tiles of 64 columns side by side
   int64_t pitch = kTileBytes;       ///< bytes of a chunk of rows in IB
   int64_t segment = kSegment;       ///< chunks that half of IB holds at once; of a convolution: all
-  /// Whether the loop over columns is the outer one: by itself where their tiles can stay while several bands of rows
-  /// pass.
-  std::optional<bool> columnsOutside;
 
   static constexpr int64_t kTileBytes = 4160, kSegment = 8;
 
@@ -63,9 +60,8 @@ struct Spread {
   static bool passesRows(int64_t imc, int64_t kChunks, int64_t m, int64_t rowSlices) {
     return imc == kChunks && m > 64 * rowSlices;
   }
-  bool hasColumnsOutside() const { return columnsOutside.value_or(passesRows(imc, kChunks, m, rowSlices())); }
-  /// Whether a round's tiles stay in WB while bands of rows pass: one tile a core.
-  bool isStationary() const { return imc == kChunks && hasColumnsOutside(); }
+  /// Whether the loop over columns is the outer one: a round's tiles stay in WB, one a core, while bands of rows pass.
+  bool isStationary() const { return passesRows(imc, kChunks, m, rowSlices()); }
   int64_t segments() const { return (kChunks + segment - 1) / segment; }
   /// Bytes of B's tiles of a group of columns, and of all in one slice: [round][group][chunk].
   int64_t bytesPerGroup() const { return kChunks * kTileBytes; }

@@ -299,7 +299,7 @@ private:
   Value product(Value a, Value b, Value quad) {
     const int64_t m = tilesOf(rows), n = tilesOf(columns), k = tilesOf(depth);
     a = padded(a, m * 64, k * 64), b = padded(b, k * 64, n * 64);
-    const bool columnsOutside = corsair::Spread::ofSizes(rows, columns, depth).by(plan).hasColumnsOutside();
+    const bool columnsOutside = corsair::Spread::ofSizes(rows, columns, depth).by(plan).isStationary();
     auto made = loop(columnsOutside ? n : m, undefined({m * 64, n * 64}), [&](Value outer, Value first) {
       auto inside = loop(columnsOutside ? m : n, first, [&](Value inner, Value second) {
         return tile(a, b, quad, columnsOutside ? inner : outer, columnsOutside ? outer : inner, second);

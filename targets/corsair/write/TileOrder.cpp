@@ -223,7 +223,7 @@ TileOrder TileOrder::whole(const Spread &plan, bool biased) {
   order.terms = {TileTerms::of(plan, biased)};
   Node &node = order.nodes.emplace_back();
   node.box.rows = (plan.m + 63) / 64, node.box.columns = plan.tilesN();
-  node.box.columnsOutside = plan.hasColumnsOutside();
+  node.box.columnsOutside = plan.isStationary();
   order.all = true;
   return order;
 }

@@ -121,7 +121,6 @@ Result<Spread> StageWriter::bandSpread(affine::AffineForOp loop, const TileLoops
   Result<Spread> spread = given ? fitted(loops, product, *given) : given.takeError();
   if (!spread)
     return spread;
-  spread->columnsOutside = false; // bands are the outer loop
   if (loops.terms.size() != 1 || !(loops.terms.front() == TileTerms::of(*spread, false)) ||
       !orderOf(loops, *spread).isWhole())
     return fail(loop, "computes the tiles of a band, or adds up their terms, in another order than that of K, num_imc "

@@ -84,19 +84,17 @@ Status StageWriter::addUp(lldmir::SumOp op) {
 
 Status StageWriter::convolve(lldmir::ConvOp op) {
   task(op);
-  if (!op.getOut())
-    return fail(op, "fills no buffer");
-  Result<DeviceTensor> image = tensorOf(op, op.getImage()), out = tensorOf(op, op.getOut());
-  for (Result<DeviceTensor> *each : {&image, &out})
-    if (!*each)
-      return each->takeError();
+  auto all = operandsOf(op, op.getImage(), op.getOut() ? ValueRange(op.getOut()) : ValueRange());
+  if (!all)
+    return all.takeError();
+  const DeviceTensor &image = (*all)[0], &out = (*all)[1];
   auto plan = op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
   Value packed = outside(op.getWeights()) ? outside(op.getWeights()) : op.getWeights();
   auto tiles = weights.find(packed);
   if (!plan || tiles == weights.end())
     return fail(op, "is no convolution by packed weights with a plan");
   Split split;
-  SmallVector<int64_t> whole = out->shape; // of all quads
+  SmallVector<int64_t> whole = out.shape; // of all quads
   if (auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr)) {
     if (deal.getDim() >= 0 && deal.getDim() < static_cast<int64_t>(whole.size()))
       whole[deal.getDim()] *= quads;
@@ -107,14 +105,14 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
   const auto groups = static_cast<int64_t>(op.getGroups());
   const bool byChannels = split.dim == 1;
   const hw::Window window =
-      windowOf(image->shape, whole, op.getKernel(), op.getStrides(), op.getDilations(), op.getLow());
-  if (image->shape[1] % groups || whole[1] % groups || image->shape[0] != whole[0] || (byChannels && groups > 1) ||
-      out->kind != hw::ElemKind::F16 || image->kind != hw::ElemKind::F16)
+      windowOf(image.shape, whole, op.getKernel(), op.getStrides(), op.getDilations(), op.getLow());
+  if (image.shape[1] % groups || whole[1] % groups || image.shape[0] != whole[0] || (byChannels && groups > 1) ||
+      out.kind != hw::ElemKind::F16 || image.kind != hw::ElemKind::F16)
     return fail(op, "has an image, a result and groups that do not fit each other");
   const int64_t pixels = ShapedType::getNumElements(ArrayRef(whole).drop_front(2)),
-                own = ShapedType::getNumElements(ArrayRef(out->shape).drop_front(2)),
-                depth = window.kh * window.kw * ((image->shape[1] / groups + 63) / 64) * 64;
-  Spread product = Spread::ofSizes(own, out->shape[1] / groups, depth);
+                own = ShapedType::getNumElements(ArrayRef(out.shape).drop_front(2)),
+                depth = window.kh * window.kw * ((image.shape[1] / groups + 63) / 64) * 64;
+  Spread product = Spread::ofSizes(own, out.shape[1] / groups, depth);
   product.conv = true;
   if (std::optional<std::string> why = unfit(product, plan, machine))
     return fail(op, "has the plan of a convolution that no slice computes: " + *why);
@@ -130,7 +128,7 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
       return vector.takeError();
     bias = vector->address.plusQuad(byChannels ? 4 * split.part : 0);
   }
-  KernelWriter::convolve(*image, *out, split, {window, pixels, groups, &tiles->second, bias, product});
+  KernelWriter::convolve(image, out, split, {window, pixels, groups, &tiles->second, bias, product});
   return Status::ok();
 }
 
