@@ -15,6 +15,10 @@ Contraction Contraction::of(Operation *op) {
 }
 
 Contraction::Contraction(dmir::MatMulOp matmul, bool throughCasts)
+    : Contraction(matmul, stridedView(matmul.getLhs(), {}, throughCasts),
+                  stridedView(matmul.getRhs(), {}, throughCasts)) {}
+
+Contraction::Contraction(dmir::MatMulOp matmul, std::optional<StridedView> left, std::optional<StridedView> right)
     : op(matmul), element(elementOf(matmul.getResult())), lhsElement(elementOf(matmul.getLhs())),
       rhsElement(elementOf(matmul.getRhs())) {
   SmallVector<Dim> result = dmir::dimsOf(matmul.getResult());
@@ -26,7 +30,7 @@ Contraction::Contraction(dmir::MatMulOp matmul, bool throughCasts)
   k = inner.isStatic() ? inner : dmir::dimsOf(matmul.getLhs()).back();
   batchDims.assign(result.begin(), result.end() - 2);
   batch = dmir::product(batchDims);
-  place(stridedView(matmul.getLhs(), {}, throughCasts), stridedView(matmul.getRhs(), {}, throughCasts));
+  place(std::move(left), std::move(right));
 }
 
 Contraction::Contraction(dmir::ConvOp conv)

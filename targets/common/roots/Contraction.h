@@ -43,6 +43,8 @@ struct Contraction : ContractionSizes {
 
   /// `throughCasts`: operands may be cast on the way from memory.
   explicit Contraction(dmir::MatMulOp op, bool throughCasts = false);
+  /// Of operands that lie so; null: in no buffer.
+  Contraction(dmir::MatMulOp op, std::optional<StridedView> lhs, std::optional<StridedView> rhs);
   explicit Contraction(dmir::ConvOp op);
   /// Of rows in groups: batch counts the matrices on the right, each of which some of all m rows meet.
   explicit Contraction(dmir::GroupedMatMulOp op);

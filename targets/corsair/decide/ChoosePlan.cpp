@@ -10,7 +10,7 @@
 using namespace dmxc::corsair;
 
 /// num_imc and groups: the fewest array clocks a tile win; of equals the widest reduction, which adds least often.
-static void chooseCores(const hw::Machine &machine, MatmulPlan &plan, PlanChoice choice) {
+static void chooseCores(const hw::Machine &machine, Spread &plan, PlanChoice choice) {
   const int64_t chunks = std::min(plan.kChunks, plan.segment);
   const int64_t cores = machine.cores, // a reduction is over 2^ppr_mode of them
       widest = std::min<int64_t>(llvm::bit_floor(uint64_t(cores)), int64_t(1) << machine.maxPprMode);
@@ -33,63 +33,47 @@ static void chooseCores(const hw::Machine &machine, MatmulPlan &plan, PlanChoice
     plan.segment = plan.segment / plan.imc * plan.imc;
 }
 
-static int64_t bandsOf(int64_t rows) { return (rows + 63) / 64; }
-
-static MatmulPlan choosePlan(const hw::Machine &machine, MatmulPlan base, int64_t batch, PlanChoice choice) {
-  MatmulPlan best;
-  for (Sharing sharing : {Sharing::Columns, Sharing::Rows, Sharing::Batch}) {
-    if (choice.sharing.value_or(sharing) != sharing)
-      continue;
-    MatmulPlan plan = base;
-    int64_t parts = sharing == Sharing::Columns ? plan.tilesN() : sharing == Sharing::Rows ? bandsOf(plan.m) : batch;
-    plan.sharing = sharing;
-    plan.slices = static_cast<int>(std::clamp<int64_t>(parts, 1, machine.slices));
-    chooseCores(machine, plan, choice);
-    // Columns first: weights that are spread are loaded once and streamed from all slices.
-    if (best.k == 0 || plan.steps(batch) < best.steps(batch))
-      best = plan;
-  }
-  return best;
-}
-
-MatmulPlan dmxc::corsair::planMatmul(const hw::Machine &machine, int64_t m, int64_t n, int64_t k, int64_t batch,
-                                     PlanChoice choice) {
-  DecisionsMade::check("a plan");
-  MatmulPlan plan;
-  plan.m = m, plan.n = n, plan.k = k;
-  plan.kChunks = (k + 63) / 64;
-  plan.pitch = MatmulPlan::pitchOf(m);
-  plan.segment = MatmulPlan::longestSegment(m);
-  return choosePlan(machine, plan, batch, choice);
-}
-
-MatmulPlan dmxc::corsair::planWeighted(const hw::Machine &machine, const ProductDims &dims, int64_t blocks,
-                                       PlanChoice choice) {
-  if (choice.sharing.value_or(Sharing::Rows) != Sharing::Rows)
-    return planMatmul(machine, dims.m, dims.n, dims.k, 1, choice);
-  MatmulPlan plan;
-  plan.m = dims.m, plan.n = dims.n, plan.k = dims.k, plan.kChunks = dims.kChunks;
+/// Of a strip of weights: each slice has some of a band's rows, and takes as many blocks of K at a time as there are
+/// cores.
+static Spread spreadBand(const hw::Machine &machine, Spread plan, PlanChoice choice, bool narrow) {
   plan.sharing = Sharing::Rows;
   plan.slices = machine.slices;
-  plan.sharesBand = true;
-  plan.pitch = MatmulPlan::pitchOf(plan.sliceRows());
-  plan.segment = std::min(MatmulPlan::longestSegment(plan.sliceRows()), blocks);
+  plan.pitch = Spread::pitchOf(plan.sliceRows());
+  plan.segment = std::min<int64_t>(plan.longestSegment(), narrow ? machine.cores / 2 : machine.cores);
   chooseCores(machine, plan, choice);
   return plan;
 }
 
-MatmulPlan dmxc::corsair::planConv(const hw::Machine &machine, int64_t pixels, int64_t channelsOut, int64_t kChunks,
-                                   PlanChoice choice) {
+Spread dmxc::corsair::chooseSpread(const hw::Machine &machine, Spread product, PlanChoice choice, bool narrow) {
   DecisionsMade::check("a plan");
-  MatmulPlan plan;
-  plan.m = pixels, plan.n = channelsOut, plan.k = kChunks * 64;
-  plan.kChunks = plan.segment = kChunks; // nothing passes through IB
-  return choosePlan(machine, plan, 1, choice);
+  if (product.sharesBand && choice.sharing.value_or(Sharing::Rows) == Sharing::Rows)
+    return spreadBand(machine, product, choice, narrow);
+  const bool strip = std::exchange(product.sharesBand, false);
+  product.pitch = product.conv ? Spread::kTileBytes : Spread::pitchOf(product.m);
+  product.segment = product.longestSegment();
+  Spread best;
+  for (Sharing sharing : {Sharing::Columns, Sharing::Rows, Sharing::Batch}) {
+    if (choice.sharing.value_or(sharing) != sharing)
+      continue;
+    Spread plan = product;
+    const int64_t parts = sharing == Sharing::Columns ? plan.tilesN()
+                          : sharing == Sharing::Rows  ? plan.tilesM()
+                                                      : std::max<int64_t>(plan.batch, 1);
+    plan.sharing = sharing;
+    plan.slices = static_cast<int>(std::clamp<int64_t>(parts, 1, machine.slices));
+    chooseCores(machine, plan, choice);
+    // Columns first: weights that are spread are loaded once and streamed from all slices.
+    if (best.k == 0 || plan.steps() < best.steps())
+      best = plan;
+  }
+  if (narrow && !strip)
+    best.groups = std::min(best.groups, 2);
+  return best;
 }
 
-double dmxc::corsair::arrayClocks(const hw::Machine &machine, const MatmulPlan &plan, int64_t batch) {
+double dmxc::corsair::arrayClocks(const hw::Machine &machine, const Spread &plan) {
   // A tile comes from ST in as many clocks as eight rows take, unless it stays for all rows.
-  const double load = plan.isStationary() ? 0 : MatmulPlan::kTileBytes / machine.memory(hw::Memory::WB).write;
+  const double load = plan.isStationary() ? 0 : Spread::kTileBytes / machine.memory(hw::Memory::WB).write;
   const double rows = machine.rowClocks8 * static_cast<double>(std::min<int64_t>(plan.m, 64));
-  return plan.steps(batch) * std::max(rows, load) + 100;
+  return plan.steps() * std::max(rows, load) + 100;
 }

@@ -24,7 +24,7 @@ bool dmxc::corsair::isTiles(DictionaryAttr form) {
   return name && name.getValue() == forms::kTiles;
 }
 
-TileForm TileForm::of(const MatmulPlan &plan) {
+TileForm TileForm::of(const Spread &plan) {
   TileForm form;
   form.n = plan.n;
   form.kChunks = plan.kChunks;
@@ -34,34 +34,40 @@ TileForm TileForm::of(const MatmulPlan &plan) {
   return form;
 }
 
+/// The numbers of a form by their keys; counts are 1 at least, and so few that their products fit.
+static constexpr struct {
+  StringLiteral key;
+  int64_t TileForm::*number;
+  bool isCount;
+} kNumbers[] = {{"n", &TileForm::n, true},
+                {"k_chunks", &TileForm::kChunks, true},
+                {"rounds", &TileForm::rounds, true},
+                {"slices", &TileForm::slices, true},
+                {"groups", &TileForm::groups, true},
+                {"quads", &TileForm::quads, true},
+                {"products", &TileForm::products, true},
+                {"stride_n", &TileForm::strideN, false},
+                {"valid", &TileForm::valid, false},
+                {"along_k", &TileForm::alongK, false}};
+
 TileForm TileForm::read(DictionaryAttr form) {
-  auto number = [&](StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); };
   TileForm result;
-  result.n = number("n");
-  result.kChunks = number("k_chunks");
-  result.rounds = number("rounds");
-  result.slices = number("slices");
-  result.groups = number("groups");
-  result.strideN = number("stride_n");
-  result.valid = number("valid");
-  result.quads = number("quads");
-  result.alongK = number("along_k");
-  result.products = number("products");
+  for (const auto &[key, number, isCount] : kNumbers)
+    result.*number = form.getAs<IntegerAttr>(key).getInt();
   result.extents = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("extents").asArrayRef());
   result.strides = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("strides").asArrayRef());
   return result;
 }
 
 std::optional<TileForm> TileForm::parse(DictionaryAttr form, const hw::Machine &machine) {
-  constexpr int64_t most = 1 << 20; // of each count: their products fit
-  for (StringRef key : {"n", "k_chunks", "rounds", "slices", "groups", "quads", "products"})
-    if (auto number = form.getAs<IntegerAttr>(key);
-        !number || !number.getType().isInteger(64) || number.getInt() < 1 || number.getInt() > most)
-      return std::nullopt;
-  for (StringRef key : {"stride_n", "valid", "along_k", "size"})
-    if (auto number = form.getAs<IntegerAttr>(key); !number || !number.getType().isInteger(64))
-      return std::nullopt;
-  if (!form.getAs<DenseI64ArrayAttr>("extents") || !form.getAs<DenseI64ArrayAttr>("strides"))
+  constexpr int64_t most = 1 << 20;
+  auto isNumber = [&](StringRef key, bool isCount) {
+    auto number = form.getAs<IntegerAttr>(key);
+    return number && number.getType().isInteger(64) && (!isCount || (number.getInt() >= 1 && number.getInt() <= most));
+  };
+  if (!llvm::all_of(kNumbers, [&](const auto &each) { return isNumber(each.key, each.isCount); }) ||
+      !isNumber("size", false) || !form.getAs<DenseI64ArrayAttr>("extents") ||
+      !form.getAs<DenseI64ArrayAttr>("strides"))
     return std::nullopt;
   TileForm result = read(form);
   const bool fits = result.slices <= machine.slices && result.quads <= machine.quadCount() &&
@@ -75,16 +81,8 @@ DictionaryAttr TileForm::write(MLIRContext *context) const {
   NamedAttrList form;
   form.set("form", b.getStringAttr(forms::kTiles));
   form.set("size", b.getI64IntegerAttr(bytes()));
-  form.set("n", b.getI64IntegerAttr(n));
-  form.set("k_chunks", b.getI64IntegerAttr(kChunks));
-  form.set("rounds", b.getI64IntegerAttr(rounds));
-  form.set("slices", b.getI64IntegerAttr(slices));
-  form.set("groups", b.getI64IntegerAttr(groups));
-  form.set("stride_n", b.getI64IntegerAttr(strideN));
-  form.set("valid", b.getI64IntegerAttr(valid));
-  form.set("quads", b.getI64IntegerAttr(quads));
-  form.set("along_k", b.getI64IntegerAttr(alongK));
-  form.set("products", b.getI64IntegerAttr(products));
+  for (const auto &[key, number, isCount] : kNumbers)
+    form.set(key, b.getI64IntegerAttr(this->*number));
   form.set("extents", b.getDenseI64ArrayAttr(extents));
   form.set("strides", b.getDenseI64ArrayAttr(strides));
   return form.getDictionary(context);
@@ -109,7 +107,7 @@ static TileForm productForm(dmir::MatMulOp matmul, const Distribution &deal) {
   const int64_t columns = deal.columns.lookup(matmul), depth = deal.depth.lookup(matmul);
   TileForm form = TileForm::of(planOf(matmul, deal));
   form.quads = columns || depth ? deal.quads : 1;
-  form.alongK = depth;
+  form.alongK = depth != 0;
   form.extents = {form.kChunks * 64 * (depth ? form.quads : 1)};
   form.valid = shape[0];
   form.strides = {shape[1]};
@@ -121,10 +119,7 @@ static TileForm productForm(dmir::MatMulOp matmul, const Distribution &deal) {
 static TileForm convForm(dmir::ConvOp conv, const Distribution &deal) {
   ArrayRef<int64_t> shape = shapeOf(conv.getWeights());
   const auto groups = static_cast<int64_t>(conv.getGroups());
-  int64_t kernel = 1;
-  for (int64_t dim : shape.drop_front(2))
-    kernel *= dim;
-  const int64_t blocks = (shape[1] + 63) / 64;
+  const int64_t kernel = ShapedType::getNumElements(shape.drop_front(2)), blocks = (shape[1] + 63) / 64;
   TileForm form = TileForm::of(planOf(conv, deal));
   form.products = groups;
   form.quads = deal.columns.contains(conv) ? deal.quads : 1;

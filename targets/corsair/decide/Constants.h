@@ -1,7 +1,7 @@
 //===- Constants.h - packed forms of a model's constants --------*- C++ -*-===//
 #pragma once
 
-#include "MatmulPlan.h"
+#include "Spread.h"
 
 #include "dmxc/Support/Result.h"
 #include "dmxc/Support/Tensor.h"
@@ -32,16 +32,16 @@ struct TileForm {
   int64_t strideN = 0, valid = 0;
   /// Quads with tiles of their own: `n` columns each, or along K, one part after the other.
   int64_t quads = 1;
-  bool alongK = false;
+  int64_t alongK = 0; ///< 1: along K
   /// Products of `n` columns each, one behind the other: the groups of a convolution.
   int64_t products = 1;
 
-  int64_t productBytes() const { return rounds * groups * kChunks * MatmulPlan::kTileBytes; }
+  int64_t productBytes() const { return rounds * groups * kChunks * Spread::kTileBytes; }
   int64_t sliceBytes() const { return productBytes() * products; }
   int64_t quadBytes() const { return sliceBytes() * slices; }
   int64_t bytes() const { return quadBytes() * quads; }
 
-  static TileForm of(const MatmulPlan &plan);
+  static TileForm of(const Spread &plan);
   static TileForm read(mlir::DictionaryAttr form);
   /// Of text, which may hold anything; nullopt where it is no form of tiles for a quad of so many slices.
   static std::optional<TileForm> parse(mlir::DictionaryAttr form, const hw::Machine &machine);

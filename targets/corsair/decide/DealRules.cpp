@@ -1,7 +1,6 @@
 //===- DealRules.cpp - which deals an op's result can have ----------------===//
 
 #include "Distribution.h"
-#include "MatmulPlan.h"
 
 #include "dmxc/Dialect/DMIR/masks/Where.h"
 

@@ -285,9 +285,9 @@ private:
     settle(lhs, false);
     settle(rhs, true);
     set(op, split);
-    const ProductDims dims = dimsOf(op, out);
-    const int64_t products = elementsOf(op.getResult()) / ((split ? out.quads : 1) * dims.m * dims.n);
-    out.clocks += arrayClocks(machine, planMatmul(machine, dims.m, dims.n, dims.k, products), products);
+    Spread product = productOf(op, out);
+    product.batch = elementsOf(op.getResult()) / ((split ? out.quads : 1) * product.m * product.n);
+    out.clocks += arrayClocks(machine, chooseSpread(machine, product));
   }
 
   /// A dim over which both operands have matrices of their own.
@@ -314,8 +314,8 @@ private:
     const int last = static_cast<int>(shape.size()) - 1;
     const int64_t m = packedRows(shape), n = shape.back(), k = shapeOf(lhs).back(), quads = out.quads;
     auto clocks = [&](int64_t rows, int64_t columns, int64_t depth) {
-      const MatmulPlan plan = planMatmul(machine, rows, columns, depth);
-      return arrayClocks(machine, plan, 1) + fetchClocks(plan);
+      const Spread plan = chooseSpread(machine, Spread::ofSizes(rows, columns, depth));
+      return arrayClocks(machine, plan) + fetchClocks(plan);
     };
     constexpr double never = std::numeric_limits<double>::infinity();
     const Split now = splitOf(lhs), rows = rowSplit(lhs);
@@ -352,7 +352,7 @@ private:
   }
 
   /// What weights take that are fetched: DDR serves a chiplet's quads one after the other, a quad's slices at once.
-  double fetchClocks(const MatmulPlan &plan) const {
+  double fetchClocks(const Spread &plan) const {
     const auto sharers = std::min<int64_t>(out.quads, machine.quadsPerChiplet());
     return fetchesWeights ? static_cast<double>(sharers * plan.bytesPerSlice()) / machine.memory(hw::Memory::DDR).read
                           : 0;
@@ -370,10 +370,11 @@ private:
     const auto groups = static_cast<int64_t>(op.getGroups());
     const auto images = static_cast<double>(shape[0] * groups);
     const int64_t channels = shape[1] / groups, pixels = ShapedType::getNumElements(shape.drop_front(2));
-    const int64_t chunks = ShapedType::getNumElements(weights.drop_front(2)) * ((weights[1] + 63) / 64);
+    Spread product = productOf(op, out);
     auto clocks = [&](double matrices, int64_t count, int64_t columns) {
-      const MatmulPlan plan = planConv(machine, count, columns, chunks);
-      return matrices * arrayClocks(machine, plan, 1) + static_cast<double>(groups) * fetchClocks(plan);
+      product.m = count, product.n = columns;
+      const Spread plan = chooseSpread(machine, product);
+      return matrices * arrayClocks(machine, plan) + static_cast<double>(groups) * fetchClocks(plan);
     };
     const int row = static_cast<int>(shape.size()) > 3 ? 2 : -1;
     auto clocksOf = [&](Split split) {

@@ -125,37 +125,28 @@ static void readFolds(Block *body, DictionaryAttr inputs, Distribution &deal) {
 
 /// Gives a product its plan, or checks that it can be computed by the one it has.
 static Status plan(Operation *op, Distribution &deal, const hw::Machine &machine, PlanChoice choice) {
-  const ProductDims dims = dimsOf(op, deal);
+  const Spread product = productOf(op, deal);
   Attribute given = op->getAttr(lldmir::kPlanAttr);
-  const int64_t batch = std::max<int64_t>(dims.batch, 1);
   auto planned = [&](PlanChoice chosen) {
-    const bool narrow = !dims.conv && isOfWindow(cast<dmir::MatMulOp>(op), deal);
-    if (deal.bands.contains(op->getOperand(0).getDefiningOp()))
-      return planWeighted(machine, dims, narrow ? machine.cores / 2 : machine.cores, chosen);
-    if (narrow) {
-      MatmulPlan plan = planMatmul(machine, dims.m, dims.n, dims.k, batch, chosen);
-      plan.groups = std::min(plan.groups, 2);
-      return plan;
-    }
-    return dims.conv ? planConv(machine, dims.m, dims.n, dims.kChunks, chosen)
-                     : planMatmul(machine, dims.m, dims.n, dims.k, batch, chosen);
+    return chooseSpread(machine, product, chosen, !product.conv && isOfWindow(cast<dmir::MatMulOp>(op), deal));
   };
   if (!given) {
-    const MatmulPlan made = planned(choice);
+    const Spread made = planned(choice);
     if (made.k == 0)
       return modelError("node '" + dmir::nodeName(op) + "' has no plan such as is decided for it");
     if (choice) // the deal counts what would be fastest
-      deal.clocks += arrayClocks(machine, made, batch) - arrayClocks(machine, planned({}), batch);
-    op->setAttr(lldmir::kPlanAttr, made.write(op->getContext()));
+      deal.clocks += arrayClocks(machine, made) - arrayClocks(machine, planned({}));
+    op->setAttr(lldmir::kPlanAttr, made.plan(op->getContext()));
     return Status::ok();
   }
   auto attribute = dyn_cast<lldmir::PlanAttr>(given);
   if (!attribute)
     return refused(op, lldmir::kPlanAttr, "a plan is needed");
+  const StringRef share = attribute.getSpread().getShare();
   if (choice.imc.value_or(attribute.getNumImc()) != attribute.getNumImc() ||
-      (choice.sharing && planned(choice).write(op->getContext()).getShare() != attribute.getShare()))
+      (choice.sharing && kShares[static_cast<int>(*choice.sharing)] != share))
     return refused(op, lldmir::kPlanAttr, "another one is decided");
-  if (std::optional<std::string> why = unfit(attribute, dims, machine))
+  if (std::optional<std::string> why = unfit(product, attribute, machine))
     return refused(op, lldmir::kPlanAttr, *why);
   return Status::ok();
 }

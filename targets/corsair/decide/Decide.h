@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "MatmulPlan.h"
+#include "Spread.h"
 
 #include "dmxc/Target/DecisionsMade.h"
 
@@ -53,15 +53,10 @@ struct PlanChoice {
   explicit operator bool() const { return imc || sharing; }
 };
 
-MatmulPlan planMatmul(const hw::Machine &machine, int64_t m, int64_t n, int64_t k, int64_t batch = 1,
-                      PlanChoice choice = {});
-/// The plan of a product of a band's rows, of which each slice has some, by so many blocks of K at a time.
-MatmulPlan planWeighted(const hw::Machine &machine, const ProductDims &dims, int64_t blocks, PlanChoice choice = {});
-/// The plan of a convolution: rows are output pixels, K is kernel positions times blocks of 64 channels.
-MatmulPlan planConv(const hw::Machine &machine, int64_t pixels, int64_t channelsOut, int64_t kChunks,
-                    PlanChoice choice = {});
-/// Clocks of the arrays for a product, or a batch of them.
-double arrayClocks(const hw::Machine &machine, const MatmulPlan &plan, int64_t batch);
+/// The fastest way to spread a product. `narrow`: of a window of scores, of which fewer columns are taken at once.
+Spread chooseSpread(const hw::Machine &machine, Spread product, PlanChoice choice = {}, bool narrow = false);
+/// Clocks of the arrays for a product, or the batch of them.
+double arrayClocks(const hw::Machine &machine, const Spread &plan);
 
 /// While there is one, what is above ends the program.
 using dmxc::DecisionsMade;

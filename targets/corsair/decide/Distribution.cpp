@@ -1,7 +1,7 @@
 //===- Distribution.cpp - what each quad computes -------------------------===//
 
 #include "Constants.h"
-#include "MatmulPlan.h"
+#include "Spread.h"
 #include "scores/Bands.h"
 
 using namespace mlir;
@@ -218,12 +218,12 @@ Result<Distribution> Distribution::read(Block *body, int quads, DictionaryAttr i
       result.packed.insert(argument);
     Attribute given = inputs ? inputs.get(std::to_string(argument.getArgNumber())) : Attribute();
     auto deal = dyn_cast_or_null<lldmir::DealAttr>(given);
-    if (deal && deal.getDim() >= 0 &&
-        (deal.getDim() >= static_cast<int64_t>(shapeOf(argument).size()) || shapeOf(argument)[deal.getDim()] % quads))
+    const Split split = splitOf(deal, shapeOf(argument), quads);
+    if (deal && deal.getDim() >= 0 && !split)
       return modelError("the deal of argument " + std::to_string(argument.getArgNumber()) + " gives no parts to " +
                         std::to_string(quads) + " quads");
-    if (deal && deal.getDim() >= 0)
-      result.of[argument] = {static_cast<int>(deal.getDim()), shapeOf(argument)[deal.getDim()] / quads};
+    if (split)
+      result.of[argument] = split;
     if (deal && deal.getFolded())
       result.folded.insert(argument);
   }

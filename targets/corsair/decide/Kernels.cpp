@@ -3,7 +3,7 @@
 #include "Kernels.h"
 #include "../write/DeviceTensor.h"
 #include "Constants.h"
-#include "MatmulPlan.h"
+#include "Spread.h"
 
 #include "dmxc/Target/TargetBackend.h"
 
@@ -29,7 +29,7 @@ Result<Distribution> dmxc::corsair::distributionOf(dlir::KernelOp kernel, const 
     return deal;
   for (Operation &op : kernel.getBlock()->without_terminator())
     if (auto plan = op.getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr); plan && isProduct(&op))
-      if (std::optional<std::string> why = unfit(plan, dimsOf(&op, *deal), machine))
+      if (std::optional<std::string> why = unfit(productOf(&op, *deal), plan, machine))
         return modelError("node '" + dmir::nodeName(&op) + "': '" + lldmir::kPlanAttr.str() + "' cannot be: " + *why);
   auto constant = [&](unsigned number) {
     return static_cast<bool>(packedForm(kernel, kernel.getBlock()->getArgument(number)));

@@ -441,3 +441,17 @@ OpFormats dmxc::corsair::formatsOf(Operation *op) {
   formats.result = biased ? "BFP32_1" : nameOf(op->getResult(0));
   return formats;
 }
+
+hw::Window dmxc::corsair::windowOf(ArrayRef<int64_t> image, ArrayRef<int64_t> result, ArrayRef<int64_t> kernel,
+                                   ArrayRef<int64_t> strides, ArrayRef<int64_t> dilations, ArrayRef<int64_t> low) {
+  const bool flat = image.size() == 3;
+  auto row = [&](ArrayRef<int64_t> of, int64_t missing) { return flat ? missing : of[of.size() - 2]; };
+  hw::Window window;
+  window.h = row(image, 1), window.w = image.back();
+  window.kh = row(kernel, 1), window.kw = kernel.back();
+  window.sh = row(strides, 1), window.sw = strides.back();
+  window.dh = row(dilations, 1), window.dw = dilations.back();
+  window.ph = row(low, 0), window.pw = low.back();
+  window.ow = result.back();
+  return window;
+}

@@ -4,6 +4,7 @@
 #include "Distribution.h"
 
 #include "schemas/corsair/SimdFunctions.h"
+#include "schemas/corsair/simd/SimdJob.h"
 
 #include "dmxc/Target/TargetBackend.h"
 
@@ -28,5 +29,9 @@ struct RowsOp {
   float imm0 = 0;
 };
 std::optional<RowsOp> rowsOp(mlir::Operation *op);
+
+/// A window over the last one or two dims of images; a missing dim is one row. The other numbers are one a spatial dim.
+hw::Window windowOf(llvm::ArrayRef<int64_t> image, llvm::ArrayRef<int64_t> result, llvm::ArrayRef<int64_t> kernel,
+                    llvm::ArrayRef<int64_t> strides, llvm::ArrayRef<int64_t> dilations, llvm::ArrayRef<int64_t> low);
 
 } // namespace dmxc::corsair

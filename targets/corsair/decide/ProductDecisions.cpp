@@ -10,7 +10,6 @@ namespace {
 
 constexpr StringLiteral kSplit = "split", kShare = "share", kNumImc = "num_imc";
 constexpr StringLiteral kWhole = "whole", kAlongK = "k";
-constexpr StringLiteral kShares[] = {"columns", "rows", "batch"}; // as Sharing
 
 /// What a dim of a product's result is.
 StringRef nameOfDim(Operation *op, int64_t dim) {
@@ -102,13 +101,14 @@ public:
 };
 
 /// num_imc: of the cores that a slice has, up to the blocks along K that are read at once.
-int64_t mostImc(const hw::Machine &machine, const ProductDims &dims) {
-  int64_t chunks = dims.conv ? dims.kChunks : std::min(dims.kChunks, MatmulPlan::longestSegment(dims.m));
+int64_t mostImc(const hw::Machine &machine, Spread product) {
+  product.pitch = Spread::pitchOf(product.m);
+  const int64_t chunks = std::min(product.kChunks, product.longestSegment());
   return std::min<int64_t>({chunks, machine.cores, int64_t(1) << machine.maxPprMode});
 }
 
-SmallVector<Attribute> sharesOf(const ProductDims &dims, Builder &b) {
-  const bool has[] = {dims.n > 64, dims.m > 64, dims.batch > 1};
+SmallVector<Attribute> sharesOf(const Spread &product, Builder &b) {
+  const bool has[] = {product.n > 64, product.m > 64, product.batch > 1};
   SmallVector<Attribute> names;
   for (auto [share, can] : llvm::zip(kShares, has))
     if (can)
@@ -142,14 +142,14 @@ private:
         splits.push_back(b.getStringAttr(name));
     add(scope, kSplit, fastestFirst(scope, kSplit, splits, without(decided, {kShare, kNumImc}, b.getContext())),
         preferredSplit(number, op), "what each quad of the team has of the product");
-    const ProductDims dims = dimsOf(op, deal);
+    const Spread product = planOf(op, deal);
     if (!op->getOperand(1).hasOneUse()) // others read the same tiles, and want them as they are
       return;
     DictionaryAttr split = without(decided, {kNumImc}, b.getContext());
-    add(scope, kShare, fastestFirst(scope, kShare, sharesOf(dims, b), split),
-        b.getStringAttr(kShares[static_cast<int>(planOf(op, deal).sharing)]), "what each slice of a quad has of it");
+    add(scope, kShare, fastestFirst(scope, kShare, sharesOf(product, b), split),
+        b.getStringAttr(kShares[static_cast<int>(product.sharing)]), "what each slice of a quad has of it");
     SmallVector<Attribute> counts;
-    for (int64_t count = 1; count <= mostImc(machine, dims); ++count)
+    for (int64_t count = 1; count <= mostImc(machine, product); ++count)
       counts.push_back(b.getI64IntegerAttr(count));
     counts = fastestFirst(scope, kNumImc, counts, split);
     Trial shared(body, machine, quads, kinds, without(decided, {kNumImc}, b.getContext()));

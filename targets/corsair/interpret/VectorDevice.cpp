@@ -219,20 +219,6 @@ static Dims ofPixels(const View &view) {
                           : Dims{view.steps[0], view.steps[2], view.steps[3], view.steps[1]};
 }
 
-static hw::Window windowOf(const View &image, const View &out, ArrayRef<int64_t> kernel, ArrayRef<int64_t> strides,
-                           ArrayRef<int64_t> dilations, ArrayRef<int64_t> low) {
-  const bool flat = image.rank() == 3;
-  auto row = [&](ArrayRef<int64_t> of, int64_t missing) { return flat ? missing : of[of.size() - 2]; };
-  hw::Window window;
-  window.h = row(image.shape, 1), window.w = image.shape.back();
-  window.kh = row(kernel, 1), window.kw = kernel.back();
-  window.sh = row(strides, 1), window.sw = strides.back();
-  window.dh = row(dilations, 1), window.dw = dilations.back();
-  window.ph = row(low, 0), window.pw = low.back();
-  window.ow = out.shape.back();
-  return window;
-}
-
 static Status windowed(Operation *named, const View &out, ArrayRef<View> inputs) {
   auto pool = dyn_cast<dmir::PoolOp>(named);
   if ((out.rank() != 3 && out.rank() != 4) || inputs.size() != (pool ? 1U : 2U) ||
@@ -255,7 +241,8 @@ static Status windowed(Operation *named, const View &out, ArrayRef<View> inputs)
                                                                  : SimdFunction::PoolMax;
   walk.job.countPad = pool && pool.getKind() == dmir::Pooling::average && pool.getCountPadding();
   walk.job.inner = 0;
-  walk.job.window = windowOf(image, out, kernel, numbers("strides"), numbers("dilations"), numbers("low"));
+  walk.job.window =
+      corsair::windowOf(image.shape, out.shape, kernel, numbers("strides"), numbers("dilations"), numbers("low"));
   walk.dims = {out.shape[0], out.rank() == 3 ? 1 : out.shape[2], out.shape.back(), out.shape[1]};
   walk.add(out, ofPixels(out));
   walk.add(image, ofPixels(image));

@@ -284,35 +284,24 @@ private:
     builder.setInsertionPointToStart(inner.getBody());
     Value row = outer.getInductionVar(), column = inner.getInductionVar(), sum;
     lldmir::MatMulOp like = loops.products.front();
+    const AffineExpr counter = builder.getAffineDimExpr(0);
+    auto at = [&](int64_t number) { return builder.getAffineConstantExpr(number); };
     for (const corsair::Addition &addition : loops.terms.front().additions) {
       SmallVector<Value> activations, weights;
       for (int64_t i = 0; i < addition.count(); ++i)
-        activations.push_back(tile(like, like.getActivations()[0], a, {row, at(addition.activations[i])}));
+        activations.push_back(tile(like, like.getActivations()[0], a, {counter, at(addition.activations[i])}, row));
       for (int64_t i = 0; i < addition.count(); ++i)
-        weights.push_back(tile(like, like.getWeights()[0], b, {at(addition.first + i), column}));
-      auto made = lldmir::MatMulOp::create(builder, like.getLoc(), like.getType(), activations, weights, addition.imc,
-                                           addition.ppr, sum, IntegerAttr());
-      made->setDiscardableAttrs(like->getDiscardableAttrDictionary());
-      sum = made;
+        weights.push_back(tile(like, like.getWeights()[0], b, {at(addition.first + i), counter}, column));
+      sum = lldmir::MatMulOp::create(builder, like.getLoc(), like.getType(), activations, weights, addition.imc,
+                                     addition.ppr, like.getSpreadAttr(), sum, IntegerAttr());
     }
     sum = cast(like.getLoc(), sum, typeOf(to).getElementType());
     affine::AffineStoreOp::create(builder, like.getLoc(), sum, to, ValueRange{row, column});
   }
-  OpFoldResult at(int64_t number) { return builder.getIndexAttr(number); }
-  /// A tile of a grid, in the format of an operand.
-  Value tile(lldmir::MatMulOp like, Value operand, Value grid, ArrayRef<OpFoldResult> place) {
-    SmallVector<AffineExpr> indices;
-    SmallVector<Value> counters;
-    for (OpFoldResult index : place) {
-      if (auto counter = dyn_cast<Value>(index)) {
-        indices.push_back(builder.getAffineDimExpr(0));
-        counters.push_back(counter);
-      } else {
-        indices.push_back(builder.getAffineConstantExpr(*getConstantIntValue(index)));
-      }
-    }
-    const AffineMap map = AffineMap::get(1, 0, indices, builder.getContext());
-    return cast(like.getLoc(), affine::AffineLoadOp::create(builder, like.getLoc(), grid, map, counters),
+  /// A tile of a grid, at a place by a counter, in the format of an operand.
+  Value tile(lldmir::MatMulOp like, Value operand, Value grid, ArrayRef<AffineExpr> place, Value counter) {
+    const AffineMap map = AffineMap::get(1, 0, place, builder.getContext());
+    return cast(like.getLoc(), affine::AffineLoadOp::create(builder, like.getLoc(), grid, map, counter),
                 operand.getType());
   }
   Value cast(Location loc, Value tile, Type to) {

@@ -1,7 +1,7 @@
 //===- LowerTiles.cpp - products of tile arrays to the cores of a slice ---===//
 //
 // Each tile along k is a core's. More tiles than num_imc of the plan are chunks in increasing k, each added to what the
-// output buffer holds: the order is part of the result's bits.
+// output buffer holds: the order is part of the result's bits. What the plan says is said by the products then.
 //
 //===----------------------------------------------------------------------===//
 #include "Passes.h"
@@ -84,12 +84,12 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
       return op.emitError("does not stand right after the loads of its tiles");
     // The arrays' dimension along k: 1xK after any leading dimensions, Kx1.
     int64_t tiles = a.getType().getShape().back(), axisA = a.getType().getRank() - 1, axisW = w.getType().getRank() - 2;
-    const int64_t cores = lldmir::machineOf(&getContext()).coresPerSlice(),
-                  limit = plan ? std::min(cores, plan.getNumImc()) : cores;
-    if (const int64_t mode = plan ? plan.getPprMode() : 0;
-        plan && (mode > 30 || plan.getNumImc() > int64_t(1) << mode || int64_t(1) << mode > cores))
-      return op.emitError() << "has a '" << lldmir::kPlanAttr << "' by which num_imc " << plan.getNumImc()
-                            << " <= 2^ppr_mode " << mode << " <= " << cores << " cores of a slice does not hold";
+    const dmx::corsair::Machine &machine = lldmir::machineOf(&getContext());
+    const lldmir::SpreadAttr spread = plan ? plan.getSpread() : lldmir::SpreadAttr();
+    if (std::optional<std::string> why =
+            plan ? lldmir::unfit(machine, plan.getNumImc(), plan.getPprMode(), spread) : std::nullopt)
+      return op.emitError() << "has a '" << lldmir::kPlanAttr << "' that cannot be: " << *why;
+    const int64_t limit = plan ? plan.getNumImc() : machine.cores;
     OpBuilder builder(op);
     Value sum;
     for (int64_t first = 0; first < tiles; first += limit) {
@@ -100,11 +100,8 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
       for (int64_t i = first; i < first + count; ++i)
         weights.push_back(tileIn(builder, weightFormat, loadTile(builder, w, axisW, i)));
       const int64_t levels = plan ? plan.getPprMode() : llvm::Log2_64_Ceil(count);
-      auto made = lldmir::MatMulOp::create(builder, op.getLoc(), op.getType(), activations, weights, count, levels, sum,
-                                           op.getRowsAttr());
-      if (plan)
-        made->setAttr(lldmir::kPlanAttr, plan);
-      sum = made;
+      sum = lldmir::MatMulOp::create(builder, op.getLoc(), op.getType(), activations, weights, count, levels, spread,
+                                     sum, op.getRowsAttr());
     }
     affine_ext::CastOp casts[] = {op.getLhs().getDefiningOp<affine_ext::CastOp>(),
                                   op.getRhs().getDefiningOp<affine_ext::CastOp>()};

@@ -16,7 +16,7 @@
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/decide/Constants.h"
-#include "targets/corsair/decide/MatmulPlan.h"
+#include "targets/corsair/decide/Spread.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -59,16 +59,13 @@ public:
       last = cast;
     builder.setInsertionPoint(last);
     ArrayRef<int64_t> shape = shapeOf(op.getResult());
-    rows = corsair::packedRows(shape), columns = shape.back(), depth = shapeOf(op.getLhs()).back();
     element = elementOf(last->getResult(0));
-    const bool apart = !isPacked(op.getRhs()) || rowsLieApart(shape);
-    if (failed(apart ? readMatrices(shape) : readDeal(shape)) || failed(flatten(/*activations=*/!apart)))
+    // By packed weights the rows of all matrices are those of one.
+    const bool flat = isPacked(op.getRhs()) && !rowsLieApart(shape);
+    if (failed(readDeal(shape, flat)) || failed(flatten(/*activations=*/flat)))
       return failure();
-    Value value = apart                ? allMatrices(shape)
-                  : part == Part::Sums ? sumsAlongK()
-                  : part == Part::All  ? onePart(Value())
-                                       : allParts();
-    if (!apart && shape.size() != 2)
+    Value value = sums ? sumsAlongK() : allMatrices();
+    if (flat && shape.size() != 2)
       value = dmir::ReshapeOp::create(builder, loc, RankedTensorType::get(shape, elementOf(value)), value);
     auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
     if (deal && !deal.isSums()) // which what is made of the value asks for
@@ -86,8 +83,6 @@ public:
   }
 
 private:
-  enum class Part { All, Rows, Columns, Sums };
-
   template <typename OpTy> static OpTy onlyUser(Operation *op) {
     return op->getResult(0).hasOneUse() ? dyn_cast<OpTy>(*op->getResult(0).user_begin()) : OpTy();
   }
@@ -105,26 +100,32 @@ private:
            ShapedType::getNumElements(shape.take_front(deal.getDim())) != 1;
   }
 
-  LogicalResult readDeal(ArrayRef<int64_t> shape) {
+  /// What a quad has: of one matrix, or of those of a batch.
+  LogicalResult readDeal(ArrayRef<int64_t> shape, bool flat) {
+    const auto rank = static_cast<int64_t>(shape.size());
+    if (!flat)
+      batch.assign(shape.begin(), shape.end() - 2);
+    rows = flat ? corsair::packedRows(shape) : shape[rank - 2];
+    columns = shape.back(), depth = shapeOf(op.getLhs()).back();
     auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
-    if (deal && deal.isSums()) {
-      if (deal.getQuads() != quads || quads < 2 || depth % quads)
-        return op.emitError() << "cannot be dealt by '" << lldmir::kDealAttr << "' " << deal << ": it has " << depth
-                              << " along K";
-      part = Part::Sums;
+    sums = flat && deal && deal.isSums();
+    if (sums && (deal.getQuads() != quads || quads < 2 || depth % quads))
+      return op.emitError() << "cannot be dealt by '" << lldmir::kDealAttr << "' " << deal << ": it has " << depth
+                            << " along K";
+    if (sums)
       depth /= quads;
-      return success();
-    }
     if (!deal || deal.getDim() < 0)
       return success();
-    const auto rank = static_cast<int64_t>(shape.size());
-    if (deal.getDim() >= rank || shape[deal.getDim()] % quads || deal.getQuads() != quads)
+    const int64_t dim = deal.getDim();
+    if (dim >= (flat ? rank : rank - 1) || shape[dim] % quads || deal.getQuads() != quads)
       return op.emitError() << "cannot be dealt by '" << lldmir::kDealAttr << "' " << deal << ": it gives "
                             << op.getType() << " to " << quads << " quads";
-    part = deal.getDim() + 1 == rank ? Part::Columns : Part::Rows;
-    (part == Part::Columns ? columns : rows) /= quads;
+    dealt = dim + 1 == rank ? columnsDim() : flat ? rowsDim() : dim;
+    (dealt == columnsDim() ? columns : dealt == rowsDim() ? rows : batch[dealt]) /= quads;
     return success();
   }
+  int64_t rowsDim() const { return static_cast<int64_t>(batch.size()); }
+  int64_t columnsDim() const { return rowsDim() + 1; }
 
   /// What each quad has of a value by its deal.
   corsair::Split splitOf(Value value) const {
@@ -202,18 +203,6 @@ private:
                                        });
   }
 
-  Value allParts() {
-    const bool byRows = part == Part::Rows;
-    Value whole = undefined({byRows ? rows * quads : rows, byRows ? columns : columns * quads});
-    auto made = loop(quads, whole, [&](Value quad, Value carried) {
-      Value value = onePart(quad);
-      OpFoldResult at = scaled(quad, byRows ? rows : columns);
-      return inserted(value, carried, {byRows ? at : index(0), byRows ? index(0) : at});
-    });
-    made->setAttr(kQuadsAttr, builder.getUnitAttr());
-    return made.getResult(0);
-  }
-
   /// Each quad multiplies by its rows of the weights; all send their sums to all, and everybody adds them up.
   Value sumsAlongK() {
     element = builder.getF32Type();
@@ -232,26 +221,13 @@ private:
     return lldmir::SumOp::create(builder, loc, type, whole, Value()).getResult();
   }
 
-  //===--- matrices by matrices -------------------------------------------------------===//
-
-  LogicalResult readMatrices(ArrayRef<int64_t> shape) {
-    const auto rank = static_cast<int64_t>(shape.size());
-    rows = shape[rank - 2];
-    batch.assign(shape.begin(), shape.end() - 2);
-    auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
-    if (!deal || deal.getDim() < 0)
-      return success();
-    if (deal.getDim() + 1 >= rank || shape[deal.getDim()] % quads || deal.getQuads() != quads)
-      return op.emitError() << "cannot be dealt by '" << lldmir::kDealAttr << "' " << deal << ": it gives "
-                            << op.getType() << " to " << quads << " quads";
-    dealt = deal.getDim();
-    (dealt + 2 == rank ? rows : batch[dealt]) /= quads;
-    return success();
-  }
-
-  Value allMatrices(ArrayRef<int64_t> shape) {
+  Value allMatrices() {
     if (dealt < 0 && batch.empty())
       return matrix({}, Value());
+    SmallVector<int64_t> shape(batch);
+    shape.append({rows, columns});
+    if (dealt >= 0)
+      shape[dealt] *= quads;
     Value whole = undefined(shape);
     if (dealt < 0)
       return matrices({}, Value(), whole);
@@ -263,7 +239,7 @@ private:
   /// Of the batch dims behind those that `counters` are of (null: the dim has one matrix).
   Value matrices(SmallVector<Value> counters, Value quad, Value carried) {
     if (counters.size() == batch.size())
-      return inserted(matrix(counters, quad), carried, at(counters, quad, shapeOf(carried), true));
+      return inserted(matrix(counters, quad), carried, at(counters, quad, shapeOf(carried), true, true));
     const int64_t extent = batch[counters.size()];
     counters.push_back(Value());
     if (extent == 1)
@@ -276,8 +252,9 @@ private:
     return made.getResult(0);
   }
 
-  /// Where a matrix begins in an operand, or in the result, of this shape. `byRows`: its rows are the result's.
-  SmallVector<OpFoldResult> at(ArrayRef<Value> counters, Value quad, ArrayRef<int64_t> shape, bool byRows) {
+  /// Where a matrix begins in an operand, or in the result, of this shape, whose rows or columns are the result's.
+  SmallVector<OpFoldResult> at(ArrayRef<Value> counters, Value quad, ArrayRef<int64_t> shape, bool byRows,
+                               bool byColumns) {
     SmallVector<OpFoldResult> offsets;
     const size_t missing = batch.size() + 2 - shape.size();
     for (size_t dim = 0; dim + 2 < shape.size(); ++dim) {
@@ -285,9 +262,8 @@ private:
       offsets.push_back(shape[dim] == 1 ? index(0)
                                         : sumOf(counters[dim + missing], own ? quad : Value(), batch[dim + missing]));
     }
-    const bool rowsDealt = byRows && dealt == static_cast<int64_t>(batch.size());
-    offsets.push_back(rowsDealt ? scaled(quad, rows) : index(0));
-    offsets.push_back(index(0));
+    offsets.push_back(byRows && dealt == rowsDim() ? scaled(quad, rows) : index(0));
+    offsets.push_back(byColumns && dealt == columnsDim() ? scaled(quad, columns) : index(0));
     return offsets;
   }
 
@@ -302,36 +278,28 @@ private:
         .getResult();
   }
 
+  /// A quad's part of a matrix of the result, or all of it.
   Value matrix(ArrayRef<Value> counters, Value quad) {
-    auto cut = [&](Value value, bool byRows, int64_t first, int64_t second) -> Value {
-      if (typeOf(value).getRank() == 2 && shapeOf(value)[0] == first)
+    auto cut = [&](Value value, bool byRows, ArrayRef<int64_t> shape) -> Value {
+      if (shapeOf(value) == shape)
         return value;
-      SmallVector<int64_t> sizes(typeOf(value).getRank(), 1);
-      sizes[sizes.size() - 2] = first, sizes.back() = second;
+      SmallVector<int64_t> sizes(typeOf(value).getRank() - 2, 1);
+      llvm::append_range(sizes, shape);
       SmallVector<OpFoldResult> ones(sizes.size(), index(1));
-      auto type = RankedTensorType::get({first, second}, elementOf(value));
-      return tensor::ExtractSliceOp::create(builder, loc, type, value, at(counters, quad, shapeOf(value), byRows),
+      auto type = RankedTensorType::get(shape, elementOf(value));
+      return tensor::ExtractSliceOp::create(builder, loc, type, value,
+                                            at(counters, quad, shapeOf(value), byRows, !byRows),
                                             getAsIndexOpFoldResult(builder.getContext(), sizes), ones)
           .getResult();
     };
-    return product(cut(lhs, true, rows, depth), cut(rhs, false, depth, columns), Value());
-  }
-
-  /// A quad's part of the result, or all of it.
-  Value onePart(Value quad) {
-    Value a = lhs, b = rhs;
-    if (part == Part::Rows)
-      a = sliced(a, {scaled(quad, rows), index(0)}, {rows, depth});
-    if (part == Part::Columns)
-      b = sliced(b, {index(0), scaled(quad, columns)}, {depth, columns});
+    Value a = cut(lhs, true, {rows, depth}), b = cut(rhs, false, {depth, columns});
     return product(a, b, quad);
   }
 
   Value product(Value a, Value b, Value quad) {
     const int64_t m = tilesOf(rows), n = tilesOf(columns), k = tilesOf(depth);
     a = padded(a, m * 64, k * 64), b = padded(b, k * 64, n * 64);
-    const bool columnsOutside =
-        corsair::MatmulPlan::passesRows(plan.getNumImc(), k, rows, plan.getShare() == "rows" ? plan.getSlices() : 1);
+    const bool columnsOutside = corsair::Spread::ofSizes(rows, columns, depth).by(plan).isStationary();
     auto made = loop(columnsOutside ? n : m, undefined({m * 64, n * 64}), [&](Value outer, Value first) {
       auto inside = loop(columnsOutside ? m : n, first, [&](Value inner, Value second) {
         return tile(a, b, quad, columnsOutside ? inner : outer, columnsOutside ? outer : inner, second);
@@ -357,7 +325,7 @@ private:
     if (bias) {
       AffineExpr at = builder.getAffineDimExpr(0) * 64;
       SmallVector<Value> counters{column};
-      if (part == Part::Columns) {
+      if (dealt == columnsDim()) {
         at = at + builder.getAffineDimExpr(1) * columns;
         counters.push_back(quad);
       }
@@ -376,10 +344,10 @@ private:
   OpBuilder builder;
   Operation *last; ///< of product, addition and cast
   lldmir::PlanAttr plan;
-  Part part = Part::All;
-  int64_t rows = 0, columns = 0, depth = 0; ///< of a quad's part
-  SmallVector<int64_t> batch;               ///< of matrices by matrices, of a quad's part
-  int64_t dealt = -1;                       ///< which dim of the result is
+  SmallVector<int64_t> batch; ///< of matrices, of a quad's part
+  int64_t rows = 0, columns = 0, depth = 0;
+  int64_t dealt = -1; ///< which dim of batch, rows and columns is
+  bool sums = false;  ///< K is
   Value lhs, rhs, bias;
   Type element;
 };

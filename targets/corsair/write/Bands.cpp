@@ -247,18 +247,17 @@ private:
 
   //--- what a band is
   void scores(const Band &band) {
-    MatmulShape shape(placed(job->query, band), job->keys.at, strip(0, band.half));
-    shape.operands.st = placed(keys, keySteps, 0, band);
+    MatmulOperands at = PlacedProduct(placed(job->query, band), nullptr, strip(0, band.half)).operands;
+    at.st = placed(keys, keySteps, 0, band);
     const QueueWriter store = program.on(Queue::Store), vector = program.on(Queue::Vector);
     store.wait(kScoresFree + band.half);
     if (columns.count) {
       const int64_t tiles = job->plan.tilesARound();
-      shape.operands.st =
-          plusTimes(shape.operands.st, columns.first, job->plan.groups * job->plan.kChunks * MatmulPlan::kTileBytes);
-      shape.operands.out = plusTimes(shape.operands.out, columns.first, tiles * 64 * 2);
-      emitRounds(program, units, job->plan, shape.operands, *columns.count);
+      at.st = plusTimes(at.st, columns.first, job->plan.groups * job->plan.bytesPerGroup());
+      at.out = plusTimes(at.out, columns.first, tiles * 64 * 2);
+      emitRounds(program, units, job->plan, at, *columns.count);
     } else
-      emitProduct(program, units, job->plan, shape.operands);
+      emitProduct(program, units, job->plan, at);
     store.signal(kScoresFull + band.half);
     vector.wait(kScoresFull + band.half);
     for (const BandUnit &unit : job->units) {
@@ -286,17 +285,17 @@ private:
 
   void weighted(const Band &band) {
     prepare();
-    MatmulShape shape(strip(weights(), band.half), job->values.at, placed(job->result, band));
-    shape.operands.st = placed(values, valueSteps, 0, band);
+    MatmulOperands at = PlacedProduct(strip(weights(), band.half), nullptr, placed(job->result, band)).operands;
+    at.st = placed(values, valueSteps, 0, band);
     const QueueWriter load = program.on(Queue::Load);
     load.wait(kWeightsFull + band.half);
     if (columns.count) {
       const int64_t chunks = job->weightedPlan.segment;
-      shape.operands.a = plusTimes(shape.operands.a, columns.first, chunks * 64 * shape.operands.aColumn);
-      shape.operands.st = plusTimes(shape.operands.st, columns.first, chunks * MatmulPlan::kTileBytes);
-      emitSegments(program, units, job->weightedPlan, shape.operands, *columns.count);
+      at.a = plusTimes(at.a, columns.first, chunks * 64 * at.aColumn);
+      at.st = plusTimes(at.st, columns.first, chunks * Spread::kTileBytes);
+      emitSegments(program, units, job->weightedPlan, at, *columns.count);
     } else
-      emitProduct(program, units, job->weightedPlan, shape.operands);
+      emitProduct(program, units, job->weightedPlan, at);
     load.signal(kWeightsFree + band.half);
   }
 

@@ -1,7 +1,7 @@
 //===- Bands.h - rows of scores, 64 after 64 --------------------*- C++ -*-===//
 #pragma once
 
-#include "MatmulView.h"
+#include "Operands.h"
 #include "SimdOp.h"
 
 #include <vector>
@@ -33,7 +33,7 @@ struct BandedScores {
   llvm::SmallVector<int64_t> batch; ///< trips of the loops over a batch
   int64_t bands = 0;                ///< of a matrix in a quad
   int64_t columns = 0;              ///< of the scores
-  MatmulPlan plan, weightedPlan;
+  Spread plan, weightedPlan;
   BandTensor query, keys, values, result;
   std::vector<BandUnit> units;
   int strips = 1;                              ///< 0 has the scores, the last unit's the weights

@@ -6,36 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelWriter.h"
-#include "MatmulView.h"
-#include "Window.h"
 
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
-
-Window::Window(ArrayRef<int64_t> image, ArrayRef<int64_t> result, ArrayRef<int64_t> kernel, ArrayRef<int64_t> stride,
-               ArrayRef<int64_t> dilation, ArrayRef<int64_t> low) {
-  auto pick = [](ArrayRef<int64_t> values, size_t fromEnd, int64_t missing) {
-    return values.size() > fromEnd ? values[values.size() - 1 - fromEnd] : missing;
-  };
-  h = image.size() > 3 ? pick(image, 1, 1) : 1;
-  w = pick(image, 0, 1);
-  outH = result.size() > 3 ? pick(result, 1, 1) : 1;
-  outW = pick(result, 0, 1);
-  kh = pick(kernel, 1, 1), kw = pick(kernel, 0, 1);
-  sh = pick(stride, 1, 1), sw = pick(stride, 0, 1);
-  dh = pick(dilation, 1, 1), dw = pick(dilation, 0, 1);
-  ph = pick(low, 1, 0), pw = pick(low, 0, 0);
-}
-
-DictionaryAttr Window::attribute(Builder &builder) const {
-  const std::pair<StringRef, int64_t> all[] = {{"h", h},   {"w", w},   {"kh", kh}, {"kw", kw}, {"sh", sh},  {"sw", sw},
-                                               {"ph", ph}, {"pw", pw}, {"dh", dh}, {"dw", dw}, {"ow", outW}};
-  NamedAttrList list;
-  for (auto [name, value] : all)
-    list.set(name, builder.getI64IntegerAttr(value));
-  return list.getDictionary(builder.getContext());
-}
 
 /// Of a tensor [n, c, h, w]: as images whose dims are walked over channels last.
 static SimdOperand pixelOf(const DeviceTensor &t) {
@@ -60,7 +34,7 @@ SmallVector<unsigned> dmxc::corsair::channelsLast(size_t rank) {
 }
 
 void KernelWriter::convolveEach(const DeviceTensor &source, const DeviceTensor &weights, const DeviceTensor &out,
-                                const Window &window) {
+                                const hw::Window &window) {
   const DeviceTensor image = withRows(source), kernel = withRows(weights), result = withRows(out);
   SimdOp simdOp{hw::SimdFunction::DepthwiseConv, {result.shape[0], result.shape[2], result.shape[3], image.shape[1]}};
   simdOp.result = pixelOf(result);
@@ -71,7 +45,7 @@ void KernelWriter::convolveEach(const DeviceTensor &source, const DeviceTensor &
 }
 
 /// Quantises an image to tiles of 64 pixels by 64 channels.
-static void packImage(const QueueWriter &load, const DeviceTensor &image, const Window &window, int64_t blocks,
+static void packImage(const QueueWriter &load, const DeviceTensor &image, const hw::Window &window, int64_t blocks,
                       const Address &from, const Address &to) {
   const int64_t channel = image.strides[1];
   DmaSpec spec{hw::nameOf(image.kind), hw::nameOf(hw::ElemKind::Bfp16R)};
@@ -79,8 +53,8 @@ static void packImage(const QueueWriter &load, const DeviceTensor &image, const 
   spec.dims = {{window.h, image.strides[2], window.w},
                {window.w, image.strides[3], 1},
                {1, 0, 0},
-               {blocks, 64 * channel, MatmulPlan::kTileBytes}};
-  spec.targetBand = blocks * MatmulPlan::kTileBytes;
+               {blocks, 64 * channel, Spread::kTileBytes}};
+  spec.targetBand = blocks * Spread::kTileBytes;
   spec.tail = image.shape[1] % 64;
   spec.elementStride = channel == 2 ? 0 : channel;
   load.copy(from, to, spec).create();
@@ -108,7 +82,7 @@ struct Step {
 /// Groups are convolutions side by side. What is convolved alternates between two places for its tiles, so that one is
 /// packed while the other is convolved.
 void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv) {
-  const Window &window = conv.window;
+  const hw::Window &window = conv.window;
   const DeviceTensor whole = withRows(source), image = split.dim == 0 ? whole.local(split) : whole;
   const DeviceTensor result = withRows(out);
   const int64_t groups = conv.groups;
@@ -117,10 +91,10 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
   const Address packed = residentTiles(*conv.tiles);
   const int64_t packedStep = conv.tiles->form.productBytes();
   main->taskWithAhead(node);
-  const ConvSource tiles{window, blocks, window.outH * window.outW};
-  MatmulPlan plan = conv.plan;
+  const ConvSource tiles{window, blocks, conv.pixels};
+  Spread plan = conv.plan;
   plan.m = result.shape[2] * result.shape[3];
-  const int64_t bytes = (window.h * window.w + 63) / 64 * blocks * MatmulPlan::kTileBytes;
+  const int64_t bytes = (window.h * window.w + 63) / 64 * blocks * Spread::kTileBytes;
   int places[2];
   for (int &place : places)
     place = buffers.add(hw::Memory::GM, node + ".tiles", bytes);
@@ -144,7 +118,7 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
     operands.out = step.to;
     operands.outRow = result.strides[3];
     if (split.dim == 2)
-      operands.pixel = operands.pixel.plusQuad(split.part * window.outW);
+      operands.pixel = operands.pixel.plusQuad(split.part * window.ow);
     array.wait(kIbFull + half);
     multiply(plan, TileOrder::whole(plan, operands.bias.buffer >= 0), operands);
     array.signal(kIbFree + half);
@@ -173,7 +147,7 @@ void KernelWriter::pool(dmir::PoolOp pool, const DeviceTensor &source, const Dev
   simdOp.result = pixelOf(result);
   simdOp.sources = {pixelOf(image)};
   simdOp.window =
-      Window(source.shape, out.shape, pool.getWindow(), pool.getStrides(), pool.getDilations(), pool.getLow());
+      windowOf(source.shape, out.shape, pool.getWindow(), pool.getStrides(), pool.getDilations(), pool.getLow());
   simdOp.countPadding = average && pool.getCountPadding();
   simd(std::move(simdOp));
 }

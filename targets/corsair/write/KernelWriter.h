@@ -7,11 +7,11 @@
 #pragma once
 
 #include "../decide/Constants.h"
+#include "../decide/Ops.h"
 #include "../decide/scores/Bands.h"
 #include "Bands.h"
-#include "MatmulView.h"
+#include "Operands.h"
 #include "SimdOp.h"
-#include "Window.h"
 
 #include "dmxc/Dialect/DLIR/Device.h"
 #include "dmxc/Support/Result.h"
@@ -104,34 +104,36 @@ protected:
   void meetAfterInputs(llvm::ArrayRef<int> inputs);
 
   //--- tasks
-  void multiply(const MatmulPlan &plan, const TileOrder &order, const MatmulOperands &operands);
+  void multiply(const Spread &plan, const TileOrder &order, const MatmulOperands &operands);
   /// All products of a batch by B's tiles, which are in ST.
-  void multiplyAll(const MatmulPlan &plan, const TileOrder &order, const MatmulShape &shape);
+  /// `stBytes`: of one product in a slice; 0 where all products share them.
+  void multiplyAll(const PlacedProduct &all, const TileOrder &order, int64_t stBytes = 0);
   /// Whether a constant is fetched piece by piece, since ST does not hold it.
   bool comesInPieces(const Tiles &tiles) const;
   /// The same by a constant, which may come in pieces of its columns; the order is whole then.
-  void multiplyByConstant(const MatmulPlan &plan, const TileOrder &order, MatmulShape shape, const Tiles &tiles);
+  void multiplyByConstant(PlacedProduct all, const TileOrder &order, const Tiles &tiles);
   /// All products of a batch of matrices, each of B's packed before.
-  void multiplyValues(const MatmulPlan &plan, const TileOrder &order, MatmulShape shape);
+  void multiplyValues(PlacedProduct all, const TileOrder &order);
   /// B's tiles of all products of a batch, each matrix once, to ST: where they are.
-  Address pack(const MatmulPlan &plan, MatmulOperands operands, llvm::ArrayRef<BatchDim> batch);
+  Address pack(const Spread &plan, MatmulOperands operands, llvm::ArrayRef<BatchDim> batch);
   /// The same of these matrices, and how far it is from trip to trip
   /// of each dim of the batch.
-  std::pair<Address, llvm::SmallVector<int64_t>> packAll(const MatmulPlan &plan, const DeviceTensor &matrices);
+  std::pair<Address, llvm::SmallVector<int64_t>> packAll(const Spread &plan, const DeviceTensor &matrices);
   /// Of the same keys and values.
   void multiplyBands(llvm::ArrayRef<BandedScores> jobs);
   /// A convolution of images, of whose result the split is a quad's part: of images, channels or rows.
   struct Convolution {
-    Window window;
+    hw::Window window;
+    int64_t pixels; ///< of the whole result
     int64_t groups;
     const Tiles *tiles;
     Address bias; ///< no buffer: none
-    MatmulPlan plan;
+    Spread plan;
   };
   void convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv);
   /// A convolution of each channel on its own; the image's channels lie side by side.
   void convolveEach(const DeviceTensor &source, const DeviceTensor &weights, const DeviceTensor &out,
-                    const Window &window);
+                    const hw::Window &window);
   void pool(dmir::PoolOp pool, const DeviceTensor &source, const DeviceTensor &out);
   /// Rows along axes: softmax, norms, reductions. False where a row walks over more dims than a descriptor has.
   [[nodiscard]] bool rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,

@@ -1,15 +1,49 @@
 //===- Matmul.cpp - batches of products, by constants and by values -------===//
 
 #include "KernelWriter.h"
-#include "MatmulView.h"
+#include "Operands.h"
 
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
+static int64_t batchStride(const DeviceTensor &tensor, size_t dim, size_t rank) {
+  size_t missing = rank - tensor.rank();
+  return dim < missing || tensor.shape[dim - missing] == 1 ? 0 : tensor.strides[dim - missing];
+}
+
+PlacedProduct::PlacedProduct(const DeviceTensor &a, const DeviceTensor *b, const DeviceTensor &out)
+    : product(Spread::ofSizes(out.shape[out.rank() - 2], out.shape.back(), a.shape.back())) {
+  operands.a = a.address;
+  operands.aRow = a.strides[a.rank() - 2];
+  operands.aColumn = a.strides.back();
+  operands.aTiles = a.kind == hw::ElemKind::Bfp16R;
+  operands.aKind = a.kind;
+  if (b) {
+    operands.b = b->address;
+    operands.bRow = b->strides[b->rank() - 2];
+    operands.bColumn = b->strides.back();
+  }
+  operands.out = out.address;
+  operands.outRow = out.strides[out.rank() - 2];
+  operands.outBytes = out.elementSize();
+  for (size_t i = 0; i + 2 < out.rank(); ++i)
+    if (out.shape[i] != 1)
+      batch.push_back(
+          {out.shape[i], batchStride(a, i, out.rank()), b ? batchStride(*b, i, out.rank()) : 0, out.strides[i]});
+  for (const BatchDim &dim : batch)
+    product.batch = std::max(product.batch, dim.extent);
+}
+
+void PlacedProduct::joinBatch() {
+  ProductRows rows{product.m, operands.aRow, operands.outRow};
+  joinRows(rows, batch, product);
+  operands.aRow = rows.a, operands.outRow = rows.out;
+}
+
 /// How many matrices of B a slice has of a batch: one along dims where B stays; the last dim may be shared by the
 /// slices.
-static int64_t matricesOf(const MatmulPlan &plan, ArrayRef<BatchDim> batch) {
+static int64_t matricesOf(const Spread &plan, ArrayRef<BatchDim> batch) {
   int64_t matrices = 1;
   for (const BatchDim &dim : batch)
     if (dim.b != 0)
@@ -19,7 +53,7 @@ static int64_t matricesOf(const MatmulPlan &plan, ArrayRef<BatchDim> batch) {
 }
 
 /// The batch by which B is packed: once along dims where it stays, in each slice that the last is shared by.
-static SmallVector<BatchDim> packedBatch(const MatmulPlan &plan, SmallVector<BatchDim> batch) {
+static SmallVector<BatchDim> packedBatch(const Spread &plan, SmallVector<BatchDim> batch) {
   for (BatchDim &dim : batch)
     if (dim.b == 0)
       dim.extent =
@@ -29,8 +63,8 @@ static SmallVector<BatchDim> packedBatch(const MatmulPlan &plan, SmallVector<Bat
 
 /// Runs `emit` for every product of a batch, in loops; where each slice has a product of its own, for as many at once.
 /// `stBytes`: B's tiles of one product in a slice; 0 when all products share them.
-static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at, ArrayRef<BatchDim> batch,
-                           int64_t stBytes, llvm::function_ref<void(const MatmulPlan &, const MatmulOperands &)> emit) {
+static void forEachProduct(Program &program, Spread plan, MatmulOperands at, ArrayRef<BatchDim> batch, int64_t stBytes,
+                           llvm::function_ref<void(const Spread &, const MatmulOperands &)> emit) {
   if (batch.empty())
     return emit(plan, at);
   const BatchDim &dim = batch.front();
@@ -57,7 +91,7 @@ static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at,
   emit(plan, at);
 }
 
-void KernelWriter::multiply(const MatmulPlan &plan, const TileOrder &order, const MatmulOperands &operands) {
+void KernelWriter::multiply(const Spread &plan, const TileOrder &order, const MatmulOperands &operands) {
   const ArrayUnits units{buffers.unit(hw::Memory::IB), buffers.unit(hw::Memory::WB), buffers.unit(hw::Memory::OB)};
   const bool stays = order.isStationary(plan.kChunks);
   emitTiles(*main, units, plan, order, operands);
@@ -69,16 +103,16 @@ void KernelWriter::multiply(const MatmulPlan &plan, const TileOrder &order, cons
   streamed = !stays;
 }
 
-Address KernelWriter::pack(const MatmulPlan &plan, MatmulOperands operands, ArrayRef<BatchDim> batch) {
+Address KernelWriter::pack(const Spread &plan, MatmulOperands operands, ArrayRef<BatchDim> batch) {
   const int64_t bytes = matricesOf(plan, batch) * plan.bytesPerSlice();
   operands.st = {buffers.add(hw::Memory::ST, node + ".tiles", bytes), 0, {}};
   main->task(node);
   forEachProduct(*main, plan, operands, packedBatch(plan, SmallVector<BatchDim>(batch)), plan.bytesPerSlice(),
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(*main, p, at); });
+                 [&](const Spread &p, const MatmulOperands &at) { emitPack(*main, p, at); });
   return operands.st;
 }
 
-std::pair<Address, SmallVector<int64_t>> KernelWriter::packAll(const MatmulPlan &plan, const DeviceTensor &matrices) {
+std::pair<Address, SmallVector<int64_t>> KernelWriter::packAll(const Spread &plan, const DeviceTensor &matrices) {
   const size_t rank = matrices.rank();
   MatmulOperands operands;
   operands.b = matrices.address, operands.bRow = matrices.strides[rank - 2], operands.bColumn = matrices.strides.back();
@@ -91,46 +125,43 @@ std::pair<Address, SmallVector<int64_t>> KernelWriter::packAll(const MatmulPlan 
   return {pack(plan, operands, batch), steps};
 }
 
-void KernelWriter::multiplyAll(const MatmulPlan &plan, const TileOrder &order, const MatmulShape &shape) {
+void KernelWriter::multiplyAll(const PlacedProduct &all, const TileOrder &order, int64_t stBytes) {
   main->taskWithAhead(node);
-  forEachProduct(*main, plan, shape.operands, shape.batch, 0,
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, order, at); });
+  forEachProduct(*main, all.product, all.operands, all.batch, stBytes,
+                 [&](const Spread &p, const MatmulOperands &at) { multiply(p, order, at); });
 }
 
 bool KernelWriter::comesInPieces(const Tiles &tiles) const {
   return fromDdr && tiles.form.sliceBytes() > static_cast<int64_t>(machine.memory(hw::Memory::ST).size);
 }
 
-void KernelWriter::multiplyByConstant(const MatmulPlan &plan, const TileOrder &order, MatmulShape shape,
-                                      const Tiles &tiles) {
+void KernelWriter::multiplyByConstant(PlacedProduct all, const TileOrder &order, const Tiles &tiles) {
   if (!comesInPieces(tiles)) {
-    shape.operands.st = residentTiles(tiles);
-    return multiplyAll(plan, order, shape);
+    all.operands.st = residentTiles(tiles);
+    return multiplyAll(all, order);
   }
   const auto room = static_cast<int64_t>(machine.memory(hw::Memory::ST).size);
   // Rounds lie one behind the other. Two pieces take turns: one comes while the other is multiplied by.
-  const int64_t bytes = plan.bytesPerSlice() / plan.rounds(), most = std::max<int64_t>(1, room / 2 / bytes);
+  const Spread plan = all.product;
+  const int64_t bytes = plan.groups * plan.bytesPerGroup(), most = std::max<int64_t>(1, room / 2 / bytes);
   int homes[2];
   for (int &home : homes)
     home = buffers.add(hw::Memory::ST, node + ".weights", most * bytes);
-  const Address out = shape.operands.out, bias = shape.operands.bias;
+  const Address out = all.operands.out, bias = all.operands.bias;
   for (int64_t round = 0, piece = 0; round < plan.rounds(); round += most, ++piece) {
     const int64_t column = round * plan.tilesARound() * 64;
-    MatmulPlan part = plan;
-    part.n = std::min(plan.n - column, most * plan.tilesARound() * 64);
-    shape.operands.st = {homes[piece % 2], 0, {}};
-    shape.operands.out = out.plus(column * shape.operands.outBytes);
-    shape.operands.bias = bias.plus(column * 4);
+    all.product.n = std::min(plan.n - column, most * plan.tilesARound() * 64);
+    all.operands.st = {homes[piece % 2], 0, {}};
+    all.operands.out = out.plus(column * all.operands.outBytes);
+    all.operands.bias = bias.plus(column * 4);
     main->task(node);
-    loadTiles(*main, tiles, shape.operands.st, round * bytes, part.rounds() * bytes);
-    multiplyAll(part, order, shape);
+    loadTiles(*main, tiles, all.operands.st, round * bytes, all.product.rounds() * bytes);
+    multiplyAll(all, order);
   }
 }
 
-void KernelWriter::multiplyValues(const MatmulPlan &plan, const TileOrder &order, MatmulShape shape) {
-  llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
-  shape.operands.st = pack(plan, shape.operands, shape.batch);
-  main->taskWithAhead(node);
-  forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, order, at); });
+void KernelWriter::multiplyValues(PlacedProduct all, const TileOrder &order) {
+  llvm::stable_sort(all.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
+  all.operands.st = pack(all.product, all.operands, all.batch);
+  multiplyAll(all, order, all.product.bytesPerSlice());
 }

@@ -22,7 +22,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MatmulView.h"
+#include "Operands.h"
+#include "SimdOp.h"
 
 #include "llvm/ADT/bit.h"
 
@@ -31,7 +32,7 @@ using namespace dmxc;
 using namespace dmxc::corsair;
 
 static constexpr int64_t kRows = 64, kBlock = 64;
-static constexpr int64_t kObHalf = 32768, kWbHalf = 4224, kIbHalf = MatmulPlan::kSegment * MatmulPlan::kTileBytes;
+static constexpr int64_t kObHalf = 32768, kWbHalf = 4224, kIbHalf = Spread::kSegment * Spread::kTileBytes;
 
 std::optional<std::string> dmxc::corsair::lacksForProducts(const hw::Machine &machine) {
   const std::pair<hw::Memory, int64_t> needs[] = {
@@ -51,7 +52,7 @@ namespace dmxc::corsair {
 class ProductEmitter {
 public:
   /// `at` is the first tile of a box of the plan's size, its weights' first round.
-  ProductEmitter(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const Segments &segments,
+  ProductEmitter(Program &program, const ArrayUnits &units, const Spread &plan, const Segments &segments,
                  const MatmulOperands &operands)
       : program(program), plan(plan), segments(segments), at(operands), units(units) {}
 
@@ -114,7 +115,7 @@ public:
       program.repeat(count.plus(-1), [&](int depth) {
         ProductEmitter next = *this;
         next.at.a = at.a.plusLoop(depth, plan.segment * kBlock * at.aColumn);
-        next.at.st = at.st.plusLoop(depth, plan.segment * MatmulPlan::kTileBytes);
+        next.at.st = at.st.plusLoop(depth, plan.segment * Spread::kTileBytes);
         segment(next, 1, 1);
       });
     array.signal(kObFull + half);
@@ -161,7 +162,7 @@ private:
   ProductEmitter movedDown(int depth, int64_t rows) const { return moved(rows, 0, depth); }
   ProductEmitter movedRight(int64_t rounds) const { return moved(0, rounds); }
   ProductEmitter movedRight(int depth, int64_t rounds) const { return moved(0, rounds, depth); }
-  int64_t stRound() const { return plan.groups * plan.kChunks * MatmulPlan::kTileBytes; }
+  int64_t stRound() const { return plan.groups * plan.kChunks * Spread::kTileBytes; }
   int64_t biasRound() const { return plan.tilesARound() * 64 * 4; }
   int64_t outRound() const { return plan.tilesARound() * 64 * at.outBytes; }
 
@@ -215,7 +216,7 @@ private:
       const int64_t tiles = slices ? plan.groups : std::min(plan.groups - group, left),
                     done = tile + std::max<int64_t>(slices, 1) * tiles;
       ProductEmitter part = movedTo(tile);
-      part.at.st = at.st.plus(group * plan.kChunks * MatmulPlan::kTileBytes);
+      part.at.st = at.st.plus(group * plan.kChunks * Spread::kTileBytes);
       body(part, {mask, tiles, {{mask, 0, tiles, done == plan.tilesN() ? lastColumns() : 64}}}, half);
       tile = done;
     }
@@ -271,7 +272,7 @@ private:
     QueueWriter load = program.on(Queue::Load);
     load.wait(kWbFree + half);
     DmaSpec spec;
-    spec.unit = spec.sourceSubunitStep = MatmulPlan::kTileBytes;
+    spec.unit = spec.sourceSubunitStep = Spread::kTileBytes;
     load.copy(at.st, {units.wb, half * kWbHalf, {}}, spec)
         .integer("units", columns.mask)
         .integer("subunits", (int64_t(1) << (columns.tiles * plan.imc)) - 1)
@@ -353,9 +354,9 @@ private:
     for (const BlockRun &blocks : runsOf(segment)) {
       auto run = [&](int64_t from, int64_t to, int64_t bytes) {
         DmaSpec spec("raw", {}, bytes);
-        spec.dims = {{blocks.count, MatmulPlan::kTileBytes, plan.pitch}};
+        spec.dims = {{blocks.count, Spread::kTileBytes, plan.pitch}};
         spec.sourceUnitStep = plan.rowSlices() > 1 ? plan.sliceRows() * at.aRow : 0;
-        load.copy(at.a.plus(blocks.block * MatmulPlan::kTileBytes + from),
+        load.copy(at.a.plus(blocks.block * Spread::kTileBytes + from),
                   {units.ib, half * kIbHalf + blocks.slot * plan.pitch + to, {}}, spec)
             .integer("units", mask)
             .create();
@@ -396,15 +397,15 @@ private:
     array.reads(product, {units.wb, wb, {}});
     array.writes(product, {units.ob, obHalf * kObHalf, {}});
     if (!stationary) // streamed
-      array.reads(product, at.st.plus(addition.first * MatmulPlan::kTileBytes));
+      array.reads(product, at.st.plus(addition.first * Spread::kTileBytes));
     product.text("activation_kind", name(hw::ElemKind::Bfp16R))
         .text("weight_kind", name(hw::ElemKind::Bfp16C))
         .integer("num_imc", addition.imc)
         .integer("ppr_mode", addition.ppr)
         .integer("groups", extent.tiles)
         .integer("slices", extent.mask)
-        .integer("stash_step", addition.imc * MatmulPlan::kTileBytes)
-        .integer("stash_group", plan.kChunks * MatmulPlan::kTileBytes)
+        .integer("stash_step", addition.imc * Spread::kTileBytes)
+        .integer("stash_group", plan.kChunks * Spread::kTileBytes)
         .integer("result_group", obGroup())
         .integer("chunks", plan.kChunks)
         .set("accumulate_steps", array.builder().getUnitAttr())
@@ -427,10 +428,10 @@ private:
     array.reads(product, at.a);
     array.sum(product, "pixel", at.pixel.plus(row));
     product.integer("image_blocks", at.conv->blocks)
-        .integer("image_band", at.conv->blocks * MatmulPlan::kTileBytes)
+        .integer("image_band", at.conv->blocks * Spread::kTileBytes)
         .integer("pixel_slice", plan.rowSlices() > 1 ? kRows : 0)
         .integer("pixels", at.conv->pixels)
-        .set("window", at.conv->window.attribute(array.builder()));
+        .set("window", windowClause(array.builder(), at.conv->window));
   }
 
   /// Tiles of sums from OB, as f16, to their columns of the result.
@@ -460,7 +461,7 @@ private:
   int64_t obGroup() const { return kObHalf / (plan.rowsAtOnce() == 64 ? 2 : 4); }
 
   Program &program;
-  MatmulPlan plan;
+  Spread plan;
   const Segments &segments;
   MatmulOperands at;
   const ArrayUnits units;
@@ -468,22 +469,22 @@ private:
   bool stationary = false;
 };
 
-void emitBox(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const Segments &segments,
+void emitBox(Program &program, const ArrayUnits &units, const Spread &plan, const Segments &segments,
              const MatmulOperands &operands, const TileOrder::Box &box, bool stays) {
   ProductEmitter(program, units, plan, segments, operands).run(box, stays);
 }
 
-static Segments segmentsOf(const MatmulPlan &plan) {
+static Segments segmentsOf(const Spread &plan) {
   return TileTerms::of(plan, /*biased=*/false).segments(plan.segment, plan.kChunks);
 }
 
-void emitRounds(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
+void emitRounds(Program &program, const ArrayUnits &units, const Spread &plan, const MatmulOperands &operands,
                 const Address &rounds) {
   const Segments segments = segmentsOf(plan);
   ProductEmitter(program, units, plan, segments, operands).runRounds(rounds);
 }
 
-void emitSegments(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
+void emitSegments(Program &program, const ArrayUnits &units, const Spread &plan, const MatmulOperands &operands,
                   const Address &segments) {
   const Segments all = segmentsOf(plan);
   ProductEmitter(program, units, plan, all, operands).runSegments(segments);

@@ -1,6 +1,6 @@
 //===- ProductOrder.cpp - the tiles of a product in their order -----------===//
 
-#include "MatmulView.h"
+#include "Operands.h"
 
 using namespace mlir;
 using namespace dmxc::corsair;
@@ -12,7 +12,7 @@ namespace {
 /// Emits the boxes of an order, and its loops.
 class OrderEmitter {
 public:
-  OrderEmitter(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const TileOrder &order,
+  OrderEmitter(Program &program, const ArrayUnits &units, const Spread &plan, const TileOrder &order,
                const MatmulOperands &operands)
       : program(program), units(units), plan(plan), order(order), operands(operands),
         stays(order.isStationary(plan.kChunks)) {
@@ -38,7 +38,7 @@ private:
   }
 
   void box(const TileOrder::Node &node) {
-    MatmulPlan part = plan;
+    Spread part = plan;
     if (!order.isWhole()) {
       part.m = std::min(node.box.rows * 64, plan.m - node.at.row * 64);
       part.n = std::min(node.box.columns * 64, plan.n - node.at.column * 64);
@@ -60,13 +60,13 @@ private:
     plus(at.out, by.row * 64 * at.outRow + by.column * 64 * at.outBytes);
     if (at.bias.buffer >= 0)
       plus(at.bias, by.bias * 64 * 4);
-    const int64_t tile = plan.kChunks * MatmulPlan::kTileBytes;
+    const int64_t tile = plan.kChunks * Spread::kTileBytes;
     plus(at.st, plan.columnSlices() == 1 ? by.weights * tile : by.weights / plan.tilesARound() * plan.groups * tile);
   }
 
   Program &program;
   const ArrayUnits units;
-  const MatmulPlan &plan;
+  const Spread &plan;
   const TileOrder &order;
   const MatmulOperands &operands;
   const bool stays;
@@ -76,12 +76,12 @@ private:
 
 } // namespace
 
-void emitTiles(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const TileOrder &order,
+void emitTiles(Program &program, const ArrayUnits &units, const Spread &plan, const TileOrder &order,
                const MatmulOperands &operands) {
   OrderEmitter(program, units, plan, order, operands).run();
 }
 
-void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands) {
+void emitProduct(Program &program, const ArrayUnits &units, const Spread &plan, const MatmulOperands &operands) {
   emitTiles(program, units, plan, TileOrder::whole(plan, operands.bias.buffer >= 0), operands);
 }
 

@@ -78,6 +78,16 @@ static int sharedDim(const SimdOp &op) {
   return best;
 }
 
+mlir::DictionaryAttr dmxc::corsair::windowClause(mlir::Builder &builder, const hw::Window &window) {
+  const std::pair<llvm::StringRef, int64_t> all[] = {
+      {"h", window.h},   {"w", window.w},   {"kh", window.kh}, {"kw", window.kw}, {"sh", window.sh}, {"sw", window.sw},
+      {"ph", window.ph}, {"pw", window.pw}, {"dh", window.dh}, {"dw", window.dw}, {"ow", window.ow}};
+  mlir::NamedAttrList list;
+  for (auto [name, value] : all)
+    list.set(name, builder.getI64IntegerAttr(value));
+  return list.getDictionary(builder.getContext());
+}
+
 static void emitOne(const QueueWriter &queue, const SimdOp &op, int sliceCount) {
   static constexpr const char *names[][2] = {
       {"to_kind", "to_strides"}, {"a_kind", "a_strides"}, {"b_kind", "b_strides"}, {"c_kind", "c_strides"}};
@@ -106,7 +116,7 @@ static void emitOne(const QueueWriter &queue, const SimdOp &op, int sliceCount) 
   if (op.count)
     queue.sum(simd, "count", *op.count);
   if (op.window)
-    simd.set("window", op.window->attribute(builder));
+    simd.set("window", windowClause(builder, *op.window));
   if (op.countPadding)
     simd.set("count_pad", builder.getUnitAttr());
   simd.create();

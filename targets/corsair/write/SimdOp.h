@@ -2,7 +2,8 @@
 #pragma once
 
 #include "DeviceTensor.h"
-#include "Window.h"
+
+#include "schemas/corsair/simd/SimdJob.h"
 
 namespace dmxc::corsair {
 
@@ -24,8 +25,8 @@ struct SimdOp {
   float imm0 = 0, imm1 = 0;
   Address index;       ///< a number, of no buffer
   bool causal = false; ///< `index` counts from the row on, the last dim but one; both stay apart from the others
-  std::optional<Window> window; ///< its dims have meanings of their own
-  bool countPadding = false;    ///< in the divisor of an average
+  std::optional<hw::Window> window; ///< its dims have meanings of their own
+  bool countPadding = false;        ///< in the divisor of an average
 
   std::optional<Address> count = {}; ///< instead of the first of the dims, which stays apart: a number of no buffer
 
@@ -38,6 +39,8 @@ struct SimdOp {
   static SimdOperand operand(const DeviceTensor &tensor, llvm::ArrayRef<int64_t> dims);
 };
 
+/// A window as the clause of a task.
+mlir::DictionaryAttr windowClause(mlir::Builder &builder, const hw::Window &window);
 /// Writes the op. A row of more than four dims that do not join is not emitted: false.
 [[nodiscard]] bool emitSimd(Program &program, SimdOp op, int sliceCount);
 

@@ -33,7 +33,7 @@ SmallVector<BlockRun, 1> dmxc::corsair::runsOf(ArrayRef<Addition> segment) {
   return runs;
 }
 
-TileTerms TileTerms::of(const MatmulPlan &plan, bool biased) {
+TileTerms TileTerms::of(const Spread &plan, bool biased) {
   TileTerms terms;
   terms.biased = biased;
   for (int64_t first = 0; first < plan.kChunks; first += plan.imc) {
@@ -134,7 +134,7 @@ private:
     const std::vector<Addition> &additions = terms[tile.terms].additions;
     const int64_t elements = std::min(rows * 64, rules.rows - tile.at.row * 64);
     return additions.size() == 1 &&
-           MatmulPlan::passesRows(additions.front().count(), rules.kChunks, elements, rules.rowSlices);
+           Spread::passesRows(additions.front().count(), rules.kChunks, elements, rules.rowSlices);
   }
 
   const std::vector<TileTerms> &terms;
@@ -218,12 +218,12 @@ TileOrder::TileOrder(std::vector<TileTerms> given, ArrayRef<Tile> tiles, const O
   }
 }
 
-TileOrder TileOrder::whole(const MatmulPlan &plan, bool biased) {
+TileOrder TileOrder::whole(const Spread &plan, bool biased) {
   TileOrder order;
   order.terms = {TileTerms::of(plan, biased)};
   Node &node = order.nodes.emplace_back();
   node.box.rows = (plan.m + 63) / 64, node.box.columns = plan.tilesN();
-  node.box.columnsOutside = plan.hasColumnsOutside();
+  node.box.columnsOutside = plan.isStationary();
   order.all = true;
   return order;
 }

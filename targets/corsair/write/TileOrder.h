@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "../decide/MatmulPlan.h"
+#include "../decide/Spread.h"
 
 #include <vector>
 
@@ -41,7 +41,7 @@ struct TileTerms {
 
   bool operator==(const TileTerms &) const = default;
   /// In the order of K, as many at once as the plan says.
-  static TileTerms of(const MatmulPlan &plan, bool biased);
+  static TileTerms of(const Spread &plan, bool biased);
   /// The additions whose activations half of IB holds at the same time, for so many blocks; those that one instruction
   /// does are one.
   Segments segments(int64_t blocks, int64_t kChunks) const;
@@ -90,7 +90,7 @@ public:
   };
 
   /// All tiles of a product, its rows or its columns outside.
-  static TileOrder whole(const MatmulPlan &plan, bool biased);
+  static TileOrder whole(const Spread &plan, bool biased);
   /// `deepest`: how many loops may be in each other.
   TileOrder(std::vector<TileTerms> terms, llvm::ArrayRef<Tile> tiles, const OrderRules &rules, int deepest);
 

@@ -69,7 +69,7 @@ void KernelWriter::fetch(const DeviceTensor &ddr, const DeviceTensor &tensor, Sp
 
 DeviceTensor KernelWriter::addTiles(const std::string &name, RankedTensorType type, int64_t part, Split split) {
   const int64_t rows = type.getDimSize(0), depth = type.getDimSize(1), chunks = (depth + 63) / 64;
-  const int64_t band = chunks * MatmulPlan::kTileBytes, bands = (part + 63) / 64, parts = rows / part;
+  const int64_t band = chunks * Spread::kTileBytes, bands = (part + 63) / 64, parts = rows / part;
   const int64_t bytes = parts * bands * band;
   const int ddr = buffers.add(hw::Memory::DDR, name, bytes, true);
   std::vector<hw::Piece> pieces;
@@ -82,10 +82,10 @@ DeviceTensor KernelWriter::addTiles(const std::string &name, RankedTensorType ty
       const int64_t begin = byDepth ? first * split.part : 0, extent = byDepth ? count * split.part : depth;
       pieces.push_back({hw::Memory::DDR,
                         static_cast<uint32_t>(chiplet),
-                        static_cast<uint64_t>(at * bands * band + begin / 64 * MatmulPlan::kTileBytes),
+                        static_cast<uint64_t>(at * bands * band + begin / 64 * Spread::kTileBytes),
                         {at * part, begin},
                         {part, extent},
-                        {band, MatmulPlan::kTileBytes}});
+                        {band, Spread::kTileBytes}});
     }
   }
   declare(dlir::ArgumentRole::input, name, type, hw::ElemKind::Bfp16R, rowMajor(2), ddr, pieces);
@@ -94,10 +94,10 @@ DeviceTensor KernelWriter::addTiles(const std::string &name, RankedTensorType ty
   const DeviceTensor from{hw::ElemKind::U8, {parts * bands, band}, {band, 1}, {ddr, 0, {}}};
   Split share = split;
   if (split)
-    share.part = split.dim == 0 ? bands : split.part / 64 * MatmulPlan::kTileBytes;
+    share.part = split.dim == 0 ? bands : split.part / 64 * Spread::kTileBytes;
   const DeviceTensor to = allocate(from.local(share).shape, from.kind, rowMajor(2));
   fetch(from, to, share);
-  const int64_t step = MatmulPlan::kTileBytes / 64;
+  const int64_t step = Spread::kTileBytes / 64;
   DeviceTensor tensor{hw::ElemKind::Bfp16R, {rows, depth}, {to.shape[1] / 64, step}, to.address};
   if (split)
     tensor.shape[split.dim] = split.part;

@@ -181,6 +181,27 @@ class Loops(BundleTest):
         swapped[-1] = swapped[-1].replace("[%r, %c]", f"[{n.rows - 1} - %r, %c]")
         self.refuses(n.text(plain(n.rows, n.columns, swapped)), "'affine.store'", "of operands that end in the middle of a tile")
 
+    def test_how_tiles_are_spread(self):
+        """The products of the loops say it themselves, obeyed when it is changed; the plan that the loops were made by is not there."""
+        self.write("values")
+        text, programs = self.text("schedule.array", 1), set()
+        self.assertNotIn("lldmir.plan", text)
+        first = self.result(text, 1)
+        spread = lambda text, new, count=0: re.sub(r"spread <.*?>", f"spread <{new}>", text, count=count)
+        for new in ("groups 1, slices 1, share columns, segment 8", "groups 2, slices 2, share columns, segment 8", "groups 2, slices 4, share columns, segment 4",
+                    "groups 1, slices 3, share rows, segment 8", "groups 1, slices 3, share rows, segment 40"):
+            with self.subTest(spread=new):
+                self.assertEqual(first.tobytes(), self.result(spread(text, new), 1).tobytes())
+                programs.add(subprocess.run([BIN / "dmxc", self.dir / "t.mlir", "--from", "schedule.array", "--emit", "schedule", "-q", "-t", "corsair:quads=1", "-o", "-"],
+                                            capture_output=True, text=True, check=True).stdout)
+        self.assertEqual(len(programs), 4)  # half of IB has room for no more than 8
+        self.refuses(spread(text, "groups 1, slices 1, share columns, segment 8", 1), "'lldmir.matmul'", "is not spread as the others of its matrix")
+        self.refuses(spread(text, "groups 1, slices 2, share batch, segment 8"), "'lldmir.matmul'", "it has no products that slices could share")
+        self.refuses(spread(text, "groups 5, slices 1, share rows, segment 8"), "'lldmir.matmul'", "groups is 5: OB has room for four")
+        self.refuses(spread(text, "groups 1, slices 1, share rows, segment 0"), "the numbers of a plan are positive")
+        self.write("square")
+        self.refuses(spread(self.text("schedule.array", 1), "groups 1, slices 3, share columns, segment 8"), "'lldmir.matmul'", "over 1 groups and 3 slices that share columns; its weights are packed for")
+
     def test_products_in_place(self):
         CASES["even"] = (128, 128, 128, "values")
         self.write("even")

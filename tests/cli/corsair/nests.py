@@ -27,8 +27,8 @@ class Nest:
         sides = [re.search(r"matmul \[(.*?)\] x \[(.*?)\]", line).groups() for line in products]
         self.sums = [len(left.split(", ")) for left, _ in sides]
         self.mode = int(re.search(r"ppr_mode (\d+)", products[0])[1])
-        self.plan = re.search(r"\{lldmir\.plan = .*?>\}", products[0])[0]
-        self.types = re.search(r"\} : (.*?) x (.*?) -> (.*?)(?: loc.*)?$", products[0]).groups()
+        self.spread = re.search(r"spread <.*?>", products[0])[0]
+        self.types = re.search(r" : (!.*?) x (!.*?) -> (.*?)(?: loc.*)?$", products[0]).groups()
         self.left, self.right = (self.operand(side.split(", ")[0]) for side in sides[0])
         self.bias = next((self.loads[given.split(", ")[1]] for name, given, _, _ in self.units.values() if name == "add"), None)
         self.tile = re.search(ELEMENT, self.out_type)[1]
@@ -65,7 +65,7 @@ class Nest:
     def product(self, lines, a, w, before=None):
         name, left, right, sums = self.fresh(), *self.types
         onto = f" accumulate {before}" if before else ""
-        lines.append(f"{name} = lldmir.matmul [{', '.join(a)}] x [{', '.join(w)}] num_imc {len(a)} ppr_mode {self.mode}{onto} {self.plan} : {left} x {right} -> {sums}")
+        lines.append(f"{name} = lldmir.matmul [{', '.join(a)}] x [{', '.join(w)}] num_imc {len(a)} ppr_mode {self.mode} {self.spread}{onto} : {left} x {right} -> {sums}")
         return name
 
     def finish(self, lines, value, row, column):

@@ -1,5 +1,6 @@
 //===- Bands.cpp - rows of scores that are computed band by band ----------===//
 #include "Bands.h"
+#include "../Spread.h"
 #include "Diagonals.h"
 
 #include "dmxc/Dialect/DMIR/masks/Where.h"
@@ -221,7 +222,7 @@ int64_t dmxc::corsair::columnsAtOnce(Block *body, const Distribution &deal) {
     std::optional<Scores> scores = deal.bands.contains(softmax) ? scoresOf(softmax) : std::nullopt;
     auto plan = scores ? scores->product->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr) : lldmir::PlanAttr();
     const bool ends = plan && !computesMasked(softmax) && keptOf(*scores).upper;
-    const int64_t columns = ends ? 64 * plan.getGroups() * (plan.getShare() == "columns" ? plan.getSlices() : 1) : 0;
+    const int64_t columns = ends ? 64 * planOf(scores->product, deal).tilesARound() : 0;
     if (columns && shapeOf(softmax.getInput()).back() % columns == 0)
       return columns;
   }

@@ -6,6 +6,8 @@
 #include "schemas/corsair/Machine.h"
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "targets/corsair/dialect/LLDMIR/LLDMIRDialect.h.inc"
 #define GET_ATTRDEF_CLASSES
@@ -48,6 +50,11 @@ inline constexpr llvm::StringLiteral kBatchAttr = "lldmir.batch";
 inline constexpr llvm::StringLiteral kTableAttr = "lldmir.table";
 /// Of an argument that stays on the device from run to run: the result that is its next value.
 inline constexpr llvm::StringLiteral kStateAttr = "lldmir.state";
+
+/// Why no slices and cores compute products of so many tiles spread so (null: as one tile by one slice): a clause;
+/// nullopt if they do.
+std::optional<std::string> unfit(const dmx::corsair::Machine &machine, int64_t numImc, int64_t pprMode,
+                                 SpreadAttr spread);
 
 /// The machine of the compile, as the dialect in this context knows it.
 const dmx::corsair::Machine &machineOf(mlir::MLIRContext *context);

@@ -179,33 +179,66 @@ LogicalResult DealAttr::verify(function_ref<InFlightDiagnostic()> emitError, int
   return success();
 }
 
-Attribute PlanAttr::parse(AsmParser &parser, Type) {
+static ParseResult parseNumber(AsmParser &parser, StringRef name, int64_t &value) {
+  return failure(parser.parseKeyword(name) || parser.parseInteger(value));
+}
+
+/// What stands in a spread, which in a plan is behind its own numbers.
+static SpreadAttr parseSpread(AsmParser &parser) {
   const SMLoc where = parser.getCurrentLocation();
-  int64_t imc = 0, ppr = 0, groups = 0, slices = 0, segment = 0;
+  int64_t groups = 0, slices = 0, segment = 0;
   StringRef share;
-  auto number = [&](StringRef name, int64_t &value) {
-    return parser.parseKeyword(name) || parser.parseInteger(value) || (name != "segment" && parser.parseComma());
-  };
-  if (parser.parseLess() || number("num_imc", imc) || number("ppr_mode", ppr) || number("groups", groups) ||
-      number("slices", slices) || parser.parseKeyword("share") || parser.parseKeyword(&share) || parser.parseComma() ||
-      number("segment", segment) || parser.parseGreater())
+  if (parseNumber(parser, "groups", groups) || parser.parseComma() || parseNumber(parser, "slices", slices) ||
+      parser.parseComma() || parser.parseKeyword("share") || parser.parseKeyword(&share) || parser.parseComma() ||
+      parseNumber(parser, "segment", segment))
     return {};
-  return getChecked([&] { return parser.emitError(where); }, parser.getContext(), imc, ppr, groups, slices, share,
-                    segment);
+  return SpreadAttr::getChecked([&] { return parser.emitError(where); }, parser.getContext(), groups, slices, share,
+                                segment);
 }
 
-void PlanAttr::print(AsmPrinter &printer) const {
-  printer << "<num_imc " << getNumImc() << ", ppr_mode " << getPprMode() << ", groups " << getGroups() << ", slices "
-          << getSlices() << ", share " << getShare() << ", segment " << getSegment() << ">";
+static void printSpread(AsmPrinter &printer, SpreadAttr spread) {
+  printer << "groups " << spread.getGroups() << ", slices " << spread.getSlices() << ", share " << spread.getShare()
+          << ", segment " << spread.getSegment() << ">";
 }
 
-LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t imc, int64_t ppr, int64_t groups,
-                               int64_t slices, StringRef share, int64_t segment) {
-  if (imc < 1 || ppr < 0 || groups < 1 || slices < 1 || segment < 1)
+Attribute SpreadAttr::parse(AsmParser &parser, Type) {
+  SpreadAttr spread = parser.parseLess() ? SpreadAttr() : parseSpread(parser);
+  return spread && succeeded(parser.parseGreater()) ? spread : SpreadAttr();
+}
+
+void SpreadAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printSpread(printer, *this);
+}
+
+LogicalResult SpreadAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t groups, int64_t slices,
+                                 StringRef share, int64_t segment) {
+  if (groups < 1 || slices < 1 || segment < 1)
     return emitError() << "the numbers of a plan are positive";
   if (!llvm::is_contained({"columns", "rows", "batch"}, share))
     return emitError() << "slices share columns, rows or batch, not '" << share << "'";
   return success();
+}
+
+Attribute PlanAttr::parse(AsmParser &parser, Type) {
+  const SMLoc where = parser.getCurrentLocation();
+  int64_t imc = 0, ppr = 0;
+  if (parser.parseLess() || parseNumber(parser, "num_imc", imc) || parser.parseComma() ||
+      parseNumber(parser, "ppr_mode", ppr) || parser.parseComma())
+    return {};
+  SpreadAttr spread = parseSpread(parser);
+  if (!spread || parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(where); }, parser.getContext(), imc, ppr, spread);
+}
+
+void PlanAttr::print(AsmPrinter &printer) const {
+  printer << "<num_imc " << getNumImc() << ", ppr_mode " << getPprMode() << ", ";
+  printSpread(printer, getSpread());
+}
+
+LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t imc, int64_t ppr, SpreadAttr) {
+  return imc < 1 || ppr < 0 ? LogicalResult(emitError() << "the numbers of a plan are positive") : success();
 }
 
 //===--- matmul ---------------------------------------------------------------------===//
@@ -220,15 +253,29 @@ static dmir::BlockFpType blocksOf(ValueRange tiles, bool columns) {
                                                                                             : dmir::BlockFpType();
 }
 
+std::optional<std::string> dmxc::lldmir::unfit(const dmx::corsair::Machine &machine, int64_t numImc, int64_t pprMode,
+                                               SpreadAttr spread) {
+  auto text = [](int64_t number) { return std::to_string(number); };
+  const int64_t cores = machine.cores;
+  if (pprMode < 0 || pprMode > machine.maxPprMode || numImc > int64_t(1) << pprMode || int64_t(1) << pprMode > cores)
+    return "num_imc " + text(numImc) + " <= 2^ppr_mode " + text(pprMode) + " <= " + text(cores) +
+           " cores of a slice does not hold";
+  if (spread && (spread.getGroups() > 4 || spread.getGroups() * numImc > cores))
+    return "groups is " + text(spread.getGroups()) + ": OB has room for four, and a slice has " + text(cores) +
+           " cores";
+  if (spread && spread.getSlices() > machine.slices)
+    return "slices is " + text(spread.getSlices()) + ", a quad has " + text(machine.slices);
+  return std::nullopt;
+}
+
 LogicalResult MatMulOp::verify() {
-  int64_t cores = machineOf(getContext()).coresPerSlice(), count = getNumImc(), mode = getPprMode();
+  const auto count = static_cast<int64_t>(getNumImc()), mode = static_cast<int64_t>(getPprMode());
   if (count < 1 || static_cast<int64_t>(getActivations().size()) != count ||
       static_cast<int64_t>(getWeights().size()) != count)
     return emitOpError("C1: num_imc ") << count << " needs as many activation and weight tiles, got "
                                        << getActivations().size() << " and " << getWeights().size();
-  if (mode < 0 || mode > 30 || count > int64_t(1) << mode || int64_t(1) << mode > cores)
-    return emitOpError("C2: num_imc ") << count << " <= 2^ppr_mode " << mode << " <= " << cores
-                                       << " cores of a slice does not hold";
+  if (std::optional<std::string> why = unfit(machineOf(getContext()), count, mode, getSpreadAttr()))
+    return emitOpError("C2: ") << *why;
   dmir::BlockFpType a = blocksOf(getActivations(), false), w = blocksOf(getWeights(), true);
   auto left = cast<VecExtType>(getActivations().front().getType()),
        right = cast<VecExtType>(getWeights().front().getType());

@@ -50,19 +50,29 @@ def LLDMIR_DealAttr : AttrDef<LLDMIR_Dialect, "Deal"> {
   }];
 }
 
+def LLDMIR_SpreadAttr : AttrDef<LLDMIR_Dialect, "Spread"> {
+  let mnemonic = "spread";
+  let summary = "how the tiles of a product are spread over the slices of a quad and what is fetched for them at once";
+  let description = [{
+    `#lldmir.spread<groups 2, slices 4, share columns, segment 8>`: `groups` tiles of 64 columns side by side, each a sum of cores of its own.
+    `slices` take part; each has columns, rows or products (`batch`) of its own. `segment` blocks of 64 along K lie in half of IB at once,
+    fewer where it has no room for them.
+  }];
+  let parameters = (ins "int64_t":$groups, "int64_t":$slices, StringRefParameter<"columns, rows or batch">:$share, "int64_t":$segment);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def LLDMIR_PlanAttr : AttrDef<LLDMIR_Dialect, "Plan"> {
   let mnemonic = "plan";
   let summary = "how a product is spread over the slices of a quad and the cores of a slice";
   let description = [{
     `lldmir.plan` of a product or a convolution has all that decides its bits and its clocks:
-    `#lldmir.plan<num_imc 8, ppr_mode 3, groups 2, slices 4, share columns, segment 8>`. `groups` tiles of 64 columns side by
-    side, `num_imc` cores each, whose sums a tree of `ppr_mode` levels adds up. `slices` take part; each has columns, rows
-    or products (`batch`) of its own. `segment` blocks of 64 along K lie in half of IB at once.
-    Loops over tiles are made by it; what is computed by them, and in which order, is then what they and `lldmir.matmul` say:
-    of their plan only `groups`, `slices` and `share` are read, where no packed form says it.
+    `#lldmir.plan<num_imc 8, ppr_mode 3, groups 2, slices 4, share columns, segment 8>`. The sums of `num_imc` cores are added up by a tree of
+    `ppr_mode` levels; the rest is `#lldmir.spread`. Loops over tiles are made by it; what is computed by them, and in which order, is then
+    what they and their `lldmir.matmul` say, which have no plan. A convolution is no loop, and keeps it.
   }];
-  let parameters = (ins "int64_t":$numImc, "int64_t":$pprMode, "int64_t":$groups, "int64_t":$slices, StringRefParameter<"columns, rows or batch">:$share,
-                        "int64_t":$segment);
+  let parameters = (ins "int64_t":$numImc, "int64_t":$pprMode, "SpreadAttr":$spread);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -76,20 +86,23 @@ def LLDMIR_MatMulOp : LLDMIR_Op<"matmul", [Pure, AttrSizedOperandSegments]> {
   let description = [{
     Core i multiplies activation tile i by weight tile i; the partial products are reduced by a balanced tree of
     `ppr_mode` levels and written to the output buffer, or added to the tile `accumulate` names. `rows` is how many rows
-    of the activation tiles are computed (default all). All that decides the result's bits is here.
+    of the activation tiles are computed (default all). All that decides the result's bits is here, and with `spread` (default: one tile by
+    one slice) which tiles of its loops are computed together: the products of one matrix have the same. Where weights are packed it is as they are.
 
-    `lldmir.matmul [%a0, %a1] x [%w0, %w1] num_imc 2 ppr_mode 1 accumulate %ob : !A x !W -> !P`
+    `lldmir.matmul [%a0, %a1] x [%w0, %w1] num_imc 2 ppr_mode 1 spread <groups 2, slices 4, share columns, segment 8> accumulate %ob : !A x !W -> !P`
 
-    C1: num_imc activation tiles and as many weight tiles. C2: num_imc <= 2^ppr_mode <= cores of a slice.
+    C1: num_imc activation tiles and as many weight tiles. C2: num_imc <= 2^ppr_mode <= cores of a slice; groups is 1 to 4, of num_imc
+    cores each, and slices are those of a quad.
     C3: activation tiles are m x d of block_fp R, weight tiles d x 64 of C, of equal p and block. C4: the result, and
     what it is added to, are tiles of m x 64 BFP32_1. C5: rows is from 1 to m.
   }];
   let arguments = (ins Variadic<AffineExt_VecExtType>:$activations, Variadic<AffineExt_VecExtType>:$weights,
-                       I64Attr:$num_imc, I64Attr:$ppr_mode, Optional<AffineExt_VecExtType>:$init,
-                       OptionalAttr<I64Attr>:$rows);
+                       I64Attr:$num_imc, I64Attr:$ppr_mode, OptionalAttr<LLDMIR_SpreadAttr>:$spread,
+                       Optional<AffineExt_VecExtType>:$init, OptionalAttr<I64Attr>:$rows);
   let results = (outs AffineExt_VecExtType:$result);
   let assemblyFormat = [{
-    ` ` `[` $activations `]` `x` ` ` `[` $weights `]` `num_imc` $num_imc `ppr_mode` $ppr_mode (`accumulate` $init^)? attr-dict
+    ` ` `[` $activations `]` `x` ` ` `[` $weights `]` `num_imc` $num_imc `ppr_mode` $ppr_mode (`spread` $spread^)?
+    (`accumulate` $init^)? attr-dict
     `:` custom<OneType>(ref($activations), type($activations)) `x` custom<OneType>(ref($weights), type($weights)) `->`
     custom<ResultType>(ref($init), type($init), type($result))
   }];

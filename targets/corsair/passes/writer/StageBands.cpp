@@ -116,20 +116,17 @@ Result<BandTensor> StageWriter::bandTensor(const BandBody &body, Operation *user
   return tensor;
 }
 
-Result<MatmulPlan> StageWriter::bandPlan(affine::AffineForOp loop, const TileLoops &loops, const ProductDims &dims) {
-  lldmir::MatMulOp first = loops.products.front();
-  auto given = first->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
-  if (!given)
-    return fail(loop, "has no '" + lldmir::kPlanAttr + "'").takeError();
-  if (std::optional<std::string> why = unfit(given, dims, machine))
-    return fail(loop, "has the plan of a product that no slice computes: " + *why).takeError();
-  MatmulPlan plan = MatmulPlan::read(given, dims);
-  plan.columnsOutside = false; // bands are the outer loop
-  if (loops.terms.size() != 1 || !(loops.terms.front() == TileTerms::of(plan, false)) ||
-      !orderOf(loops, given, dims).isWhole())
-    return fail(loop, "computes the tiles of a band, or adds up their terms, in another order than that of its plan")
+Result<Spread> StageWriter::bandSpread(affine::AffineForOp loop, const TileLoops &loops, const Spread &product) {
+  Result<lldmir::PlanAttr> given = spreadOf(loops, nullptr);
+  Result<Spread> spread = given ? fitted(loops, product, *given) : given.takeError();
+  if (!spread)
+    return spread;
+  if (loops.terms.size() != 1 || !(loops.terms.front() == TileTerms::of(*spread, false)) ||
+      !orderOf(loops, *spread).isWhole())
+    return fail(loop, "computes the tiles of a band, or adds up their terms, in another order than that of K, num_imc "
+                      "blocks at once")
         .takeError();
-  return plan;
+  return spread;
 }
 
 /// A product's operands and its plan; the strip that it reads or fills is one of 64 x `columns`.
@@ -146,16 +143,15 @@ Status StageWriter::bandProduct(const BandBody &body, unsigned number, int64_t c
   const bool makes = number == 0;
   if (right->strip >= 0 || right->at.rank() != 2 || (left->strip >= 0) == makes || (out->strip >= 0) != makes)
     return fail(loop, "is no product of a band's rows");
-  ProductDims dims;
-  dims.m = kBandRows;
-  dims.ofBand = !makes;
-  dims.k = right->at.shape[0], dims.n = right->at.shape[1], dims.kChunks = (dims.k + 63) / 64;
-  if ((makes ? dims.n : dims.k) != columns || (makes ? left->at.shape[1] != dims.k : out->at.shape[1] != dims.n))
+  Spread product = Spread::ofSizes(kBandRows, right->at.shape[1], right->at.shape[0]);
+  product.sharesBand = !makes;
+  if ((makes ? product.n : product.k) != columns ||
+      (makes ? left->at.shape[1] != product.k : out->at.shape[1] != product.n))
     return fail(loop, "multiplies matrices that do not fit each other");
-  Result<MatmulPlan> plan = bandPlan(loop, loops, dims);
-  if (!plan)
-    return plan.takeError();
-  (makes ? job.plan : job.weightedPlan) = *plan;
+  Result<Spread> spread = bandSpread(loop, loops, product);
+  if (!spread)
+    return spread.takeError();
+  (makes ? job.plan : job.weightedPlan) = *spread;
   (makes ? job.query : job.result) = makes ? *left : *out;
   (makes ? job.keys : job.values) = *right;
   return Status::ok();

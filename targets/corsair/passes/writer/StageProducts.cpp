@@ -14,6 +14,8 @@ using namespace dmxc::corsair;
 static constexpr int kLoopsDeep = 8;
 /// A product's program has a few instructions for each box of tiles.
 static constexpr size_t kMostBoxes = 256;
+/// More blocks along K than half of IB ever holds.
+static constexpr int64_t kMostSegment = 1 << 20;
 
 /// The matrix that a grid's tiles are of.
 static Value matrixOf(Value grid) {
@@ -116,38 +118,57 @@ Status StageWriter::matrices(affine::AffineForOp loop) {
 // One product
 //===----------------------------------------------------------------------===//
 
-/// Over how many slices and groups of cores a product goes. Constants lie in ST so; of others the ops say it.
-static lldmir::PlanAttr spreadOf(const TileLoops &loops, const TileForm *packed, MLIRContext *context) {
-  lldmir::MatMulOp product = loops.products.front();
-  auto given = product->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
-  int64_t groups = given ? given.getGroups() : 1, slices = given ? given.getSlices() : 1;
-  StringRef share = given ? given.getShare() : "columns";
-  if (packed) {
-    groups = packed->groups;
-    if (packed->slices > 1 || share == "columns")
-      slices = packed->slices, share = "columns";
+Result<lldmir::PlanAttr> StageWriter::spreadOf(const TileLoops &loops, const TileForm *packed) {
+  MLIRContext *context = function.getContext();
+  lldmir::SpreadAttr given = lldmir::MatMulOp(loops.products.front()).getSpreadAttr();
+  int64_t mode = 0;
+  for (lldmir::MatMulOp each : loops.products) {
+    mode = std::max(mode, static_cast<int64_t>(each.getPprMode()));
+    if (each.getSpreadAttr() != given)
+      return fail(each, "is not spread as the others of its matrix").takeError();
   }
-  uint64_t mode = 0;
-  for (lldmir::MatMulOp each : loops.products)
-    mode = std::max(mode, each.getPprMode());
-  const int64_t imc = loops.widest();
-  return lldmir::PlanAttr::get(context, imc, static_cast<int64_t>(mode), groups, slices, share, /*segment=*/imc);
+  if (!given)
+    given = packed ? lldmir::SpreadAttr::get(context, packed->groups, packed->slices, "columns", kMostSegment)
+                   : lldmir::SpreadAttr::get(context, 1, 1, "columns", kMostSegment);
+  const int64_t slices = given.getShare() == "columns" ? given.getSlices() : 1;
+  if (packed && (given.getGroups() != packed->groups || slices != packed->slices))
+    return fail(loops.products.front(), "is spread over " + Twine(given.getGroups()) + " groups and " + Twine(slices) +
+                                            " slices that share columns; its weights are packed for " +
+                                            Twine(packed->groups) + " and " + Twine(packed->slices))
+        .takeError();
+  return lldmir::PlanAttr::get(context, loops.widest(), mode, given);
 }
 
-TileOrder StageWriter::orderOf(const TileLoops &loops, lldmir::PlanAttr spread, const ProductDims &dims) const {
-  const MatmulPlan plan = MatmulPlan::read(spread, dims);
+Result<Spread> StageWriter::fitted(const TileLoops &loops, const Spread &product, lldmir::PlanAttr plan) {
+  lldmir::MatMulOp op = loops.products.front();
+  Spread made = product.by(plan);
+  const int64_t held = made.longestSegment();
+  for (const TileTerms &terms : loops.terms)
+    for (const Addition &addition : terms.additions)
+      if (addition.count() > held && made.kChunks > held)
+        return fail(op, "adds up " + Twine(addition.count()) + " blocks at once; half of IB holds " + Twine(held))
+            .takeError();
+  made.segment = std::min(made.segment, held);
+  if (made.kChunks > made.segment) // whole additions
+    made.segment = std::max<int64_t>(made.imc, made.segment / made.imc * made.imc);
+  if (std::optional<std::string> why = unfit(product, made.plan(function.getContext()), machine))
+    return fail(op, "is spread as no slice computes it: " + *why).takeError();
+  return made;
+}
+
+TileOrder StageWriter::orderOf(const TileLoops &loops, const Spread &product) const {
   OrderRules rules;
-  rules.rows = dims.m, rules.columns = dims.n, rules.kChunks = dims.kChunks;
-  rules.period = plan.columnSlices() > 1 ? plan.tilesARound() : 1;
-  rules.rowSlices = plan.rowSlices();
+  rules.rows = product.m, rules.columns = product.n, rules.kChunks = product.kChunks;
+  rules.period = product.columnSlices() > 1 ? product.tilesARound() : 1;
+  rules.rowSlices = product.rowSlices();
   constexpr int own = 2; // loops over rows and over columns in a box
   return {loops.terms, loops.tiles, rules, std::max(0, kLoopsDeep - own - static_cast<int>(batch.size()))};
 }
 
-Status StageWriter::checkTiles(const TileLoops &loops, const TileOrder &order, const ProductDims &dims) {
+Status StageWriter::checkTiles(const TileLoops &loops, const TileOrder &order, const Spread &product) {
   for (const TileOrder::Tile &tile : loops.tiles)
-    if ((tile.at.activations > tile.at.row && (tile.at.activations + 1) * 64 > dims.m) ||
-        (tile.at.weights > tile.at.column && (tile.at.weights + 1) * 64 > dims.n))
+    if ((tile.at.activations > tile.at.row && (tile.at.activations + 1) * 64 > product.m) ||
+        (tile.at.weights > tile.at.column && (tile.at.weights + 1) * 64 > product.n))
       return fail(loops.store, "stores tile [" + Twine(tile.at.row) + ", " + Twine(tile.at.column) +
                                    "] of operands that end in the middle of a tile");
   if (order.boxes() > kMostBoxes)
@@ -156,64 +177,46 @@ Status StageWriter::checkTiles(const TileLoops &loops, const TileOrder &order, c
   return Status::ok();
 }
 
-Result<MatmulPlan> StageWriter::planOf(affine::AffineForOp loop, const TileLoops &loops, lldmir::PlanAttr spread,
-                                       const ProductDims &dims) {
-  const int64_t rows = std::min(dims.m, MatmulPlan::read(spread, dims).sliceRows()),
-                held = MatmulPlan::longestSegment(rows);
-  for (const TileTerms &terms : loops.terms)
-    for (const Addition &addition : terms.additions)
-      if (addition.count() > held && dims.kChunks > held)
-        return fail(loops.products.front(),
-                    "adds up " + Twine(addition.count()) + " blocks at once; half of IB holds " + Twine(held))
-            .takeError();
-  const int64_t imc = spread.getNumImc(), segment = dims.kChunks <= held ? held : std::max(imc, held / imc * imc);
-  auto whole = lldmir::PlanAttr::get(loop.getContext(), imc, spread.getPprMode(), spread.getGroups(),
-                                     spread.getSlices(), spread.getShare(), segment);
-  if (std::optional<std::string> why = unfit(whole, dims, machine))
-    return fail(loop, "has the plan of a product that no slice computes: " + *why).takeError();
-  return MatmulPlan::read(whole, dims);
-}
-
 Status StageWriter::byWeights(affine::AffineForOp loop, const TileLoops &loops, const Tiles &tiles) {
   Result<DeviceTensor> a = matricesOf(loop, loops.left), out = matricesOf(loop, loops.out);
   if (!a)
     return a.takeError();
   if (!out)
     return out.takeError();
-  const size_t rank = out->rank();
   const bool areTiles = a->kind == hw::ElemKind::Bfp16R;
   if (areTiles ? !batch.empty() : a->kind != hw::ElemKind::F16)
     return fail(loop, "multiplies what are no matrices of f16 or tiles");
-  ProductDims dims;
-  dims.m = out->shape[rank - 2], dims.n = out->shape.back(), dims.k = a->shape.back(),
-  dims.kChunks = (dims.k + 63) / 64;
-  if (areTiles && (a->shape[0] + 63) / 64 == (dims.m + 63) / 64)
-    a->shape[0] = dims.m; // tiles of a part, the last of them ragged
-  if (dims.m != a->shape[rank - 2] || tiles.form.n != dims.n || tiles.form.kChunks != dims.kChunks)
+  PlacedProduct placed(*a, nullptr, *out);
+  placed.product.batch = 0; // slices have the same weights
+  const Spread &product = placed.product;
+  const int64_t rows = a->shape[a->rank() - 2]; // tiles of a part end with a ragged one
+  if ((areTiles ? (rows + 63) / 64 != product.tilesM() : rows != product.m) || tiles.form.n != product.n ||
+      tiles.form.kChunks != product.kChunks)
     return fail(loop, "does not fit the packed form of its weights");
-  const lldmir::PlanAttr spread = spreadOf(loops, &tiles.form, loop.getContext());
-  const TileOrder order = orderOf(loops, spread, dims);
-  if (Status s = checkTiles(loops, order, dims); !s)
+  Result<lldmir::PlanAttr> given = spreadOf(loops, &tiles.form);
+  if (!given)
+    return given.takeError();
+  const TileOrder order = orderOf(loops, product.by(*given));
+  if (Status s = checkTiles(loops, order, product); !s)
     return s;
   if (!order.isWhole() && comesInPieces(tiles))
     return fail(loop, "is in an order that weights which ST does not hold cannot follow");
-  MatmulShape shape(*a, DeviceTensor{a->kind, {1, 1}, {0, 0}, {}}, *out);
   if (order.isWhole()) // rows of a batch go on
-    shape.joinBatch();
-  dims.m = shape.m;
-  Result<MatmulPlan> plan = planOf(loop, loops, spread, dims);
-  if (!plan)
-    return plan.takeError();
-  if (tiles.form.rounds != plan->rounds())
+    placed.joinBatch();
+  placed.product.batch = 0;
+  Result<Spread> spread = fitted(loops, product, *given);
+  if (!spread)
+    return spread.takeError();
+  if (tiles.form.rounds != spread->rounds())
     return fail(loop, "does not fit the packed form of its weights");
-  shape.operands.outBytes = out->elementSize();
+  placed.product = *spread;
   if (loops.bias) {
     Result<DeviceTensor> vector = tensorOf(loop, loops.bias);
     if (!vector)
       return vector.takeError();
-    shape.operands.bias = vector->address;
+    placed.operands.bias = vector->address;
   }
-  multiplyByConstant(*plan, order, std::move(shape), tiles);
+  multiplyByConstant(std::move(placed), order, tiles);
   return Status::ok();
 }
 
@@ -245,21 +248,23 @@ Status StageWriter::byValues(affine::AffineForOp loop, const TileLoops &loops) {
   if (a->shape[rank - 2] != out->shape[rank - 2] || b->shape[rank - 2] != a->shape.back() ||
       b->shape.back() != out->shape.back() || loops.bias)
     return fail(loop, "multiplies matrices that do not fit each other");
-  const MatmulShape apart(*a, *b, *out);
-  const lldmir::PlanAttr spread = spreadOf(loops, nullptr, loop.getContext());
-  const TileOrder order = orderOf(loops, spread, apart.dims());
-  if (Status s = checkTiles(loops, order, apart.dims()); !s)
+  Result<lldmir::PlanAttr> given = spreadOf(loops, nullptr);
+  if (!given)
+    return given.takeError();
+  const PlacedProduct apart(*a, &*b, *out);
+  const TileOrder order = orderOf(loops, apart.product.by(*given));
+  if (Status s = checkTiles(loops, order, apart.product); !s)
     return s;
-  MatmulShape shape = apart;
+  PlacedProduct placed = apart;
+  if (order.isWhole())
+    placed.joinBatch();
   // Slices that were to share the matrices of a batch do so where their rows would go on.
-  if (order.isWhole()) {
-    shape.joinBatch();
-    if (unfit(spread, shape.dims(), machine))
-      shape = apart;
-  }
-  Result<MatmulPlan> plan = planOf(loop, loops, spread, shape.dims());
-  if (!plan)
-    return plan.takeError();
-  multiplyValues(*plan, order, std::move(shape));
+  if (given->getSpread().getShare() == "batch" && given->getSpread().getSlices() > 1 && !placed.product.batch)
+    placed = apart;
+  Result<Spread> spread = fitted(loops, placed.product, *given);
+  if (!spread)
+    return spread.takeError();
+  placed.product = *spread;
+  multiplyValues(std::move(placed), order);
   return Status::ok();
 }

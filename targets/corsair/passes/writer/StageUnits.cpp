@@ -84,19 +84,17 @@ Status StageWriter::addUp(lldmir::SumOp op) {
 
 Status StageWriter::convolve(lldmir::ConvOp op) {
   task(op);
-  if (!op.getOut())
-    return fail(op, "fills no buffer");
-  Result<DeviceTensor> image = tensorOf(op, op.getImage()), out = tensorOf(op, op.getOut());
-  for (Result<DeviceTensor> *each : {&image, &out})
-    if (!*each)
-      return each->takeError();
+  auto all = operandsOf(op, op.getImage(), op.getOut() ? ValueRange(op.getOut()) : ValueRange());
+  if (!all)
+    return all.takeError();
+  const DeviceTensor &image = (*all)[0], &out = (*all)[1];
   auto plan = op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
   Value packed = outside(op.getWeights()) ? outside(op.getWeights()) : op.getWeights();
   auto tiles = weights.find(packed);
   if (!plan || tiles == weights.end())
     return fail(op, "is no convolution by packed weights with a plan");
   Split split;
-  SmallVector<int64_t> whole = out->shape; // of all quads
+  SmallVector<int64_t> whole = out.shape; // of all quads
   if (auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr)) {
     if (deal.getDim() >= 0 && deal.getDim() < static_cast<int64_t>(whole.size()))
       whole[deal.getDim()] *= quads;
@@ -106,23 +104,21 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
   }
   const auto groups = static_cast<int64_t>(op.getGroups());
   const bool byChannels = split.dim == 1;
-  const Window window(image->shape, whole, op.getKernel(), op.getStrides(), op.getDilations(), op.getLow());
-  if (image->shape[1] % groups || whole[1] % groups || image->shape[0] != whole[0] || (byChannels && groups > 1) ||
-      out->kind != hw::ElemKind::F16 || image->kind != hw::ElemKind::F16)
+  const hw::Window window =
+      windowOf(image.shape, whole, op.getKernel(), op.getStrides(), op.getDilations(), op.getLow());
+  if (image.shape[1] % groups || whole[1] % groups || image.shape[0] != whole[0] || (byChannels && groups > 1) ||
+      out.kind != hw::ElemKind::F16 || image.kind != hw::ElemKind::F16)
     return fail(op, "has an image, a result and groups that do not fit each other");
-  ProductDims dims;
-  dims.conv = true;
-  dims.n = out->shape[1] / groups;
-  dims.m = window.outH * window.outW;
-  if (split.dim == 2)
-    dims.m = dims.m / whole[2] * split.part;
-  dims.kChunks = window.kh * window.kw * ((image->shape[1] / groups + 63) / 64);
-  dims.k = dims.kChunks * 64;
-  if (std::optional<std::string> why = unfit(plan, dims, machine))
+  const int64_t pixels = ShapedType::getNumElements(ArrayRef(whole).drop_front(2)),
+                own = ShapedType::getNumElements(ArrayRef(out.shape).drop_front(2)),
+                depth = window.kh * window.kw * ((image.shape[1] / groups + 63) / 64) * 64;
+  Spread product = Spread::ofSizes(own, out.shape[1] / groups, depth);
+  product.conv = true;
+  if (std::optional<std::string> why = unfit(product, plan, machine))
     return fail(op, "has the plan of a convolution that no slice computes: " + *why);
-  const MatmulPlan chosen = MatmulPlan::read(plan, dims);
-  const TileForm &form = tiles->second.form, wanted = TileForm::of(chosen);
-  if (form.n != dims.n || form.kChunks != dims.kChunks || form.rounds != wanted.rounds ||
+  product = product.by(plan);
+  const TileForm &form = tiles->second.form, wanted = TileForm::of(product);
+  if (form.n != wanted.n || form.kChunks != wanted.kChunks || form.rounds != wanted.rounds ||
       form.slices != wanted.slices || form.groups != wanted.groups || form.products != groups)
     return fail(op, "does not fit the packed form of its weights");
   Address bias;
@@ -132,7 +128,7 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
       return vector.takeError();
     bias = vector->address.plusQuad(byChannels ? 4 * split.part : 0);
   }
-  KernelWriter::convolve(*image, *out, split, {window, groups, &tiles->second, bias, chosen});
+  KernelWriter::convolve(image, out, split, {window, pixels, groups, &tiles->second, bias, product});
   return Status::ok();
 }
 
@@ -324,7 +320,7 @@ Status StageWriter::windowed(Operation *named, Operation *op, ArrayRef<DeviceTen
   }
   auto conv = cast<dmir::ConvOp>(named);
   convolveEach(inputs[0], inputs[1], out,
-               Window(inputs[0].shape, out.shape, ArrayRef(inputs[1].shape).drop_front(2), conv.getStrides(),
-                      conv.getDilations(), conv.getLow()));
+               windowOf(inputs[0].shape, out.shape, ArrayRef(inputs[1].shape).drop_front(2), conv.getStrides(),
+                        conv.getDilations(), conv.getLow()));
   return Status::ok();
 }

@@ -35,11 +35,12 @@ private:
   Status matrices(mlir::affine::AffineForOp loop);
   Status byWeights(mlir::affine::AffineForOp loop, const TileLoops &loops, const Tiles &tiles);
   Status byValues(mlir::affine::AffineForOp loop, const TileLoops &loops);
-  /// How the arrays compute the tiles of a product of these dims, spread so over slices and groups of cores.
-  Result<corsair::MatmulPlan> planOf(mlir::affine::AffineForOp loop, const TileLoops &loops, lldmir::PlanAttr spread,
-                                     const corsair::ProductDims &dims);
-  corsair::TileOrder orderOf(const TileLoops &loops, lldmir::PlanAttr spread, const corsair::ProductDims &dims) const;
-  Status checkTiles(const TileLoops &loops, const corsair::TileOrder &order, const corsair::ProductDims &dims);
+  /// How the ops of a product are spread over slices and groups of cores; `packed`: as its weights lie in ST, or null.
+  Result<lldmir::PlanAttr> spreadOf(const TileLoops &loops, const corsair::TileForm *packed);
+  /// A product that is spread so, by as many blocks along K at once as IB holds.
+  Result<corsair::Spread> fitted(const TileLoops &loops, const corsair::Spread &product, lldmir::PlanAttr plan);
+  corsair::TileOrder orderOf(const TileLoops &loops, const corsair::Spread &product) const;
+  Status checkTiles(const TileLoops &loops, const corsair::TileOrder &order, const corsair::Spread &product);
   /// A matrix that loops over tiles fill, and which of its tiles they did so far.
   struct Filled {
     mlir::affine::AffineStoreOp store;
@@ -71,8 +72,8 @@ private:
   Status addTo(BandBody &body, mlir::Operation *op);
   Status write(const BandBody &body);
   Status bandProduct(const BandBody &body, unsigned number, int64_t columns, corsair::BandedScores &job);
-  Result<corsair::MatmulPlan> bandPlan(mlir::affine::AffineForOp loop, const TileLoops &loops,
-                                       const corsair::ProductDims &dims);
+  Result<corsair::Spread> bandSpread(mlir::affine::AffineForOp loop, const TileLoops &loops,
+                                     const corsair::Spread &product);
   Status bandUnit(const BandBody &body, lldmir::SimdOp op, corsair::BandedScores &job);
   /// A strip, or a matrix in GM. `ofRows`: it is a band of one, its rows 64 further from band to band; else the same
   /// for all bands.

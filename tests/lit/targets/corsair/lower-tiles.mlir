@@ -38,13 +38,14 @@ func.func @long(%a: memref<2x21x!R>, %b: memref<21x2x!C>, %c: memref<2x2x!H>) {
   return
 }
 
-// The plan says how many cores a sum has, and how many levels its tree.
+// The plan says how many cores a sum has, how many levels its tree, and how tiles are spread; the products say it then.
 // CHECK-LABEL: func @planned
-// CHECK: %[[FIRST:.*]] = lldmir.matmul {{.*}} num_imc 3 ppr_mode 2 {lldmir.plan
-// CHECK: lldmir.matmul {{.*}} num_imc 1 ppr_mode 2 accumulate %[[FIRST]] {lldmir.plan
+// CHECK: %[[FIRST:.*]] = lldmir.matmul {{.*}} num_imc 3 ppr_mode 2 spread <groups 2, slices 3, share rows, segment 1> :
+// CHECK: lldmir.matmul {{.*}} num_imc 1 ppr_mode 2 spread <groups 2, slices 3, share rows, segment 1> accumulate %[[FIRST]] :
+// CHECK-NOT: lldmir.plan
 func.func @planned(%a: memref<1x4x!R>, %b: memref<4x1x!C>) -> !P {
   %x = affine_ext.load %a[0, 0] : memref<1x4x!R>, !affine_ext.vec_ext<1x4x!R>
   %y = affine_ext.load %b[0, 0] : memref<4x1x!C>, !affine_ext.vec_ext<4x1x!C>
-  %0 = affine_ext.matmul %x, %y {lldmir.plan = #lldmir.plan<num_imc 3, ppr_mode 2, groups 1, slices 1, share columns, segment 1>} : (!affine_ext.vec_ext<1x4x!R>, !affine_ext.vec_ext<4x1x!C>) -> !P
+  %0 = affine_ext.matmul %x, %y {lldmir.plan = #lldmir.plan<num_imc 3, ppr_mode 2, groups 2, slices 3, share rows, segment 1>} : (!affine_ext.vec_ext<1x4x!R>, !affine_ext.vec_ext<4x1x!C>) -> !P
   return %0 : !P
 }

@@ -35,6 +35,38 @@ func.func @f(%a: !R, %w: !C) {
 // -----
 
 !R = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>
+!C = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>
+!P = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
+func.func @f(%a: !R, %w: !C) {
+  // expected-error @+1 {{C2: groups is 4: OB has room for four, and a slice has 16 cores}}
+  %p = lldmir.matmul [%a, %a, %a, %a, %a] x [%w, %w, %w, %w, %w] num_imc 5 ppr_mode 3 spread <groups 4, slices 1, share columns, segment 8> : !R x !C -> !P
+  return
+}
+
+// -----
+
+!R = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>
+!C = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>
+!P = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
+func.func @f(%a: !R, %w: !C) {
+  // expected-error @+1 {{C2: slices is 5, a quad has 4}}
+  %p = lldmir.matmul [%a] x [%w] num_imc 1 ppr_mode 0 spread <groups 1, slices 5, share rows, segment 8> : !R x !C -> !P
+  return
+}
+
+// -----
+
+// expected-error @+1 {{slices share columns, rows or batch, not 'depth'}}
+func.func private @f() attributes {lldmir.plan = #lldmir.plan<num_imc 1, ppr_mode 0, groups 1, slices 1, share depth, segment 8>}
+
+// -----
+
+// expected-error @+1 {{the numbers of a plan are positive}}
+func.func private @f() attributes {lldmir.plan = #lldmir.plan<num_imc 1, ppr_mode 0, groups 0, slices 1, share rows, segment 8>}
+
+// -----
+
+!R = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>
 !P = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
 func.func @f(%a: !R) {
   // expected-error @+1 {{C3: needs equal tiles of block_fp R and of C}}

@@ -10,8 +10,8 @@
 func.func @f(%a: !R, %w: !C, %m: memref<2x2x!H>, %o: memref<2x2x!H>) {
   // CHECK: %[[P:.*]] = lldmir.matmul [%[[A]]] x [%[[W]]] num_imc 1 ppr_mode 0 : !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>> x !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>> -> !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
   %p = lldmir.matmul [%a] x [%w] num_imc 1 ppr_mode 0 : !R x !C -> !P
-  // CHECK: %[[Q:.*]] = lldmir.matmul [%[[A]], %[[A]], %[[A]]] x [%[[W]], %[[W]], %[[W]]] num_imc 3 ppr_mode 2 accumulate %[[P]] {rows = 7 : i64} :
-  %q = lldmir.matmul [%a, %a, %a] x [%w, %w, %w] num_imc 3 ppr_mode 2 accumulate %p {rows = 7 : i64} : !R x !C -> !P
+  // CHECK: %[[Q:.*]] = lldmir.matmul [%[[A]], %[[A]], %[[A]]] x [%[[W]], %[[W]], %[[W]]] num_imc 3 ppr_mode 2 spread <groups 2, slices 4, share batch, segment 6> accumulate %[[P]] {rows = 7 : i64} :
+  %q = lldmir.matmul [%a, %a, %a] x [%w, %w, %w] num_imc 3 ppr_mode 2 spread <groups 2, slices 4, share batch, segment 6> accumulate %p {rows = 7 : i64} : !R x !C -> !P
   // CHECK: lldmir.simd "cast"(%[[Q]] : !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>) -> !affine_ext.vec_ext<64x64xf16>
   %h = lldmir.simd "cast"(%q : !P) -> !H
   // CHECK: lldmir.simd "softmax"(%{{.*}} : memref<2x2x!affine_ext.vec_ext<64x64xf16>>) outs(%{{.*}} : memref<2x2x!affine_ext.vec_ext<64x64xf16>>) {axis = 1 : i64}

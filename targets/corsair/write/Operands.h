@@ -1,16 +1,17 @@
-//===- MatmulView.h - operands of a product as strided matrices -*- C++ -*-===//
+//===- Operands.h - where products read and write ---------------*- C++ -*-===//
 #pragma once
 
-#include "../decide/MatmulPlan.h"
+#include "../decide/Spread.h"
 #include "DeviceTensor.h"
 #include "TileOrder.h"
-#include "Window.h"
+
+#include "schemas/corsair/simd/SimdJob.h"
 
 namespace dmxc::corsair {
 
 /// The image of a convolution, in tiles of 64 pixels by 64 channels.
 struct ConvSource {
-  Window window;
+  hw::Window window;
   int64_t blocks; ///< of 64 channels
   int64_t pixels; ///< of the output
 };
@@ -31,16 +32,14 @@ struct MatmulOperands {
   Address pixel;
 };
 
-/// M, N, K and the batch dims of a product.
-struct MatmulShape {
-  MatmulShape(const DeviceTensor &a, const DeviceTensor &b, const DeviceTensor &out);
-  /// With a B that is packed; batch dims that order on through the rows are part of M.
-  MatmulShape(const DeviceTensor &a, const DeviceTensor &out);
+/// A product, or a batch of them, and where they lie; not spread yet.
+struct PlacedProduct {
+  /// `b`: null where it is packed.
+  PlacedProduct(const DeviceTensor &a, const DeviceTensor *b, const DeviceTensor &out);
   /// Makes batch dims rows where B stays and rows go on.
   void joinBatch();
-  ProductDims dims() const;
 
-  int64_t m, n, k;
+  Spread product;
   MatmulOperands operands;
   llvm::SmallVector<BatchDim> batch;
 };
@@ -54,21 +53,21 @@ struct ArrayUnits {
 /// what is needed; nullopt where none is.
 std::optional<std::string> lacksForProducts(const hw::Machine &machine);
 /// Writes the tiles of one product (or of one for each slice) in an order. B's tiles are in ST.
-void emitTiles(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const TileOrder &order,
+void emitTiles(Program &program, const ArrayUnits &units, const Spread &plan, const TileOrder &order,
                const MatmulOperands &operands);
 /// A box of a product's tiles, of the plan's size, from the operands' first one on. `stays`: weights do, while rows
 /// pass.
-void emitBox(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const Segments &segments,
+void emitBox(Program &program, const ArrayUnits &units, const Spread &plan, const Segments &segments,
              const MatmulOperands &operands, const TileOrder::Box &box, bool stays);
 /// All of a product, in the plan's order.
-void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands);
+void emitProduct(Program &program, const ArrayUnits &units, const Spread &plan, const MatmulOperands &operands);
 /// The same of 64 rows, of the first so many rounds of columns; the numbers are of no buffer.
-void emitRounds(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
+void emitRounds(Program &program, const ArrayUnits &units, const Spread &plan, const MatmulOperands &operands,
                 const Address &rounds);
 /// The same of one round of columns, of the first so many segments along K.
-void emitSegments(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands,
+void emitSegments(Program &program, const ArrayUnits &units, const Spread &plan, const MatmulOperands &operands,
                   const Address &segments);
 /// Quantises B, which lies in GM, to tiles in ST.
-void emitPack(Program &program, const MatmulPlan &plan, const MatmulOperands &operands);
+void emitPack(Program &program, const Spread &plan, const MatmulOperands &operands);
 
 } // namespace dmxc::corsair

@@ -1,5 +1,6 @@
 // Memories have their own names, descriptors those of their kinds, registers their numbers, and a token that of the first group that gives it,
 // itself or by a barrier in it.
+// REQUIRES: target-corsair
 // RUN: dmx-opt %s | FileCheck %s
 // RUN: dmx-opt %s | dmx-opt | FileCheck %s
 

@@ -1,19 +1,17 @@
 // RUN: dmx-opt %s -split-input-file -affine-permute-trip | FileCheck %s
 
-!T = !affine_ext.vec_ext<64x64xf16>
-
 // 2 x 64 x 8 becomes 64, 8, 2.
 // CHECK-LABEL: func @sorted
 // CHECK: affine.for %[[J:.*]] = 0 to 64
 // CHECK-NEXT: affine.for %[[K:.*]] = 0 to 8
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 2
 // CHECK: affine.store %{{.*}}, %{{.*}}[%[[I]], %[[J]], %[[K]]]
-func.func @sorted(%a: memref<2x64x8x!T>, %b: memref<2x64x8x!T>) {
+func.func @sorted(%a: memref<2x64x8xf16>, %b: memref<2x64x8xf16>) {
   affine.for %i = 0 to 2 {
     affine.for %j = 0 to 64 {
       affine.for %k = 0 to 8 {
-        %x = affine.load %a[%i, %j, %k] : memref<2x64x8x!T>
-        affine.store %x, %b[%i, %j, %k] : memref<2x64x8x!T>
+        %x = affine.load %a[%i, %j, %k] : memref<2x64x8xf16>
+        affine.store %x, %b[%i, %j, %k] : memref<2x64x8xf16>
       }
     }
   }

@@ -1,0 +1,168 @@
+//===- Spread.cpp - a quad's product over slices and cores ----------------===//
+
+#include "Spread.h"
+#include "Constants.h"
+#include "ViewLayout.h"
+#include "scores/Bands.h"
+
+#include "targets/common/roots/Contraction.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+
+Spread Spread::ofSizes(int64_t m, int64_t n, int64_t k) {
+  Spread product;
+  product.m = m, product.n = n, product.k = k;
+  product.kChunks = (k + 63) / 64;
+  return product;
+}
+
+double Spread::steps() const {
+  const int64_t bands = (tilesM() + rowSlices() - 1) / rowSlices(), all = std::max<int64_t>(batch, 1);
+  const int64_t products = sharing == Sharing::Batch ? (all + slices - 1) / slices : all;
+  int64_t steps = 0;
+  for (int64_t chunk = 0; chunk < kChunks; chunk += segment)
+    steps += (std::min(segment, kChunks - chunk) + imc - 1) / imc;
+  return static_cast<double>(bands * rounds() * products * steps);
+}
+
+//===----------------------------------------------------------------------===//
+// In the text
+//===----------------------------------------------------------------------===//
+
+lldmir::PlanAttr Spread::plan(MLIRContext *context) const {
+  return lldmir::PlanAttr::get(
+      context, imc, ppr, lldmir::SpreadAttr::get(context, groups, slices, kShares[static_cast<int>(sharing)], segment));
+}
+
+Spread Spread::by(lldmir::PlanAttr plan) const {
+  Spread made = *this;
+  lldmir::SpreadAttr spread = plan.getSpread();
+  made.imc = static_cast<int>(plan.getNumImc()), made.ppr = static_cast<int>(plan.getPprMode());
+  made.groups = static_cast<int>(spread.getGroups());
+  made.slices = static_cast<int>(spread.getSlices());
+  made.sharing = static_cast<Sharing>(llvm::find(kShares, spread.getShare()) - std::begin(kShares));
+  made.segment = spread.getSegment();
+  made.pitch = conv ? kTileBytes : pitchOf(std::min(m, made.sliceRows()));
+  return made;
+}
+
+Spread dmxc::corsair::planOf(Operation *product, const Distribution &deal) {
+  return productOf(product, deal).by(product->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr));
+}
+
+std::optional<std::string> dmxc::corsair::unfit(const Spread &unspread, lldmir::PlanAttr plan,
+                                                const hw::Machine &machine) {
+  if (std::optional<std::string> why = lldmir::unfit(machine, plan.getNumImc(), plan.getPprMode(), plan.getSpread()))
+    return why;
+  const Spread product = unspread.by(plan);
+  auto text = [](int64_t number) { return std::to_string(number); };
+  if (product.imc > product.kChunks)
+    return "num_imc is " + text(product.imc) + ", and the product has " + text(product.kChunks) +
+           " blocks of 64 along K";
+  if (product.sharing == Sharing::Batch && !product.batch && product.slices > 1)
+    return "it has no products that slices could share: it is one";
+  const int64_t segment = product.segment, longest = product.longestSegment();
+  // What is longer than K is all of it.
+  if (product.conv ? segment != longest : segment > longest && product.kChunks > longest)
+    return "segment is " + text(segment) + ", and must be " + text(longest) + (product.conv ? "" : " at most");
+  if (product.kChunks > segment && segment % product.imc)
+    return "segment is " + text(segment) + ", which is no multiple of num_imc " + text(product.imc);
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+bool dmxc::corsair::isProduct(Operation *op) {
+  auto conv = dyn_cast<dmir::ConvOp>(op);
+  return !makesNothing(op) && kernels::Contraction::is(op) && !(conv && isDepthwise(conv));
+}
+
+int64_t dmxc::corsair::rowsOfTiles(BlockArgument argument, const Distribution &deal) {
+  const Split split = deal.at((*argument.user_begin())->getResult(0));
+  return split && split.dim == 0 ? split.part : shapeOf(argument).front();
+}
+
+int64_t dmxc::corsair::packedRows(ArrayRef<int64_t> resultShape) {
+  return ShapedType::getNumElements(resultShape.drop_back());
+}
+
+/// The most rows (a convolution's pixels) that a quad multiplies by these packed weights in one of their uses.
+static int64_t plannedRows(Value weights, const Distribution &deal) {
+  int64_t most = 0;
+  for (Operation *user : weights.getUsers()) {
+    if (makesNothing(user))
+      continue;
+    const SmallVector<int64_t> shape = shareOf(shapeOf(user->getResult(0)), deal.at(user->getResult(0)));
+    most = std::max(most, isa<dmir::ConvOp>(user) ? ShapedType::getNumElements(ArrayRef(shape).drop_front(2))
+                                                  : packedRows(shape));
+  }
+  return most;
+}
+
+void dmxc::corsair::joinRows(ProductRows &rows, SmallVectorImpl<BatchDim> &batch, Spread &product) {
+  while (!batch.empty()) {
+    const BatchDim last = batch.back();
+    const bool one = rows.count == 1;
+    if (last.b != 0 || (!one && (last.a != rows.count * rows.a || last.out != rows.count * rows.out)))
+      break;
+    if (one)
+      rows.a = last.a, rows.out = last.out;
+    rows.count *= last.extent;
+    batch.pop_back();
+  }
+  product.m = rows.count;
+  product.batch = 0;
+  for (const BatchDim &dim : batch)
+    product.batch = std::max(product.batch, dim.extent);
+}
+
+static int64_t numberOf(Dim dim) { return dim.valueOr(0); }
+
+static Spread convolutionOf(dmir::ConvOp conv, const Distribution &deal) {
+  const kernels::Contraction whole(conv);
+  const int64_t columns = deal.columns.lookup(conv), channels = shapeOf(conv.getWeights())[1];
+  const int64_t chunks = numberOf(whole.k) / std::max<int64_t>(channels, 1) * ((channels + 63) / 64);
+  Spread product =
+      Spread::ofSizes(plannedRows(conv.getWeights(), deal), columns ? columns : numberOf(whole.m), chunks * 64);
+  product.conv = true;
+  product.segment = chunks; // nothing passes through IB
+  return product;
+}
+
+/// Where an operand lies: views of what the kernel has in GM.
+static kernels::StridedView viewOf(Value operand, unsigned fromEnd) {
+  kernels::StridedView view{0, 0, {}};
+  llvm::append_range(view.strides, operandLayout(operand, fromEnd).strides);
+  return view;
+}
+
+Spread dmxc::corsair::productOf(Operation *op, const Distribution &deal) {
+  if (auto conv = dyn_cast<dmir::ConvOp>(op))
+    return convolutionOf(conv, deal);
+  auto matmul = cast<dmir::MatMulOp>(op);
+  const kernels::Contraction whole(matmul, viewOf(matmul.getLhs(), 1), viewOf(matmul.getRhs(), 2));
+  const SmallVector<int64_t> shape = shareOf(shapeOf(matmul.getResult()), deal.at(matmul.getResult()));
+  const int64_t depth = deal.depth.lookup(matmul);
+  Spread product = Spread::ofSizes(shape[shape.size() - 2], shape.back(), depth ? depth : numberOf(whole.k));
+  if (deal.packed.contains(matmul.getRhs())) {
+    product.m = plannedRows(matmul.getRhs(), deal);
+    return product;
+  }
+  if (isInBands(matmul, deal)) {
+    product.m = kBandRows;
+    product.sharesBand = deal.bands.contains(matmul.getLhs().getDefiningOp());
+    return product;
+  }
+  const SmallVector<int64_t> out = denseStrides(shapeOf(matmul.getResult()), rowMajor(shape.size()), 1);
+  ProductRows rows{product.m, numberOf(whole.lhsRow), out[shape.size() - 2]};
+  SmallVector<BatchDim> batch;
+  for (size_t dim = 0; dim + 2 < shape.size(); ++dim)
+    if (shape[dim] != 1)
+      batch.push_back({shape[dim], numberOf(whole.lhsBatch[dim]), numberOf(whole.rhsBatch[dim]), out[dim]});
+  joinRows(rows, batch, product);
+  return product;
+}
