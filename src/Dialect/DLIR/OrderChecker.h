@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ByteHistory.h"
-#include "QueueCode.h"
+#include "dmxc/Dialect/DLIR/QueueCode.h"
 
 #include "llvm/ADT/StringSet.h"
 
