@@ -142,3 +142,34 @@ dlir.device_program @result on "corsair" {
   // expected-error @+1 {{O5: nothing writes byte 0 of the result 'y'}}
   dlir.piece "y" unit 0 in %y offset 0 begin [0] extent [128] strides [2]
 }
+
+// -----
+
+// What quads write to each other is looked at in all of them: quad 5 leaves out quad 4.
+dlir.device_program @exchange on "corsair" {
+  %x = dlir.memory "GM" "x" size 64 permanent
+  dlir.argument state "x" : tensor<32xf16> as "f16"
+  dlir.piece "x" unit 0 in %x offset 0 begin [0] extent [32] strides [2]
+  dlir.piece "x" unit 1 in %x offset 0 begin [0] extent [32] strides [2]
+  dlir.piece "x" unit 2 in %x offset 0 begin [0] extent [32] strides [2]
+  dlir.piece "x" unit 3 in %x offset 0 begin [0] extent [32] strides [2]
+  dlir.piece "x" unit 4 in %x offset 0 begin [0] extent [32] strides [2]
+  dlir.piece "x" unit 5 in %x offset 0 begin [0] extent [32] strides [2]
+  dlir.piece "x" unit 6 in %x offset 0 begin [0] extent [32] strides [2]
+  dlir.piece "x" unit 7 in %x offset 0 begin [0] extent [32] strides [2]
+  %a = dlir.memory "GM" "a" size 512
+  %b = dlir.memory "GM" "b" size 512
+  %d = dlir.descriptor "f16" unit 32 dims [] source [] target []
+  %e = dlir.descriptor "f16" unit 256 dims [] source [] target []
+  dlir.scheduled_graph "main" units 8 (%q) {
+    %peers = dlir.register 0 [255, 255, 255, 255, 255, 239, 255, 255]
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.task_group "give" {
+        dlir.copy GM -> GM %x[0] to %a[%q * 64] with %d peers[%peers]
+        dlir.task_barrier over "card" id 0 queues [0]
+        // expected-error @+1 {{O3: group "give" of queue 0 reads byte 320 of 'a' (GM 4), which nothing has written}}
+        dlir.copy GM -> GM %a[0] to %b[0] with %e
+      }
+    }
+  }
+}
