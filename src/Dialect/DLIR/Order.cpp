@@ -44,6 +44,8 @@ LogicalResult dmxc::dlir::verifyOrder(DeviceProgramOp program, ProgramBytes &byt
 }
 
 LogicalResult ProgramOrder::run() {
+  if (failed(memory.bring()))
+    return failure();
   for (StringRef name : {"init", "main"})
     for (auto graph : program.getBody().getOps<ScheduledGraphOp>())
       if (graph.getName() == name && failed(run(graph)))

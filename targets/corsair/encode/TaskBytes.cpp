@@ -177,13 +177,33 @@ int64_t TaskBytes::groupOf(StringRef scope, int64_t quad) const {
   return scope == "card" ? 0 : scope == "chiplet" ? quad / image.machine.quads : quad;
 }
 
+/// Bands of 64 runs, and the tiles along each.
+static dlir::ByteRuns bytesOfTiles(dlir::PieceOp piece, hw::ElemKind kind) {
+  const hw::TileShape shape = *hw::tileOf(kind);
+  const size_t rank = piece.getExtent().size(), along = rank - (hw::nameOf(kind).back() == 'c' ? 2 : 1);
+  int64_t runs = 1;
+  for (auto [dim, extent] : llvm::enumerate(piece.getExtent()))
+    runs *= dim == along ? 1 : extent;
+  const int64_t bands = llvm::divideCeil(runs, hw::kTileRuns),
+                tiles = llvm::divideCeil(piece.getExtent()[along], shape.depth);
+  return {static_cast<int64_t>(piece.getOffset()),
+          shape.bytes(),
+          {{bands, piece.getStrides()[0]}, {tiles, piece.getStrides()[1]}}};
+}
+
 SmallVector<dlir::ByteRuns, 2> TaskBytes::bytesOf(dlir::PieceOp piece) const {
   for (auto argument : piece->getParentRegion()->getOps<dlir::ArgumentOp>()) {
     std::optional<hw::ElemKind> kind = hw::elemKindFromName(argument.getForm().str());
-    if (argument.getName() != piece.getArgument() || !kind || hw::isTiled(*kind) ||
-        piece.getStrides().size() != piece.getExtent().size())
+    if (argument.getName() != piece.getArgument() || !kind)
       continue;
-    dlir::ByteRuns runs{static_cast<int64_t>(piece.getOffset()), hw::elementBytes(*kind), {}};
+    const auto offset = static_cast<int64_t>(piece.getOffset());
+    if (argument.getRole() == dlir::ArgumentRole::constant)
+      return {{offset, piece.getExtent().front(), {}}};
+    if (hw::isTiled(*kind) && piece.getStrides().size() == 2 && piece.getExtent().size() > 1)
+      return {bytesOfTiles(piece, *kind)};
+    if (hw::isTiled(*kind) || piece.getStrides().size() != piece.getExtent().size())
+      continue;
+    dlir::ByteRuns runs{offset, hw::elementBytes(*kind), {}};
     for (auto [extent, stride] : llvm::zip(piece.getExtent(), piece.getStrides()))
       runs.steps.push_back({extent, stride});
     return {runs};

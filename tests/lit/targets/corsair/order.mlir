@@ -173,3 +173,33 @@ dlir.device_program @exchange on "corsair" {
     }
   }
 }
+
+// -----
+
+// The host writes the piece, no more.
+dlir.device_program @piece on "corsair" {
+  %x = dlir.memory "DDR" "x" size 256
+  dlir.argument input "x" : tensor<128xf16> as "f16"
+  dlir.piece "x" unit 0 in %x offset 0 begin [0] extent [64] strides [2]
+  %a = dlir.memory "GM" "a" size 256
+  %d = dlir.descriptor "f16" unit 128 dims [] source [] target []
+  dlir.scheduled_graph "main" units 1 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.task_group "fetch" {
+        // expected-error @+1 {{O3: group "fetch" of queue 0 reads byte 128 of 'x' (DDR 0), which nothing has written}}
+        dlir.copy DDR -> GM %x[0] to %a[0] with %d
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @beyond on "corsair" {
+  %x = dlir.memory "DDR" "x" size 256
+  dlir.argument input "x" : tensor<2x64xf16> as "f16"
+  // expected-error @+1 {{O6: has bytes 0 to 319 of 'x', which has 256}}
+  dlir.piece "x" unit 0 in %x offset 0 begin [0, 0] extent [2, 64] strides [192, 2]
+  dlir.scheduled_graph "main" units 1 (%q) {
+  }
+}
