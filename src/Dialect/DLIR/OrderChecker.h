@@ -134,7 +134,7 @@ private:
   void enterLoop(Queue &queue, const QueueLine &line);
   bool wait(Queue &queue, const QueueLine &line);
   void signal(Queue &queue, const QueueLine &line);
-  bool meet(Queue &queue, TaskBarrierOp barrier);
+  mlir::FailureOr<bool> meet(Queue &queue, TaskBarrierOp barrier);
   int64_t valueOf(const LinearValue &value, const Queue &queue);
   std::string groupsOf(unsigned token);
   mlir::LogicalResult reportWaiting();

@@ -203,3 +203,42 @@ dlir.device_program @beyond on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
   }
 }
+
+// -----
+
+// Who meets names the same queues, itself among them; in which order and how often does not matter.
+dlir.device_program @others on "corsair" {
+  dlir.scheduled_graph "main" units 2 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.task_group "a" {
+        dlir.task_barrier over "card" id 0 queues [0, 1]
+        // expected-error @+1 {{O1: group "a" of queue 0 on quad 0 meets a queue that names others}}
+        dlir.task_barrier over "card" id 1 queues [0, 1]
+      }
+    }
+    dlir.dispatch_queue "quad" "dispatch" 1 {
+      dlir.task_group "b" {
+        dlir.task_barrier over "card" id 0 queues [1, 0, 1]
+        dlir.task_barrier over "card" id 1 queues [1]
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @itself on "corsair" {
+  dlir.scheduled_graph "main" units 2 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.task_group "a" {
+        // expected-error @+1 {{O1: group "a" of queue 0 on quad 0 meets others without being named itself}}
+        dlir.task_barrier over "card" id 0 queues [1]
+      }
+    }
+    dlir.dispatch_queue "quad" "dispatch" 1 {
+      dlir.task_group "b" {
+        dlir.task_barrier over "card" id 0 queues [1]
+      }
+    }
+  }
+}
