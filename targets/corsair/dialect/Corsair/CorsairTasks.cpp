@@ -153,6 +153,9 @@ template <typename OpTy> static LogicalResult verifyProduct(OpTy op, bool image)
     return op.emitOpError("C3: groups is positive");
   if (std::optional<int64_t> rows = constantOf(op.getRows()); rows && (*rows < 1 || *rows > 64))
     return op.emitOpError("C4: rows is 1 to 64, not ") << *rows;
+  for (auto [name, number] : {std::pair("k0", constantOf(op.getK0())), {"steps", constantOf(op.getSteps())}})
+    if (number && *number < 0)
+      return op.emitOpError("C6: ") << name << " is not negative, as " << *number << " is";
   return success();
 }
 

@@ -272,3 +272,19 @@ dlir.device_program @pixel on "corsair" {
     }
   }
 }
+
+// -----
+
+dlir.device_program @depth on "corsair" {
+  %a = dlir.memory "IB" "a" size 8320
+  %w = dlir.memory "WB" "w" size 4160
+  %o = dlir.memory "OB" "o" size 16384
+  dlir.scheduled_graph "main" units 1 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.task_group "a" {
+        // expected-error @+1 {{C6: k0 is not negative, as -1 is}}
+        corsair.matmul %a[0] x %w[0] to %o[0] num_imc 1 ppr_mode 0 activation_kind "bfp16r" weight_kind "bfp16c" k0[-1]
+      }
+    }
+  }
+}
