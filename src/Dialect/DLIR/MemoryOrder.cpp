@@ -20,7 +20,26 @@ MemoryOrder::MemoryOrder(DeviceProgramOp program, ProgramBytes &bytes) : bytes(b
   for (auto argument : program.getBody().getOps<ArgumentOp>())
     if (argument.getRole() == ArgumentRole::output)
       results.insert(argument.getName());
+}
+
+/// The bytes of a piece, which are all in its buffer; none: not known.
+FailureOr<SmallVector<ByteRuns, 2>> MemoryOrder::runsOf(PieceOp piece) {
+  const Buffer &buffer = buffers[numbers.lookup(piece.getMemory())];
+  SmallVector<ByteRuns, 2> all = bytes.bytesOf(piece);
+  for (ByteRuns &runs : all) {
+    runs = normalized(std::move(runs));
+    if (auto [begin, end] = hullOf(runs); runs.bytes > 0 && (begin < 0 || end > buffer.size))
+      return piece.emitOpError("O6: has bytes ")
+             << begin << " to " << end - 1 << " of '" << buffer.name << "', which has " << buffer.size;
+  }
+  return all;
+}
+
+LogicalResult MemoryOrder::bring() {
   for (auto piece : program.getBody().getOps<PieceOp>()) {
+    FailureOr<SmallVector<ByteRuns, 2>> all = runsOf(piece);
+    if (failed(all))
+      return failure();
     if (results.contains(piece.getArgument()))
       continue;
     Stretch host;
@@ -29,8 +48,12 @@ MemoryOrder::MemoryOrder(DeviceProgramOp program, ProgramBytes &bytes) : bytes(b
     Cell &cell = cellOf(number, piece.getUnit());
     cell.isLive = true;
     live[{buffers[number].kindNumber, piece.getUnit()}][buffers[number].address] = number;
-    cell.history.set({0, buffers[number].size, {}}, host);
+    if (all->empty())
+      all->push_back({0, buffers[number].size, {}});
+    for (const ByteRuns &runs : *all)
+      cell.history.set(runs, host);
   }
+  return success();
 }
 
 MemoryOrder::Cell &MemoryOrder::cellOf(int32_t buffer, int64_t unit) {
@@ -232,9 +255,10 @@ LogicalResult MemoryOrder::verifyResults() {
     if (!results.contains(piece.getArgument()))
       continue;
     Cell &cell = cellOf(numbers.lookup(piece.getMemory()), piece.getUnit());
-    LogicalResult result = success();
-    for (const ByteRuns &runs : bytes.bytesOf(piece))
-      cell.history.each(normalized(runs), [&](int64_t at, const Stretch &stretch) {
+    FailureOr<SmallVector<ByteRuns, 2>> all = runsOf(piece);
+    LogicalResult result = all;
+    for (const ByteRuns &runs : succeeded(all) ? *all : SmallVector<ByteRuns, 2>())
+      cell.history.each(runs, [&](int64_t at, const Stretch &stretch) {
         if (succeeded(result) && !stretch.isWritten())
           result = piece.emitOpError("O5: nothing writes byte ")
                    << at << " of the result '" << piece.getArgument() << "'";

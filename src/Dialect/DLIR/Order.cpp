@@ -44,6 +44,8 @@ LogicalResult dmxc::dlir::verifyOrder(DeviceProgramOp program, ProgramBytes &byt
 }
 
 LogicalResult ProgramOrder::run() {
+  if (failed(memory.bring()))
+    return failure();
   for (StringRef name : {"init", "main"})
     for (auto graph : program.getBody().getOps<ScheduledGraphOp>())
       if (graph.getName() == name && failed(run(graph)))
@@ -235,17 +237,23 @@ bool ProgramOrder::wait(Queue &queue, const QueueLine &line) {
 }
 
 /// Comes to a barrier; true for the last one, after which all go on.
-bool ProgramOrder::meet(Queue &queue, TaskBarrierOp barrier) {
+FailureOr<bool> ProgramOrder::meet(Queue &queue, TaskBarrierOp barrier) {
   if (queue.arrived)
     return false;
   auto group = [&](const Queue &one) { return memory.bytes.groupOf(*barrier.getScope(), one.unit); };
   auto key = std::make_tuple(barrier.getScope()->str(), group(queue), barrier.getId().value_or(0));
   std::vector<Queue *> &there = meetings[key];
+  const SmallVector<int64_t> names = meetingAt(barrier);
+  auto barrierOf = [](const Queue &one) { return cast<TaskBarrierOp>((*one.lines)[one.position].op); };
+  const bool isNamed = llvm::is_contained(names, queue.index);
+  if (!isNamed || (!there.empty() && meetingAt(barrierOf(*there.front())) != names))
+    return barrier.emitOpError("O1: ") << placeOf(barrier) << " on " << queue.unitName
+                                       << (isNamed ? " meets a queue that names others"
+                                                   : " meets others without being named itself");
   queue.arrived = true;
   there.push_back(&queue);
-  auto expected = llvm::count_if(queues, [&](const Queue &one) {
-    return group(one) == group(queue) && llvm::is_contained(*barrier.getQueues(), one.index);
-  });
+  auto expected = llvm::count_if(
+      queues, [&](const Queue &one) { return group(one) == group(queue) && llvm::is_contained(names, one.index); });
   if (static_cast<ptrdiff_t>(there.size()) < expected)
     return false;
   Clock all(queue.clock.size(), 0);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ByteHistory.h"
-#include "QueueCode.h"
+#include "dmxc/Dialect/DLIR/QueueCode.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -26,6 +26,8 @@ class MemoryOrder {
 public:
   MemoryOrder(DeviceProgramOp program, ProgramBytes &bytes);
 
+  /// What the host writes before all graphs.
+  mlir::LogicalResult bring();
   /// A graph begins: what was before has happened.
   void begin(llvm::ArrayRef<TokenOp> tokens);
   mlir::LogicalResult task(mlir::Operation *op, const Actor &actor, llvm::ArrayRef<int64_t> trips);
@@ -64,6 +66,7 @@ private:
     Moment moment;
   };
 
+  mlir::FailureOr<llvm::SmallVector<ByteRuns, 2>> runsOf(PieceOp piece);
   Cell &cellOf(int32_t buffer, int64_t unit);
   mlir::LogicalResult touch(const Touch &touch, llvm::ArrayRef<ByteRuns> runs);
   mlir::LogicalResult read(const Touch &touch, Cell &cell, const ByteRuns &runs);
@@ -131,7 +134,7 @@ private:
   void enterLoop(Queue &queue, const QueueLine &line);
   bool wait(Queue &queue, const QueueLine &line);
   void signal(Queue &queue, const QueueLine &line);
-  bool meet(Queue &queue, TaskBarrierOp barrier);
+  mlir::FailureOr<bool> meet(Queue &queue, TaskBarrierOp barrier);
   int64_t valueOf(const LinearValue &value, const Queue &queue);
   std::string groupsOf(unsigned token);
   mlir::LogicalResult reportWaiting();

@@ -1,5 +1,5 @@
 //===- QueueCode.cpp - a dispatch queue line by line ----------------------===//
-#include "QueueCode.h"
+#include "dmxc/Dialect/DLIR/QueueCode.h"
 
 #include "dmxc/Dialect/DLIR/Sum.h"
 
@@ -83,6 +83,13 @@ std::optional<std::vector<QueueLine>> dmxc::dlir::linesOf(DispatchQueueOp queue,
                                                           const llvm::DenseMap<Value, unsigned> &numbers) {
   LineWriter writer(numbers);
   return writer.block(queue.getBody().front()) ? std::optional(std::move(writer.lines)) : std::nullopt;
+}
+
+SmallVector<int64_t> dmxc::dlir::meetingAt(TaskBarrierOp barrier) {
+  SmallVector<int64_t> queues(*barrier.getQueues());
+  llvm::sort(queues);
+  queues.erase(llvm::unique(queues), queues.end());
+  return queues;
 }
 
 std::string dmxc::dlir::placeOf(Operation *op) {

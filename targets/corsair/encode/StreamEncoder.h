@@ -18,6 +18,8 @@ struct Config {
 
 /// What a task's CONFIG says; nullopt if it needs none.
 mlir::FailureOr<std::optional<Config>> configOf(mlir::Operation *task);
+/// Refuses places and steps that the engine of a task cannot begin at.
+mlir::LogicalResult checkAlignment(mlir::Operation *task);
 
 /// What the queues of a graph share.
 struct GraphContext {

@@ -11,6 +11,8 @@ using namespace dmxc;
 using namespace dmxc::corsair;
 
 LogicalResult StreamEncoder::task(Operation *op) {
+  if (failed(checkAlignment(op)))
+    return failure();
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case<dlir::DmaCopyOp, engine::MatmulOp, engine::ConvOp, engine::SimdOp, engine::ReshapeOp, engine::CpuOp,
             engine::SignalRemoteOp, engine::WaitRemoteOp, engine::SendOp, engine::ReceiveOp, engine::ResetOp,

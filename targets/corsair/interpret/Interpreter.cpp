@@ -53,5 +53,7 @@ Result<std::vector<Tensor>> dmxc::corsair::stages::evaluateKernel(Operation *ker
                       SmallVector<Type>(outlined.getBlock()->getTerminator()->getOperandTypes()));
   if (auto function = dyn_cast<func::FuncOp>(kernel))
     return evaluateFunction(function, operands);
-  return notEvaluated(kernel, "is a program of queues, which the simulated card alone runs");
+  if (auto program = dyn_cast<dlir::DeviceProgramOp>(kernel))
+    return evaluateProgram(program, operands);
+  return notEvaluated(kernel, "is a kernel in no form that the interpreter knows");
 }

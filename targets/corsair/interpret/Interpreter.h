@@ -8,13 +8,15 @@
 
 #include "View.h"
 
+#include "dmxc/Dialect/DLIR/Device.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dmxc::corsair::stages {
 
-/// A dmir.region or dlir.kernel with what partition decided, or the function that stages have made of one; host's
-/// tensors in and out. What is not evaluated is ErrorKind::Constraint, what has no meaning ErrorKind::Model, both by
-/// op.
+/// A dmir.region or dlir.kernel with what partition decided, the function that stages have made of one, or its program
+/// of queues; host's tensors in and out. What is not evaluated is ErrorKind::Constraint, what has no meaning
+/// ErrorKind::Model, both by op.
 Result<std::vector<Tensor>> evaluateKernel(mlir::Operation *kernel, llvm::ArrayRef<Tensor> operands);
 
 // By the form of the text:
@@ -25,5 +27,7 @@ Result<llvm::SmallVector<View>> evaluateRegion(mlir::Block &body, mlir::Dictiona
 Result<llvm::SmallVector<View>> evaluateTensors(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> operands);
 /// A function of buffers, of which each quad of the team has its own, or one that launches a kernel over quads.
 Result<llvm::SmallVector<View>> evaluateBuffers(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> operands);
+/// A program of queues, whose arguments the host converts: `schedule`.
+Result<std::vector<Tensor>> evaluateProgram(dlir::DeviceProgramOp program, llvm::ArrayRef<Tensor> operands);
 
 } // namespace dmxc::corsair::stages

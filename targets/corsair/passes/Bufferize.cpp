@@ -464,14 +464,14 @@ private:
   LogicalResult lower(tensor::InsertSliceOp op) {
     if (!insideNest(op)) { // a part that was written in place
       places[op.getResult()] = places.lookup(op.getDest());
-      return success();
+      return op.hasUnitStride() ? success() : LogicalResult(op.emitError("leaves places between its elements"));
     }
     SmallVector<Value> operands;
     FailureOr<AffineMap> map = tileMap(op, op.getMixedOffsets(), mapping, operands);
     Value tile = mapping.lookupOrNull(op.getSource()), grid = memrefOf(op.getDest());
     if (failed(map))
       return failure();
-    if (!tile || !grid || tile.getType() != cast<MemRefType>(grid.getType()).getElementType())
+    if (!tile || !grid || tile.getType() != cast<MemRefType>(grid.getType()).getElementType() || !op.hasUnitStride())
       return op.emitError("stores no tile of its grid");
     affine::AffineStoreOp::create(builder, op.getLoc(), tile, grid, *map, operands);
     places[op.getResult()] = places.lookup(op.getDest());

@@ -12,7 +12,7 @@
 //       its token from the queue that wrote it.
 //   O4: what is copied into a slot is read before the slot is free again.
 //   O5: all bytes of a result are written.
-//   O6: nothing beyond a buffer is touched.
+//   O6: nothing beyond a buffer is touched, and no piece is.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -51,7 +51,7 @@ public:
                        std::vector<Touched> &out) = 0;
   /// Those who meet in a scope: equal numbers, equal meeting.
   virtual int64_t groupOf(llvm::StringRef scope, int64_t unit) const = 0;
-  /// The bytes of a piece of a result; none: not known.
+  /// The bytes of a piece; none: not known.
   virtual llvm::SmallVector<ByteRuns, 2> bytesOf(PieceOp piece) const = 0;
 };
 

@@ -39,7 +39,8 @@ def Corsair_MatmulOp : Corsair_ProductOp<"matmul", (ins OptionalAttr<AffineMapAt
   let description = [{
     `corsair.matmul %ib[0] x %wb[0] to %ob[0] num_imc 8 ppr_mode 3 groups 2 ..`; with `from %st[..]` each step's weights
     are streamed from the stash while the step before computes. C1: activations lie in IB, weights in WB, the result in OB, a stash in ST.
-    C2: 1 <= num_imc <= 2^ppr_mode. C3: groups is positive. C4: rows, where constant, are 1 to 64.
+    C2: 1 <= num_imc <= 2^ppr_mode. C3: groups is positive. C4: rows, where constant, are 1 to 64. C5: from row on there are so many in a tile.
+    C6: k0 and steps, where constant, are not negative.
   }];
 }
 
@@ -48,7 +49,7 @@ def Corsair_ConvOp : Corsair_ProductOp<"conv", (ins OptionalAttr<AffineMapAttr>:
     OptionalAttr<I64Attr>:$image_blocks, OptionalAttr<I64Attr>:$pixel_slice, OptionalAttr<I64Attr>:$pixels,
     DictionaryAttr:$window)> {
   let summary = "as matmul, with activation rows taken from the windows of an image in GM or IB";
-  let description = "C1: the image lies in GM or IB; the rest as in matmul. C2, C3, C4 as there.";
+  let description = "C1: the image lies in GM or IB; the rest as in matmul. C2, C3, C4, C6 as there. C5: the pixel, where constant, is not negative.";
 }
 
 def Corsair_SimdOp : Corsair_Task<"simd", "vector", "1, 2, 3", "0", (ins StrAttr:$function, DenseI64ArrayAttr:$dims,

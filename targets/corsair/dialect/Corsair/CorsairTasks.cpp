@@ -129,6 +129,11 @@ template <typename OpTy> static LogicalResult verifyTask(OpTy op) {
   return dlir::verifyTask(dlir::partsOf(op));
 }
 
+/// The number of a clause that is a constant.
+static std::optional<int64_t> constantOf(std::optional<AffineMap> map) {
+  return map && map->isSingleConstant() ? std::optional(map->getSingleConstantResult()) : std::nullopt;
+}
+
 template <typename OpTy> static LogicalResult verifyProduct(OpTy op, bool image) {
   if (failed(verifyTask(op)))
     return failure();
@@ -146,14 +151,30 @@ template <typename OpTy> static LogicalResult verifyProduct(OpTy op, bool image)
     return op.emitOpError("C2: 1 <= num_imc ") << imc << " <= 2^ppr_mode " << mode << " does not hold";
   if (op.getGroups() && static_cast<int64_t>(*op.getGroups()) < 1)
     return op.emitOpError("C3: groups is positive");
-  if (op.getRows() && op.getRows()->isSingleConstant())
-    if (int64_t rows = op.getRows()->getSingleConstantResult(); rows < 1 || rows > 64)
-      return op.emitOpError("C4: rows is 1 to 64, not ") << rows;
+  if (std::optional<int64_t> rows = constantOf(op.getRows()); rows && (*rows < 1 || *rows > 64))
+    return op.emitOpError("C4: rows is 1 to 64, not ") << *rows;
+  for (auto [name, number] : {std::pair("k0", constantOf(op.getK0())), {"steps", constantOf(op.getSteps())}})
+    if (number && *number < 0)
+      return op.emitOpError("C6: ") << name << " is not negative, as " << *number << " is";
   return success();
 }
 
-LogicalResult MatmulOp::verify() { return verifyProduct(*this, false); }
-LogicalResult ConvOp::verify() { return verifyProduct(*this, true); }
+LogicalResult MatmulOp::verify() {
+  if (failed(verifyProduct(*this, false)))
+    return failure();
+  const int64_t first = constantOf(getRow()).value_or(0), rows = constantOf(getRows()).value_or(1);
+  if (first < 0 || first > 64 - rows)
+    return emitOpError("C5: rows ") << first << " to " << first + rows - 1 << " are not those of tiles of 64";
+  return success();
+}
+
+LogicalResult ConvOp::verify() {
+  if (failed(verifyProduct(*this, true)))
+    return failure();
+  if (const int64_t pixel = constantOf(getPixel()).value_or(0); pixel < 0)
+    return emitOpError("C5: there is no pixel ") << pixel;
+  return success();
+}
 
 LogicalResult SimdOp::verify() {
   if (failed(verifyTask(*this)))

@@ -207,3 +207,84 @@ dlir.device_program @counts on "corsair" {
     }
   }
 }
+
+// -----
+
+dlir.device_program @between on "corsair" {
+  %a = dlir.memory "GM" "a" size 4096
+  %d = dlir.descriptor "f32" unit 4 dims [] source [] target []
+  dlir.scheduled_graph "main" units 1 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.loop %i times[4] {
+        dlir.task_group "a" {
+          // expected-error @+1 {{has a place that is no multiple of 4 bytes}}
+          dlir.copy GM -> GM %a[%i * 18] to %a[1024] with %d
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @sums on "corsair" {
+  %a = dlir.memory "IB" "a" size 8320
+  %w = dlir.memory "WB" "w" size 4160
+  %o = dlir.memory "OB" "o" size 16384
+  dlir.scheduled_graph "main" units 1 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.task_group "a" {
+        // expected-error @+1 {{has activation_chunk 4161, which is no multiple of 64}}
+        corsair.matmul %a[0] x %w[0] to %o[0] num_imc 2 ppr_mode 1 activation_kind "bfp16r" weight_kind "bfp16c" activation_chunk 4161
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @before on "corsair" {
+  %a = dlir.memory "IB" "a" size 8320
+  %w = dlir.memory "WB" "w" size 4160
+  %o = dlir.memory "OB" "o" size 16384
+  dlir.scheduled_graph "main" units 1 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.task_group "a" {
+        // expected-error @+1 {{C5: rows 1 to 64 are not those of tiles of 64}}
+        corsair.matmul %a[0] x %w[0] to %o[0] num_imc 1 ppr_mode 0 activation_kind "bfp16r" weight_kind "bfp16c" rows[64] row[1]
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @pixel on "corsair" {
+  %a = dlir.memory "GM" "a" size 8320
+  %w = dlir.memory "WB" "w" size 4160
+  %o = dlir.memory "OB" "o" size 16384
+  dlir.scheduled_graph "main" units 1 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.task_group "a" {
+        // expected-error @+1 {{C5: there is no pixel -1}}
+        corsair.conv %a[0] x %w[0] to %o[0] num_imc 1 ppr_mode 0 activation_kind "bfp16r" weight_kind "bfp16c" rows[64] pixel[-1] window {}
+      }
+    }
+  }
+}
+
+// -----
+
+dlir.device_program @depth on "corsair" {
+  %a = dlir.memory "IB" "a" size 8320
+  %w = dlir.memory "WB" "w" size 4160
+  %o = dlir.memory "OB" "o" size 16384
+  dlir.scheduled_graph "main" units 1 (%q) {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
+      dlir.task_group "a" {
+        // expected-error @+1 {{C6: k0 is not negative, as -1 is}}
+        corsair.matmul %a[0] x %w[0] to %o[0] num_imc 1 ppr_mode 0 activation_kind "bfp16r" weight_kind "bfp16c" k0[-1]
+      }
+    }
+  }
+}

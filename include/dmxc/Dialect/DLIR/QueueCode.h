@@ -31,6 +31,9 @@ struct QueueLine {
 std::optional<std::vector<QueueLine>> linesOf(DispatchQueueOp queue,
                                               const llvm::DenseMap<mlir::Value, unsigned> &numbers);
 
+/// The queues that meet at a barrier, each once.
+llvm::SmallVector<int64_t> meetingAt(TaskBarrierOp barrier);
+
 /// "group "x" of queue 2"
 std::string placeOf(mlir::Operation *op);
 
