@@ -16,15 +16,15 @@ from corsair_rotations import Graph
 from dynamic_shapes import BIN, BundleTest, np, onnx
 from sampling import LONG, SEED, sample
 
-STAGES = ("schedule.formats", "schedule.tiles", "schedule.buffers", "schedule.array", "schedule.spmd", "schedule.bands")
+STAGES = ("schedule.formats", "schedule.tiles", "schedule.buffers", "schedule.array", "schedule.spmd", "schedule.bands", "schedule")
 CASES = {  # rows, depth, columns; how many matrices, or the weights of all rows
     "square": (512, 512, 512, "weights"), "ragged": (200, 1100, 330, "weights"), "one row": (1, 700, 900, "weights"),
     "values": (300, 700, 330, "values"), "batch": (130, 100, 200, 3)}
 # Of numbers in text those outside of types, names, strings and locations.
 TYPE = re.compile(r"(?:memref|tensor|vector)<|!\w[\w.]*<")
 WORD = re.compile(r'"[^"]*"|loc\([^)]*\)+|#\w+|[%@]\w+(?:#\d+)?|\b[dif]\d+\b')
-WHERE = re.compile(r"affine\.|lldmir\.(matmul|simd|reshape|gather|sum)|memref\.|affine_map|tensor\.|dmir\.matmul")
-HEAD = re.compile(r"module attributes|func\.func|gpu\.func|dlir\.buffer")
+WHERE = re.compile(r"affine\.|lldmir\.(matmul|simd|reshape|gather|sum)|memref\.|affine_map|tensor\.|dmir\.matmul|dlir\.|corsair\.")
+HEAD = re.compile(r"module attributes|func\.func|gpu\.func|dlir\.(buffer|program|dispatch |argument)")
 
 
 def numbers_of(text):
@@ -198,11 +198,12 @@ class Loops(BundleTest):
         self.refuses(n.text(nests.loop("%i", 1, [line for row, column in places for line in n.body(str(row), str(column))])), "in an order that takes")
 
     def changed(self, text, source):
-        """One number is another."""
+        """One number is another: its double, a small one, or its neighbour, which of what is counted in lines of 64 is a line away."""
         at, first, last = source.choice(list(numbers_of(text)))
         lines = text.split("\n")
         old = int(lines[at][first:last])
-        new = source.choice([each for each in (old + 1, old - 1, 2 * old, 0, 1, source.randrange(20)) if each != old])
+        line = 64 if old and old % 64 == 0 else 1
+        new = source.choice([each for each in (old + line, old - line, 2 * old, 0, 1, source.randrange(20)) if each != old])
         lines[at] = f"{lines[at][:first]}{new}{lines[at][last:]}"
         return "\n".join(lines), f"{lines[at].strip()[:150]}: {old} was changed to {new}"
 
@@ -227,15 +228,16 @@ class Loops(BundleTest):
             changed, what = self.changed(text, source)
             with self.subTest(name=name, quads=quads, stage=stage, change=what):
                 done = self.compile(changed, quads, stage)
-                told[done.returncode] += 1
+                told[stage, done.returncode] += 1
                 self.assertIn(done.returncode, (0, 1), done.stderr)
                 if done.returncode:
                     self.assertRegex(done.stderr, r"error: .*'|node '\w+': error: |t\.mlir:\d+:\d+: error: ")
                     continue
                 self.agrees(quads, stage)
-        print(f"changed numbers: {told[0]} obeyed, {told[1]} refused")
-        if LONG:  # 27 to 35 of a hundred, by seed: of the others most are loops that leave tiles out, or slices beyond their values
-            self.assertGreaterEqual(told[0], 0.25 * (told[0] + told[1]))
+        obeyed, refused = (sum(told[stage, code] for stage in STAGES) for code in (0, 1))
+        print(f"changed numbers: {obeyed} obeyed, {refused} refused; obeyed of", ", ".join(f"{stage} {told[stage, 0]}" for stage in STAGES))
+        if LONG:  # 24 to 33 of a hundred, by seed: of the others most are loops that leave tiles out, and slices beyond their values
+            self.assertGreaterEqual(obeyed, 0.22 * (obeyed + refused))
 
 
 if __name__ == "__main__":
