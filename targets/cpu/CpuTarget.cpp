@@ -48,7 +48,7 @@ bool mayBeOfFewRows(dmir::MatMulOp op, ArrayRef<Dim> rows) {
   int64_t least = 1;
   for (Dim dim : rows) {
     least *= kernels::smallest(op->getBlock(), dim);
-    if (least > GemmSpec::kSkinny)
+    if (least > GemmKernel::kSkinny)
       return false;
   }
   return true;

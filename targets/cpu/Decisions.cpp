@@ -2,8 +2,6 @@
 
 #include "Kernels.h"
 
-#include "targets/common/tiles/Tiles.h"
-
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 

@@ -5,6 +5,7 @@
 #include "product/RoundedWeights.h"
 
 #include "targets/common/roots/KernelTable.h"
+#include "targets/common/tiles/Tiles.h"
 
 #include "dmxc/Target/TargetBackend.h"
 
@@ -77,20 +78,21 @@ struct Choice : PlanRequest {
   void readSizes(KernelPlan &plan) const;
 };
 
-/// Gives a plan the tiles of each level, and what is free of them: `tilesAt(spec, level, decided)` writes them down,
-/// `decisionsAt` lists what is free.
-template <typename Spec>
-void planTiles(KernelPlan &plan, const Spec &spec, const Decided &decided,
-               mlir::DictionaryAttr (*tilesAt)(const Spec &, const IsaLevel &, mlir::DictionaryAttr),
-               std::vector<Decision> (*decisionsAt)(const Spec &, const IsaLevel &, mlir::DictionaryAttr)) {
-  plan.tiles = [=](const Processor &processor) {
+/// Gives a plan the tiles of each level and what is free of them: `free` lists that, `choose` makes the tiles with what
+/// is decided. The tiles of a level.
+template <typename Tiles, typename Spec>
+std::function<Tiles(const IsaLevel &)>
+planTiles(KernelPlan &plan, const Spec &spec, const Decided &decided, mlir::MLIRContext *context,
+          FreeTile<Tiles> (*free)(const Spec &, const IsaLevel &, mlir::DictionaryAttr),
+          Tiles (*choose)(const Spec &, const IsaLevel &, const DecidedFields<Tiles> &)) {
+  auto freeAt = [=](const Processor &processor) {
     const IsaLevel &isa = Decided::levelOf(processor);
-    return tilesAt(spec, isa, decided.at(isa));
+    return free(spec, isa, decided.at(isa));
   };
-  plan.freeTiles = [=](const Processor &processor) {
-    const IsaLevel &isa = Decided::levelOf(processor);
-    return decisionsAt(spec, isa, decided.at(isa));
-  };
+  auto chosen = [=](const IsaLevel &isa) { return choose(spec, isa, freeAt(isa).decided()); };
+  plan.tiles = [=](const Processor &processor) { return writeTile(chosen(Decided::levelOf(processor)), context); };
+  plan.freeTiles = [=](const Processor &processor) { return freeAt(processor).take(); };
+  return chosen;
 }
 
 /// A level's entry of kTiles, where a kernel is emitted: completeKernel has seen to it.

@@ -12,8 +12,8 @@ using namespace dmxc::cpu::bench;
 using mlir::Value;
 
 /// A square 2-D convolution with "same"-like padding.
-static ConvSpec specFor(mlir::Builder &b, const ConvShape &shape) {
-  ConvSpec s;
+static ConvKernel specFor(mlir::Builder &b, const ConvShape &shape) {
+  ConvKernel s;
   s.ic = shape.ic, s.oc = shape.oc, s.groups = shape.groups;
   s.in = {1, shape.size, shape.size};
   s.kernel = {1, shape.kernel, shape.kernel};
@@ -27,7 +27,7 @@ static ConvSpec specFor(mlir::Builder &b, const ConvShape &shape) {
 }
 
 /// Multiplications by elements inside the input (padding is not counted).
-static double realFlops(const ConvSpec &s) {
+static double realFlops(const ConvKernel &s) {
   auto inside = [&](int dim) {
     int64_t count = 0;
     for (int64_t o = 0; o < s.out[dim]; ++o)
@@ -44,7 +44,7 @@ BenchKernel dmxc::cpu::bench::convKernel(const IsaLevel &isa, const ConvShape &s
   BenchKernel bench;
   mlir::MLIRContext context;
   mlir::Builder types(&context);
-  ConvSpec spec = specFor(types, shape);
+  ConvKernel spec = specFor(types, shape);
   ConvTiles tiles = chooseConvTiles(spec, isa);
   override(tuning, "rows", tiles.rows);
   override(tuning, "vectors", tiles.vectors);

@@ -61,14 +61,14 @@ BenchKernel dmxc::cpu::bench::gemmKernel(const IsaLevel &isa, int64_t m, int64_t
   BenchKernel bench;
   bench.name = "gemm " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
   auto specFor = [&](mlir::Builder &b) {
-    GemmSpec spec;
+    GemmKernel spec;
     spec.m = m, spec.n = n, spec.k = k;
     spec.aType = spec.bType = spec.accType = b.getF32Type();
     return spec;
   };
   mlir::MLIRContext context;
   mlir::Builder types(&context);
-  GemmSpec shape = specFor(types);
+  GemmKernel shape = specFor(types);
   GemmTiles tiles = chooseGemmTiles(shape, isa);
   override(tuning, "rows", tiles.rows);
   override(tuning, "vectors", tiles.vectors);
@@ -88,7 +88,7 @@ BenchKernel dmxc::cpu::bench::gemmKernel(const IsaLevel &isa, int64_t m, int64_t
   });
   int64_t panels = (n + 15) / 16 * 16;
   bench.buffers = {randomF32({m, k}, 1), randomF32({panels, k}, 2), randomF32({m, n}, 3)};
-  bench.work = gemmWorkItems(shape, tiles);
+  bench.work = *gemmWorkItems(shape, tiles).known();
   bench.scratchBytes = gemmScratchBytes(shape, tiles);
   bench.flops = 2.0 * m * n * k;
   char text[128];

@@ -11,6 +11,7 @@ import sys
 from generated import ROOT, update
 
 PIPELINE = ROOT / "src/PIPELINE.md"
+TARGETS = ROOT / "targets/OPERATORS.md"
 # The head of the table of DMIR ops.
 OPS = """# Ops and targets
 
@@ -76,6 +77,12 @@ def differences(dmxc):
     return "".join(lines)
 
 
+def products(page):
+    """The part of targets/OPERATORS.md that tests/cli/forms/product_forms.py writes."""
+    at = page.find("\n## Products and convolutions")
+    return "" if at < 0 else page[at:]
+
+
 def replaced(text, name, table):
     pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
     if not re.search(pattern, text, re.S):
@@ -87,7 +94,7 @@ def main():
     check = "--check" in sys.argv
     dmxc = [argument for argument in sys.argv[1:] if argument != "--check"][0]
     files = {PIPELINE: replaced(PIPELINE.read_text(), "phases", phase_table(dmxc)),
-             ROOT / "targets/OPERATORS.md": OPS + output_of(dmxc, "--print-ops", "--format", "md"),
+             TARGETS: OPS + output_of(dmxc, "--print-ops", "--format", "md") + products(TARGETS.read_text()),
              ROOT / "frontends/onnx/DIFFERENCES.md": DIFFERENCES + differences(dmxc)}
     for folder, format, head in OPERATORS:
         files[ROOT / "frontends" / folder / "OPERATORS.md"] = head + output_of(dmxc, "--print-ops", "--input-format", format, "--format", "md")

@@ -34,7 +34,7 @@ Contraction::Contraction(dmir::ConvOp conv)
       rhsElement(elementOf(conv.getInput())) {
   SmallVector<Dim> result = dmir::dimsOf(conv.getResult()), weights = dmir::dimsOf(conv.getWeights());
   auto groups = static_cast<int64_t>(conv.getGroups());
-  m = Dim::floorDiv(result[1], groups);
+  m = Dim::floorDiv(weights[0].isStatic() ? weights[0] : result[1], groups);
   n = dmir::product(ArrayRef(result).drop_front(2));
   k = dmir::product(ArrayRef(weights).drop_front());
   batchDims.push_back(result[0]);
@@ -60,8 +60,7 @@ void Contraction::place(std::optional<StridedView> left, std::optional<StridedVi
   if (auto conv = dyn_cast<dmir::ConvOp>(op)) {
     if (left)
       placeWeights(conv, *left);
-    if (rhs)
-      placeImage(conv);
+    placeImage(conv);
     return;
   }
   lhs = std::move(left);
@@ -71,6 +70,21 @@ void Contraction::place(std::optional<StridedView> left, std::optional<StridedVi
   }
   if (rhs)
     rhsBatch = batchStrides(*rhs, op->getOperand(1));
+}
+
+Contraction::Contraction(dmir::GroupedMatMulOp grouped)
+    : op(grouped), lhs(stridedView(grouped.getLhs())), rhs(stridedView(grouped.getRhs())),
+      element(elementOf(grouped.getResult())), lhsElement(elementOf(grouped.getLhs())),
+      rhsElement(elementOf(grouped.getRhs())) {
+  SmallVector<Dim> left = dmir::dimsOf(grouped.getLhs()), right = dmir::dimsOf(grouped.getRhs());
+  batch = right[0], m = left[0], n = right[2];
+  k = right[1].isStatic() ? right[1] : left[1];
+  batchDims = {batch};
+  lhsBatch = {0};
+  if (lhs)
+    lhsRow = lhs->strides[0];
+  if (rhs)
+    rhsBatch = {rhs->strides[0]};
 }
 
 /// Weights whose terms are not one after the other are no matrix.
@@ -88,22 +102,21 @@ void Contraction::placeWeights(dmir::ConvOp conv, const StridedView &view) {
 }
 
 void Contraction::placeImage(dmir::ConvOp conv) {
-  SmallVector<Dim> in = dmir::dimsOf(conv.getInput()), out = dmir::dimsOf(conv.getResult()),
-                   weights = dmir::dimsOf(conv.getWeights()), low = dmir::mixDims(conv.getLow(), conv.getDims());
-  Windows made{{}, weights[1], rhs->strides[1]};
-  for (size_t i = 0; i + 2 < in.size(); ++i)
-    made.axes.push_back({in[i + 2], out[i + 2], weights[i + 2], conv.getStrides()[i], conv.getDilations()[i], low[i],
-                         rhs->strides[i + 2]});
+  windows = Windows{windowsOf(conv), dmir::dimOf(conv.getWeights(), 1), 0};
+  if (!rhs)
+    return;
+  windows->channelsApart = rhs->strides[1];
+  for (auto [i, axis] : llvm::enumerate(windows->axes))
+    axis.apart = rhs->strides[i + 2];
   rhsBatch = {rhs->strides[0]};
   if (batchDims.size() > 1)
-    rhsBatch.push_back(made.channelsApart * made.channels);
-  windows = std::move(made);
+    rhsBatch.push_back(windows->channelsApart * windows->channels);
 }
 
 bool Windows::areImage() const {
   Dim expected = axes.back().apart;
   for (const Axis &axis : llvm::reverse(axes)) {
-    if (!axis.taps.is(1) || axis.stride != 1 || !axis.low.is(0) || !(axis.in == axis.out))
+    if (!axis.isPointwise())
       return false;
     if (!axis.in.is(1) && !(axis.apart == expected))
       return false;

@@ -3,6 +3,7 @@
 
 #include "targets/common/element/ElementExpr.h"
 #include "targets/common/element/StridedView.h"
+#include "targets/common/roots/windows/Window.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
@@ -11,13 +12,8 @@ namespace dmxc::kernels {
 /// What a convolution multiplies its weights with: a column for each output pixel, whose terms are the taps of the
 /// channels of a group, in the weights' order. They are read out of the image, over and over where windows overlap.
 struct Windows {
-  struct Axis {
-    Dim in, out, taps;
-    int64_t stride, dilation;
-    Dim low;   ///< zeros before the image; what is behind it is zero as well
-    Dim apart; ///< elements from a pixel of the image to the next
-  };
-  llvm::SmallVector<Axis> axes; ///< spatial, the outermost first
+  using Axis = WindowAxis;
+  llvm::SmallVector<Axis> axes; ///< spatial, the outermost first; what is not in the image is zero
   Dim channels;                 ///< of a group
   Dim channelsApart;            ///< elements from one to the next
 
@@ -25,12 +21,16 @@ struct Windows {
   bool areImage() const;
 };
 
+/// Sizes of a product of matrices: C[batch][m][n] = sum over k of A[batch][m][k] * B[batch][k][n].
+struct ContractionSizes {
+  Dim batch = 1, m = 0, n = 0, k = 0;
+};
+
 /// Sizes of a product of matrices, and where in memory its operands lie: of a dmir.matmul, or of a dmir.conv, whose
 /// left operand are the weights (a row an output of a group), whose right one are windows, and whose batch dims are the
 /// images and, where there are several, the groups.
-struct Contraction {
+struct Contraction : ContractionSizes {
   mlir::Operation *op;
-  Dim batch = 1, m, n, k;
   llvm::SmallVector<Dim> batchDims;
   /// Batch dims are part of m: the right operand has none.
   bool joined = false;
@@ -39,11 +39,13 @@ struct Contraction {
   Dim lhsRow = 0;                             ///< stride of the rows, joined or not
   bool unclear = false;                       ///< whether a batch axis is broadcast is known at run time only
   mlir::Type element, lhsElement, rhsElement; ///< of the result and of the operands
-  std::optional<Windows> windows;             ///< of a convolution
+  std::optional<Windows> windows;             ///< of a convolution; places in memory are those of `rhs`
 
   /// `throughCasts`: operands may be cast on the way from memory.
   explicit Contraction(dmir::MatMulOp op, bool throughCasts = false);
   explicit Contraction(dmir::ConvOp op);
+  /// Of rows in groups: batch counts the matrices on the right, each of which some of all m rows meet.
+  explicit Contraction(dmir::GroupedMatMulOp op);
   /// Of operands as if each lay in a buffer of its own, whatever computes it.
   static Contraction ofWhole(mlir::Operation *op);
   /// Whether an op is one of these.

@@ -77,6 +77,13 @@ Dim elementsTouched(mlir::Operation *op);
 /// Plans a region without a root: elementwise ops and data movement.
 KernelPlan planPointwise(const RegionBody &body, const PlanRequest &request);
 
+/// Plan the plain kernels of products and of convolutions. Floats are summed in runs, those of a convolution in one for
+/// each channel, or `chained`: one after the other, an element at a time.
+KernelPlan planPlainProduct(const RegionBody &body, const PlanRequest &request, llvm::StringRef algorithm,
+                            bool chained);
+KernelPlan planPlainConvolution(const RegionBody &body, const PlanRequest &request, llvm::StringRef algorithm,
+                                bool chained);
+
 /// All of the rows below.
 void registerRoots(KernelTable &table);
 void registerProducts(KernelTable &table);

@@ -22,9 +22,9 @@ namespace {
 /// What both products have in common: rows of the result, and the row of the left operand that each needs.
 class ProductEmitter {
 public:
-  ProductEmitter(KernelBuilder &b, const RegionBody &body)
+  ProductEmitter(KernelBuilder &b, const RegionBody &body, bool chained)
       : b(b), body(body), e(b, body.block), writer(e, body), lhs(body.root->getOperand(0)),
-        rhs(body.root->getOperand(1)), terms(e, elementOf(body.root->getResult(0))) {}
+        rhs(body.root->getOperand(1)), terms(e, elementOf(body.root->getResult(0))), chained(chained) {}
 
   void emit(const WorkPlan &work);
 
@@ -46,6 +46,7 @@ private:
   ResultWriter writer;
   Value lhs, rhs;
   Terms terms;
+  bool chained;
 };
 
 /// Of one of the operands: the extent that is known, where one is.
@@ -87,7 +88,7 @@ ProductEmitter::Matrix ProductEmitter::matrixOf(ArrayRef<Value> row) {
 void ProductEmitter::element(ArrayRef<Value> row, const Matrix &matrix, Index column) {
   Indices left = mlir::isa<dmir::MatMulOp>(body.root) ? leadOf(lhs, row) : Indices();
   left.push_back(e.at(row.back()));
-  Value sum = terms.sum(matrix.depth, depthOf(body.root), [&](Value k, Value sum) {
+  Value sum = terms.sum(matrix.depth, chained ? Dim(1) : depthOf(body.root), [&](Value k, Value sum) {
     e.forget();
     Indices x(left), y(matrix.lead);
     x.push_back(e.at(k));
@@ -108,6 +109,8 @@ void ProductEmitter::emit(const WorkPlan &work) {
   llvm::append_range(all, writer.values());
   unsigned narrowest;
   int64_t lanes = chooseLanes(all, b.processor(), &narrowest);
+  if (chained)
+    lanes = 1;
   emitItems(b, work, [&](ArrayRef<Value> row, Value lo, Value hi) {
     ElementExpr::Lanes one(e, 1);
     Matrix matrix = matrixOf(row);
@@ -117,12 +120,18 @@ void ProductEmitter::emit(const WorkPlan &work) {
 
 } // namespace
 
-static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest &request) {
+KernelPlan dmxc::kernels::planPlainProduct(const RegionBody &body, const PlanRequest &request, StringRef algorithm,
+                                           bool chained) {
   double cost = static_cast<double>(nominal(body.block, depthOf(body.root))) + 1;
   WorkPlan work = request.nominal.planWork(body.block, dmir::dimsOf(body.root->getResult(0)), cost);
-  KernelPlan plan(mlir::isa<dmir::MatMulOp>(body.root) ? "matmul-plain" : "grouped-matmul-plain", work);
-  plan.emit = [body, work](KernelBuilder &b) { ProductEmitter(b, body).emit(work); };
+  KernelPlan plan(algorithm.str(), work);
+  plan.emit = [body, work, chained](KernelBuilder &b) { ProductEmitter(b, body, chained).emit(work); };
   return plan;
+}
+
+static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest &request) {
+  bool grouped = mlir::isa<dmir::GroupedMatMulOp>(body.root);
+  return planPlainProduct(body, request, grouped ? "grouped-matmul-plain" : "matmul-plain", /*chained=*/false);
 }
 
 static Dim operations(Operation *op) { return productOperations(op, depthOf(op)); }

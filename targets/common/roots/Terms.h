@@ -34,6 +34,10 @@ private:
   mlir::Type element;
 };
 
+/// Terms of an element of a convolution, and the convolution's multiplications and additions.
+Dim termsOfConvolution(mlir::Operation *op);
+Dim operationsOfConvolution(mlir::Operation *op);
+
 /// Multiplications and additions of a product whose elements have `terms` terms.
 inline Dim productOperations(mlir::Operation *op, Dim terms) {
   return terms * 2 * dmir::elementsOf(op->getResult(0).getType());

@@ -48,15 +48,16 @@ static std::string wrongValue(Attribute has, const std::string &name, ArrayRef<D
 
 std::string kernels::wrongField(Attribute written, ArrayRef<Decision> free, DictionaryAttr whole,
                                 const std::string &path) {
-  auto own = dyn_cast_or_null<DictionaryAttr>(written);
-  if (!own)
-    return wrongValue(written, "", {}, whole, path);
   std::vector<std::string> names;
   std::string list;
   for (NamedAttribute field : whole) {
     names.push_back(field.getName().str());
     list += (list.empty() ? "" : ", ") + names.back();
   }
+  auto own = dyn_cast_or_null<DictionaryAttr>(written);
+  if (!own)
+    return "'" + path + "' of its strategy is " + (written ? valueText(written) : "missing") +
+           ", but must be a dictionary of " + list;
   for (NamedAttribute entry : own)
     if (std::string name = entry.getName().str(); !whole.contains(name)) {
       std::string near = nearestName(name, names);

@@ -83,7 +83,7 @@ public:
   template <typename T> void set(T Tile::*member, T value) { values.emplace_back(member, value); }
 
 private:
-  using Member = typename TileField<Tile>::Member;
+  using Member = TileField<Tile>::Member;
   std::vector<std::pair<Member, int64_t>> values;
 };
 

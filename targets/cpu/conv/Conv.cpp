@@ -11,7 +11,7 @@ using namespace mlir;
 // Work items
 //===----------------------------------------------------------------------===//
 
-ConvEmitter::ConvEmitter(CpuBuilder &b, const ConvSpec &original, const ConvTiles &tiles, Value input, Value weights,
+ConvEmitter::ConvEmitter(CpuBuilder &b, const ConvKernel &original, const ConvTiles &tiles, Value input, Value weights,
                          const ConvCallbacks &callbacks, Value n, int64_t scratchOffset)
     : b(b), spec(normalized(original)), t(tiles), input(input), weights(weights), callbacks(callbacks) {
   images = spec.n < 0 ? n : b.idx(spec.n);
@@ -247,7 +247,7 @@ Value ConvEmitter::weightVector(const Item &item, Value offset, int64_t v, int64
   return callbacks.mapB ? callbacks.mapB(x, b.addC(item.oc, column)) : x;
 }
 
-void dmxc::cpu::emitConv(CpuBuilder &b, const ConvSpec &spec, const ConvTiles &tiles, Value input, Value weights,
+void dmxc::cpu::emitConv(CpuBuilder &b, const ConvKernel &spec, const ConvTiles &tiles, Value input, Value weights,
                          const ConvCallbacks &callbacks, Value n, int64_t scratchOffset) {
   ConvEmitter(b, spec, tiles, input, weights, callbacks, n, scratchOffset).emit();
 }

@@ -23,8 +23,12 @@ namespace dmxc::cpu {
 
 enum class ConvLayout { Plain, Blocked16 };
 
-/// What a convolution computes. All sizes are static, but for n (kDynamic).
-struct ConvSpec {
+/// A convolution as register tiles compute it: a Contraction's sizes as numbers, of always three spatial axes, and how
+/// its operands lie. All are static, but for n (kDynamic); of one of open sizes the weights' alone are told.
+struct ConvKernel : ProductTypes {
+  ConvKernel() = default;
+  explicit ConvKernel(const kernels::Contraction &conv);
+
   using Spatial = std::array<int64_t, 3>; ///< depth, height, width
 
   int64_t n = 1;
@@ -35,11 +39,8 @@ struct ConvSpec {
   /// Input position of output 0 and tap 0 is -pad. The padding at the end
   /// follows from `out`; taps that fall outside the input contribute nothing.
   Spatial pad{0, 0, 0};
-  /// As in GemmSpec: the input's, the weights' and the accumulator's types.
-  mlir::Type aType, bType, accType;
-  bool aUnsigned = false, bUnsigned = false;
   ConvLayout input = ConvLayout::Blocked16;
-  /// As in GemmSpec.
+  /// As in GemmKernel.
   bool heavyEpilogue = false;
   /// Elements are fours: four u8 of adjacent input channels and four s8 of the weights that meet them, each as one i32
   /// (all three types). ic counts fours; the input is Blocked16, and either all channels are one group or each group
@@ -102,33 +103,33 @@ struct ConvCallbacks {
 };
 
 /// With what is decided, which is not checked.
-ConvTiles chooseConvTiles(const ConvSpec &spec, const IsaLevel &isa, const DecidedFields<ConvTiles> &decided = {});
+ConvTiles chooseConvTiles(const ConvKernel &spec, const IsaLevel &isa, const DecidedFields<ConvTiles> &decided = {});
 
 /// Work items: groups of output channels x images x rows x parts of a row, the
 /// last fastest, so that adjacent items share weights. For a dynamic n this is
 /// the number of items of one image, to be multiplied by n.
-int64_t convWorkItems(const ConvSpec &spec, const ConvTiles &tiles);
+int64_t convWorkItems(const ConvKernel &spec, const ConvTiles &tiles);
 /// Fewest work items worth a call of their own.
-int64_t convGrain(const ConvSpec &spec, const ConvTiles &tiles);
-int64_t convScratchBytes(const ConvSpec &spec, const ConvTiles &tiles);
+int64_t convGrain(const ConvKernel &spec, const ConvTiles &tiles);
+int64_t convScratchBytes(const ConvKernel &spec, const ConvTiles &tiles);
 
 /// Emits the work items [begin, end) of the builder's kernel. `input` and
 /// `weights` (packed) are pointers, `n` the number of images when dynamic.
-void emitConv(CpuBuilder &b, const ConvSpec &spec, const ConvTiles &tiles, mlir::Value input, mlir::Value weights,
+void emitConv(CpuBuilder &b, const ConvKernel &spec, const ConvTiles &tiles, mlir::Value input, mlir::Value weights,
               const ConvCallbacks &callbacks, mlir::Value n = {}, int64_t scratchOffset = 0);
 
 /// Bytes of the packed weights ("convpanel16"): per 16 output channels
 /// [blocks of input channels][KD][KH][KW][channels of the block][16], zero
 /// padded. A block has 16 channels for a blocked input, one for a plain input
 /// and for ConvMode::Lanes. The same for every ISA level.
-int64_t packedConvWeightBytes(const ConvSpec &spec);
+int64_t packedConvWeightBytes(const ConvKernel &spec);
 /// Packs weight (oc, ic in its group, d, h, w), found at src + the sum of index
 /// times stride (in elements, may be negative). `dst` has
 /// packedConvWeightBytes bytes. The spec's bType tells the element's size.
-void packConvWeights(const ConvSpec &spec, const std::byte *src, std::array<int64_t, 5> strides,
+void packConvWeights(const ConvKernel &spec, const std::byte *src, std::array<int64_t, 5> strides,
                      std::span<std::byte> dst);
 /// The same for a spec of fours: `src` has bytes, `channels` of them a group; those that fill up a four are zero.
-void packConvFours(const ConvSpec &spec, int64_t channels, const std::byte *src, std::array<int64_t, 5> strides,
+void packConvFours(const ConvKernel &spec, int64_t channels, const std::byte *src, std::array<int64_t, 5> strides,
                    std::span<std::byte> dst);
 
 } // namespace dmxc::cpu

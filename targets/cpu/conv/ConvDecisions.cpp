@@ -24,7 +24,7 @@ std::set<int64_t> vectorsOf(int64_t lanes, int64_t channels, int64_t groups) {
 
 /// Input channels of an iteration: powers of two up to those that are adjacent. `preferred` may go beyond all of them,
 /// which is the same as the last.
-std::set<int64_t> unrollsOf(const ConvSpec &spec, int64_t preferred) {
+std::set<int64_t> unrollsOf(const ConvKernel &spec, int64_t preferred) {
   int64_t adjacent = spec.taps() == 1 ? spec.blockElements() : weightBlock(spec);
   int64_t channels = std::min(adjacent, spec.groupIc());
   std::set<int64_t> values{preferred};
@@ -53,9 +53,9 @@ ArrayRef<TileField<ConvTiles>> ConvTiles::fields() {
   return all;
 }
 
-/// What is free, and what is decided of it.
-static FreeTile<ConvTiles> freeTile(const ConvSpec &original, const IsaLevel &isa, DictionaryAttr decided) {
-  ConvSpec spec = normalized(original);
+/// Nothing is free where elements are fours.
+static FreeTile<ConvTiles> freeTile(const ConvKernel &original, const IsaLevel &isa, DictionaryAttr decided) {
+  ConvKernel spec = normalized(original);
   FreeTile<ConvTiles> free(isa.name, spec.accType.getContext(), decided);
   if (spec.fours || spec.n == 0 || spec.ic == 0 || spec.oc == 0 || spec.outPositions() == 0)
     return free;
@@ -82,35 +82,22 @@ static FreeTile<ConvTiles> freeTile(const ConvSpec &original, const IsaLevel &is
   return free;
 }
 
-std::vector<Decision> dmxc::cpu::convDecisions(const ConvSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
-  return freeTile(spec, isa, decided).take();
-}
-
-ConvTiles dmxc::cpu::decidedConvTiles(const ConvSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
-  return chooseConvTiles(spec, isa, freeTile(spec, isa, decided).decided());
-}
-
-ConvTiles dmxc::cpu::readConvTiles(DictionaryAttr tiles, const ConvSpec &spec, const IsaLevel &isa) {
+ConvTiles dmxc::cpu::readConvTiles(DictionaryAttr tiles, const ConvKernel &spec, const IsaLevel &isa) {
   ConvTiles level;
   level.mode = convMode(normalized(spec));
   level.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
   return readTile(tiles, level);
 }
 
-void dmxc::cpu::planDirectConv(KernelPlan &plan, const ConvSpec &spec, const Choice &choice, int64_t otherScratch) {
-  const Decided &decided = choice.decided;
-  auto chosen = [spec, decided](const IsaLevel &isa) { return decidedConvTiles(spec, isa, decided.at(isa)); };
-  auto tilesAt = [](const ConvSpec &spec, const IsaLevel &isa, DictionaryAttr own) {
-    return writeTile(decidedConvTiles(spec, isa, own), spec.accType.getContext());
-  };
-  planTiles<ConvSpec>(plan, spec, decided, tilesAt, convDecisions);
+void dmxc::cpu::planDirectConv(KernelPlan &plan, const ConvKernel &spec, const Choice &choice, int64_t otherScratch) {
+  auto tiles = planTiles<ConvTiles>(plan, spec, choice.decided, spec.accType.getContext(), freeTile, chooseConvTiles);
   if (!choice.chooses())
     return choice.readSizes(plan);
-  ConvTiles nominal = chosen(choice.level());
+  ConvTiles nominal = tiles(choice.level());
   plan.work = convWorkItems(spec, nominal);
   plan.grain = convGrain(spec, nominal);
   plan.scratch =
-      otherScratch + choice.mostBytes([&](const IsaLevel &level) { return convScratchBytes(spec, chosen(level)); });
+      otherScratch + choice.mostBytes([&](const IsaLevel &level) { return convScratchBytes(spec, tiles(level)); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -167,7 +154,6 @@ ArrayRef<TileField<WinogradTiles>> WinogradTiles::fields() {
   return all;
 }
 
-/// What is free, and what is decided of it.
 static FreeTile<WinogradTiles> freeTile(const WinogradSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
   FreeTile<WinogradTiles> free(isa.name, spec.f32.getContext(), decided);
   auto tile = [&] { return chooseWinogradTiles(spec, isa, free.decided()); };
@@ -187,15 +173,6 @@ static FreeTile<WinogradTiles> freeTile(const WinogradSpec &spec, const IsaLevel
   return free;
 }
 
-std::vector<Decision> dmxc::cpu::winogradDecisions(const WinogradSpec &spec, const IsaLevel &isa,
-                                                   DictionaryAttr decided) {
-  return freeTile(spec, isa, decided).take();
-}
-
-WinogradTiles dmxc::cpu::decidedWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
-  return chooseWinogradTiles(spec, isa, freeTile(spec, isa, decided).decided());
-}
-
 WinogradTiles dmxc::cpu::readWinogradTiles(DictionaryAttr tiles, const WinogradSpec &spec, const IsaLevel &isa) {
   WinogradTiles t = readTile(tiles, tilesOfImage(spec, isa));
   t.blocks = Dim::ceilDiv(t.imageTiles(), t.blockTiles);
@@ -203,16 +180,12 @@ WinogradTiles dmxc::cpu::readWinogradTiles(DictionaryAttr tiles, const WinogradS
 }
 
 void dmxc::cpu::planWinograd(KernelPlan &plan, const WinogradSpec &spec, const Choice &choice) {
-  const Decided &decided = choice.decided;
-  auto chosen = [spec, decided](const IsaLevel &isa) { return decidedWinogradTiles(spec, isa, decided.at(isa)); };
-  auto tilesAt = [](const WinogradSpec &spec, const IsaLevel &isa, DictionaryAttr own) {
-    return writeTile(decidedWinogradTiles(spec, isa, own), spec.f32.getContext());
-  };
-  planTiles<WinogradSpec>(plan, spec, decided, tilesAt, winogradDecisions);
+  auto tiles =
+      planTiles<WinogradTiles>(plan, spec, choice.decided, spec.f32.getContext(), freeTile, chooseWinogradTiles);
   if (!choice.chooses())
     return choice.readSizes(plan);
-  WinogradTiles nominal = chosen(choice.level());
+  WinogradTiles nominal = tiles(choice.level());
   plan.work = winogradWorkItems(spec, nominal);
   plan.grain = winogradGrain(spec, nominal);
-  plan.scratch = choice.mostBytes([&](const IsaLevel &level) { return winogradScratchBytes(spec, chosen(level)); });
+  plan.scratch = choice.mostBytes([&](const IsaLevel &level) { return winogradScratchBytes(spec, tiles(level)); });
 }

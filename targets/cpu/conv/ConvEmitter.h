@@ -16,7 +16,7 @@ public:
   using Value = mlir::Value;
   using Values = llvm::SmallVector<Value>;
 
-  ConvEmitter(CpuBuilder &b, const ConvSpec &spec, const ConvTiles &tiles, Value input, Value weights,
+  ConvEmitter(CpuBuilder &b, const ConvKernel &spec, const ConvTiles &tiles, Value input, Value weights,
               const ConvCallbacks &callbacks, Value n, int64_t scratchOffset);
   void emit();
 
@@ -89,7 +89,7 @@ private:
   int64_t panelElements() const { return spec.groupIc() * spec.taps() * 16; }
 
   CpuBuilder &b;
-  const ConvSpec spec; ///< normalized
+  const ConvKernel spec; ///< normalized
   const ConvTiles &t;
   Value input, weights;
   const ConvCallbacks &callbacks;

@@ -95,7 +95,7 @@ void OpenConv::locate(Value image, Value firstOc) {
 Value OpenConv::rowOf(ArrayRef<Value> leading) {
   Value row = b.idx(0);
   for (auto [i, at] : llvm::enumerate(leading))
-    row = b.add(b.mulC(row, s.out[i]), at);
+    row = b.add(b.mulC(row, s.axes[i].out), at);
   return row;
 }
 
@@ -113,30 +113,30 @@ void OpenConv::runBlocked(Value image, Value firstOc, Value first) {
 void OpenConv::runPlain(Value image, Value firstOc, ArrayRef<Value> leading, Value first) {
   Value group = s.groups == 1 ? b.idx(0) : b.floorDiv(firstOc, b.idx(s.groupOc));
   Value channel = b.add(b.mulC(image, s.inChannels), b.mulC(group, s.groupIc));
-  Value count = b.minS(b.sub(b.idx(s.out.back()), first), b.idx(s.segment));
+  Value count = b.minS(b.sub(b.idx(s.axes.back().out), first), b.idx(s.segment));
   rows.copy(input, channel, leading, first, count);
-  Value position = b.add(b.mulC(rowOf(leading), s.out.back()), first);
+  Value position = b.add(b.mulC(rowOf(leading), s.axes.back().out), first);
   forGroups(firstOc, [&](const Group &g) { tiles(g, image, position, count, false); });
 }
 
 void OpenConv::runRow(Value image, Value firstOc, ArrayRef<Value> leading, Value first) {
   locate(image, firstOc);
   const WindowAxis &last = s.axes.back();
-  Value position = b.add(b.mulC(rowOf(leading), s.out.back()), first);
+  Value position = b.add(b.mulC(rowOf(leading), s.axes.back().out), first);
   // Of tap 0 of the leading axes: the row in the image, and whether all taps are inside.
   Value row = b.idx(0), inside = b.constantInt(b.getI1Type(), 1);
   auto both = [&](Value other) { inside = arith::AndIOp::create(b, inside, other); };
   for (auto [i, at] : llvm::enumerate(leading)) {
     const WindowAxis &axis = s.axes[i];
-    Value origin = b.sub(b.mulC(at, axis.stride), b.idx(axis.low));
+    Value origin = axis.origin(b, at);
     both(b.cmp(arith::CmpIPredicate::sge, origin, b.idx(0)));
-    both(b.cmp(arith::CmpIPredicate::slt, b.add(origin, b.idx((axis.window - 1) * axis.dilation)), b.idx(axis.in)));
+    both(b.cmp(arith::CmpIPredicate::slt, b.add(origin, b.idx((axis.taps - 1) * axis.dilation)), b.idx(axis.in)));
     row = b.add(b.mulC(row, axis.in), origin);
   }
   Value rowInside = inside;
-  Value count = b.minS(b.sub(b.idx(s.out.back()), first), b.idx(s.segment));
+  Value count = b.minS(b.sub(b.idx(s.axes.back().out), first), b.idx(s.segment));
   cutInTiles(b, count, tileRows, kRestTiles, [&](int64_t pixels, Value at, Value left) {
-    Value column = b.sub(b.mulC(b.add(first, at), last.stride), b.idx(last.low));
+    Value column = last.origin(b, b.add(first, at));
     inside = rowInside;
     both(b.cmp(arith::CmpIPredicate::sge, column, b.idx(0)));
     both(b.cmp(arith::CmpIPredicate::sle, b.addC(column, s.columns(pixels)), b.idx(last.in)));
@@ -150,7 +150,7 @@ void OpenConv::runRow(Value image, Value firstOc, ArrayRef<Value> leading, Value
     for (size_t axis = leading.size(); axis-- > 0;) {
       tile.tapStrides[axis] = choose(b.mulC(there, s.axes[axis].dilation), b.idx(copied));
       there = b.mulC(there, s.axes[axis].in);
-      copied *= *s.axes[axis].window.known();
+      copied *= *s.axes[axis].taps.known();
     }
     tile.blockStride = choose(b.mulC(plane, 16), b.idx(copied));
     forGroups(firstOc,
@@ -235,9 +235,9 @@ SmallVector<Value> OpenConv::reduceRow(const Group &group, const Tile &tile, Val
       return channels(group, tile, from, b.elementPtr(f32, weight, b.mulC(tap, count * 16)), count, {}, carried);
     const WindowAxis &window = s.axes[axis];
     Value stride = axis + 1 == s.axes.size() ? b.idx(window.dilation * 16) : tile.tapStrides[axis];
-    return b.forLoop(b.idx(0), b.idx(window.window), b.idx(1), carried, [&](Value k, ValueRange inner) {
-      return self(self, axis + 1, b.elementPtr(f32, from, b.mul(k, stride)), b.add(b.mulC(tap, window.window), k),
-                  weight, count, inner);
+    return b.forLoop(b.idx(0), b.idx(window.taps), b.idx(1), carried, [&](Value k, ValueRange inner) {
+      return self(self, axis + 1, b.elementPtr(f32, from, b.mul(k, stride)), b.add(b.mulC(tap, window.taps), k), weight,
+                  count, inner);
     });
   };
   auto block = [&](Value index, int64_t count, ValueRange carried) {
@@ -345,8 +345,8 @@ KernelPlan dmxc::cpu::planOpenConv(const std::shared_ptr<Convolution> &conv, int
   auto spec = std::make_shared<OpenSpec>(conv->op, readsBlocks(conv->op));
   SmallVector<Dim> dims{spec->batch, ceilDivInt(spec->outChannels(), spec->channels)};
   if (spec->inRows())
-    dims.append(spec->out.begin(), std::prev(spec->out.end()));
-  dims.push_back(Dim::ceilDiv(spec->inRows() ? spec->out.back() : spec->positions(), spec->segment));
+    llvm::append_range(dims, ArrayRef(spec->out()).drop_back());
+  dims.push_back(Dim::ceilDiv(spec->inRows() ? spec->axes.back().out : spec->positions(), spec->segment));
   dims.push_back(1); // a span is never cut
   WorkPlan work =
       choice.nominal.planWork(conv->body.block, dims, 0.02 * spec->segment * spec->channels * spec->steps() + 1);

@@ -36,7 +36,7 @@ struct OpenSpec : PixelSpec {
     // The last tile of a plain row reads up to 15 elements beyond it.
     return blocked ? blocks() * 16 * taps * segment * 4 : scratchBytes() + 64;
   }
-  Dim positions() const { return dmir::product(out); }
+  Dim positions() const { return dmir::product(out()); }
   /// Whether a span lies in one row.
   bool inRows() const { return byRow || !blocked; }
 };

@@ -8,20 +8,20 @@ using namespace mlir;
 
 /// Copies what positions [from, to) read; `first` is the span's first one.
 void OpenConv::gather(Value from, Value to, Value first) {
-  Value width = b.idx(Dim::max(s.out.back(), 1));
+  Value width = b.idx(Dim::max(s.axes.back().out, 1));
   b.forLoop(b.floorDiv(from, width), b.ceilDiv(to, width), b.idx(1), [&](Value row) {
     Value rowStart = b.mul(row, width), low = b.maxS(from, rowStart), high = b.minS(to, b.add(rowStart, width));
     SmallVector<Value> leading(s.axes.size() - 1);
     Value rest = row;
     for (size_t axis = leading.size(); axis-- > 0;) {
-      leading[axis] = axis ? b.rem(rest, b.idx(Dim::max(s.out[axis], 1))) : rest;
-      rest = axis ? b.floorDiv(rest, b.idx(Dim::max(s.out[axis], 1))) : rest;
+      leading[axis] = axis ? b.rem(rest, b.idx(Dim::max(s.axes[axis].out, 1))) : rest;
+      rest = axis ? b.floorDiv(rest, b.idx(Dim::max(s.axes[axis].out, 1))) : rest;
     }
     Value target = b.elementPtr(f32, input, b.mulC(b.sub(low, first), 16));
     forLeadingTaps(leading, [&](Value inputRow, Value inside, Value tap) {
       const WindowAxis &window = s.axes.back();
       Value present = arith::SelectOp::create(b, inside, b.idx(window.in), b.idx(0));
-      Value origin = b.sub(b.mulC(b.sub(low, rowStart), window.stride), b.idx(window.low));
+      Value origin = window.origin(b, b.sub(low, rowStart));
       b.forLoop(0, s.kernel(), 1, [&](Value k) {
         Value to = b.elementPtr(f32, target, b.mulC(b.add(b.mulC(tap, s.kernel()), k), tapElements()));
         gatherRow(inputRow, present, b.add(origin, b.mulC(k, window.dilation)), window.stride, b.sub(high, low), to,
@@ -64,12 +64,12 @@ void OpenConv::forLeadingTaps(ArrayRef<Value> leading, llvm::function_ref<void(V
     if (axis == leading.size())
       return body(row, inside, tap);
     const WindowAxis &window = s.axes[axis];
-    Value origin = b.sub(b.mulC(leading[axis], window.stride), b.idx(window.low));
-    b.forLoop(0, *window.window.known(), 1, [&](Value k) {
+    Value origin = window.origin(b, leading[axis]);
+    b.forLoop(0, *window.taps.known(), 1, [&](Value k) {
       Value at = b.add(origin, b.mulC(k, window.dilation));
       Value below = b.cmp(arith::CmpIPredicate::ult, at, b.idx(window.in)); // a negative one is large
       self(self, axis + 1, b.add(b.mulC(row, window.in), at), arith::AndIOp::create(b, inside, below),
-           b.add(b.mulC(tap, *window.window.known()), k));
+           b.add(b.mulC(tap, *window.taps.known()), k));
     });
   };
   nest(nest, 0, b.idx(0), b.constantInt(b.getI1Type(), 1), b.idx(0));

@@ -57,15 +57,14 @@ void OpenLanes::run(ArrayRef<Value> outer, Value lo, Value hi) {
   for (const WindowAxis &axis : s.axes)
     plane *= axis.in;
   for (auto [i, at] : llvm::enumerate(leading))
-    row = b.add(b.mulC(row, s.out[i]), at);
-  rowStart = b.mulC(row, s.out.back());
+    row = b.add(b.mulC(row, s.axes[i].out), at);
+  rowStart = b.mulC(row, s.axes.back().out);
   Value number = b.add(b.mulC(image, Dim::ceilDiv(s.inChannels, 16)), block);
   source = b.elementPtr(f32, b.buffer(conv.inputBuffer), b.mulC(b.mulC(number, plane), 16));
   // Pixels with every tap of the row.
-  const WindowAxis &axis = s.axes.back();
-  Dim last = Dim::floorDiv(axis.in + axis.low - (axis.window - 1) * axis.dilation - 1, axis.stride) + 1;
-  Value begin = b.minS(b.maxS(lo, b.idx(Dim::ceilDiv(axis.low, axis.stride))), hi);
-  Value count = b.maxS(b.sub(b.minS(hi, b.idx(last)), begin), b.idx(0));
+  auto [firstInside, lastInside] = s.axes.back().interior();
+  Value begin = b.minS(b.maxS(lo, b.idx(firstInside)), hi);
+  Value count = b.maxS(b.sub(b.minS(hi, b.idx(lastInside)), begin), b.idx(0));
   Value end = b.add(begin, b.mulC(b.floorDiv(count, b.idx(kPixels)), kPixels));
   b.forLoop(lo, begin, b.idx(1), [&](Value at) { pixels(at, 1); });
   b.forLoop(begin, end, b.idx(kPixels), [&](Value at) { pixels(at, kPixels); });
@@ -97,12 +96,12 @@ SmallVector<Value> OpenLanes::reduce(Value first, int64_t count, Value lane) {
       return acc;
     }
     const WindowAxis &axis = s.axes[i];
-    auto [low, high] = count > 1 && i + 1 == s.axes.size() ? std::pair(b.idx(0), b.idx(axis.window))
+    auto [low, high] = count > 1 && i + 1 == s.axes.size() ? std::pair(b.idx(0), b.idx(axis.taps))
                                                            : validTaps(b, axis, at[i], 0, axis.in);
-    Value origin = b.sub(b.mulC(at[i], axis.stride), b.idx(axis.low));
+    Value origin = axis.origin(b, at[i]);
     return b.forLoop(low, high, b.idx(1), sums, [&](Value k, ValueRange carried) {
       Value position = b.add(origin, b.mulC(k, axis.dilation));
-      return self(self, i + 1, b.add(b.mulC(row, axis.in), position), b.add(b.mulC(tap, axis.window), k), carried);
+      return self(self, i + 1, b.add(b.mulC(row, axis.in), position), b.add(b.mulC(tap, axis.taps), k), carried);
     });
   };
   return nest(nest, 0, b.idx(0), b.idx(0), zeroTile(b, {count, 1, lanes, f32}));
@@ -112,7 +111,7 @@ KernelPlan dmxc::cpu::planOpenLanes(const std::shared_ptr<Convolution> &conv, in
                                     const Choice &choice) {
   auto spec = std::make_shared<PixelSpec>(conv->op);
   SmallVector<Dim> dims{spec->batch, ceilDivInt(spec->outChannels(), 16)};
-  dims.append(spec->out);
+  dims.append(spec->out());
   WorkPlan work = choice.nominal.planWork(conv->body.block, dims, 0.5 * spec->taps + 1);
   KernelPlan plan("conv-open-depthwise", work);
   plan.scratch = scratchBytes;

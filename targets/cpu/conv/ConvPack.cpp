@@ -8,13 +8,13 @@
 
 using namespace dmxc::cpu;
 
-int64_t dmxc::cpu::packedConvWeightBytes(const ConvSpec &spec) {
+int64_t dmxc::cpu::packedConvWeightBytes(const ConvKernel &spec) {
   int64_t bytes = spec.bType.getIntOrFloatBitWidth() / 8;
   return (spec.oc + 15) / 16 * spec.groupIc() * spec.taps() * 16 * bytes;
 }
 
 template <typename T>
-static void pack(const ConvSpec &spec, const std::byte *src, const std::array<int64_t, 5> &strides, T *dst) {
+static void pack(const ConvKernel &spec, const std::byte *src, const std::array<int64_t, 5> &strides, T *dst) {
   int64_t block = weightBlock(spec), channels = spec.groupIc();
   auto one = [&](int64_t oc, int64_t ic, int64_t d, int64_t h, int64_t w) {
     int64_t at = oc * strides[0] + ic * strides[1] + d * strides[2] + h * strides[3] + w * strides[4];
@@ -31,7 +31,7 @@ static void pack(const ConvSpec &spec, const std::byte *src, const std::array<in
               one(oc, i, d, h, w);
 }
 
-void dmxc::cpu::packConvFours(const ConvSpec &spec, int64_t channels, const std::byte *src,
+void dmxc::cpu::packConvFours(const ConvKernel &spec, int64_t channels, const std::byte *src,
                               std::array<int64_t, 5> strides, std::span<std::byte> dst) {
   assert(spec.fours && foursOf(channels) == spec.groupIc());
   // The weights as [oc][fours][d][h][w] fours, in the strides' order of taps.
@@ -49,7 +49,7 @@ void dmxc::cpu::packConvFours(const ConvSpec &spec, int64_t channels, const std:
   packConvWeights(spec, fours.data()->data(), {spec.groupIc() * spec.taps(), spec.taps(), plane, row, 1}, dst);
 }
 
-void dmxc::cpu::packConvWeights(const ConvSpec &spec, const std::byte *src, std::array<int64_t, 5> strides,
+void dmxc::cpu::packConvWeights(const ConvKernel &spec, const std::byte *src, std::array<int64_t, 5> strides,
                                 std::span<std::byte> dst) {
   assert(static_cast<int64_t>(dst.size()) >= packedConvWeightBytes(spec));
   auto run = [&](auto tag) {

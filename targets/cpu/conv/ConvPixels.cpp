@@ -141,7 +141,7 @@ SmallVector<Value> PixelConv::reduce(const Tile &tile) {
 void PixelConv::store(const Tile &tile, ArrayRef<Value> acc) {
   auto write = [&](int64_t r, int64_t v) {
     Value at = b.addC(tile.at, v * lanes);
-    bool single = s.out.back().is(1); // the writer wants a scalar where the axis has one element
+    bool single = s.axes.back().out.is(1); // the writer wants a scalar where the axis has one element
     ElementExpr::Lanes scope(e, single ? 1 : lanes, single ? Value() : b.headMask(lanes, b.sub(count, at)));
     e.forget();
     Value sum = acc[r * tile.vectors + v];
@@ -161,7 +161,7 @@ void PixelConv::store(const Tile &tile, ArrayRef<Value> acc) {
   };
   for (int64_t r = 0; r < tile.rows; ++r) {
     auto vectors = [&] {
-      for (int64_t v = 0; v < (s.out.back().is(1) ? 1 : tile.vectors); ++v)
+      for (int64_t v = 0; v < (s.axes.back().out.is(1) ? 1 : tile.vectors); ++v)
         write(r, v);
     };
     if (allExist())
@@ -190,13 +190,13 @@ bool dmxc::cpu::prefersPixels(const RegionBody &body) {
   if (!isPixelConv(body) || op.getGroups() != 1)
     return false;
   PixelSpec spec(op);
-  return spec.groupOc < 8 && spec.out.back().valueOr(0) >= 8;
+  return spec.groupOc < 8 && spec.axes.back().out.valueOr(0) >= 8;
 }
 
 KernelPlan dmxc::cpu::planPixelConv(const RegionBody &body, const Choice &choice) {
   auto spec = std::make_shared<PixelSpec>(cast<dmir::ConvOp>(body.root));
   SmallVector<Dim> dims{spec->batch, ceilDivInt(spec->groupOc * spec->groups, spec->channels)};
-  dims.append(spec->out);
+  dims.append(spec->out());
   WorkPlan work = choice.nominal.planWork(body.block, dims, 0.03 * spec->channels * spec->groupIc * spec->taps + 1);
   KernelPlan plan("conv-pixels", work);
   plan.scratch = spec->scratchBytes();

@@ -13,16 +13,16 @@ namespace dmxc::cpu {
 
 /// The same convolution with the fewest spatial dims: a pointwise one is a
 /// single row of all positions.
-ConvSpec normalized(const ConvSpec &spec);
+ConvKernel normalized(const ConvKernel &spec);
 
 /// Whether 16 input channels at a time may go over a whole image (ConvTiles::passes).
-bool canPass(const ConvSpec &spec, ConvMode mode);
+bool canPass(const ConvKernel &spec, ConvMode mode);
 
 /// Lanes when output channels of a vector belong to different groups.
-ConvMode convMode(const ConvSpec &spec);
+ConvMode convMode(const ConvKernel &spec);
 
 /// Input channels that are adjacent in the packed weights.
-int64_t weightBlock(const ConvSpec &spec);
+int64_t weightBlock(const ConvKernel &spec);
 
 /// Adjacent register tiles of a row that run the same code.
 struct TileSpan {
@@ -36,7 +36,7 @@ struct TileSpan {
 };
 
 /// A row of the output cut in balanced tiles of at most `rows` pixels.
-std::vector<TileSpan> planRow(const ConvSpec &spec, int64_t rows);
-int64_t tilesOfRow(const ConvSpec &spec, int64_t rows);
+std::vector<TileSpan> planRow(const ConvKernel &spec, int64_t rows);
+int64_t tilesOfRow(const ConvKernel &spec, int64_t rows);
 
 } // namespace dmxc::cpu

@@ -6,6 +6,7 @@
 #include "ConvPlan.h"
 #include "ConvSegment.h"
 #include "Convolution.h"
+#include "targets/common/roots/Terms.h"
 #include "targets/cpu/product/MatmulRegion.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -76,39 +77,13 @@ dmir::MulOp dmxc::cpu::scalingOfInput(dmir::ConvOp op) {
   return pays ? op.getInput().getDefiningOp<dmir::MulOp>() : dmir::MulOp();
 }
 
-Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::ConvOp>(body.root)) {
-  element = getElementTypeOrSelf(op.getResult().getType());
+Convolution::Convolution(const RegionBody &body)
+    : body(body), op(cast<dmir::ConvOp>(body.root)), spec(Contraction(op)), element(elementOf(op.getResult())) {
   auto [image, factors] = scaledInput(op);
   if (factors)
     scaleBuffer = cast<BlockArgument>(factors).getArgNumber();
   inputBuffer = cast<BlockArgument>(image ? image : op.getInput()).getArgNumber();
   weightsBuffer = cast<BlockArgument>(op.getWeights()).getArgNumber();
-  ArrayRef<int64_t> in = shapeOf(op.getInput()), weights = shapeOf(op.getWeights()), out = shapeOf(op.getResult());
-  spec.n = in[0];
-  spec.ic = in[1];
-  spec.oc = weights[0];
-  spec.groups = op.getGroups();
-  size_t spatial = in.size() - 2, lead = 3 - spatial;
-  for (size_t i = 0; i < spatial; ++i) {
-    spec.in[lead + i] = in[i + 2];
-    spec.out[lead + i] = out[i + 2];
-    spec.kernel[lead + i] = weights[i + 2];
-    spec.stride[lead + i] = op.getStrides()[i];
-    spec.dilation[lead + i] = op.getDilations()[i];
-    spec.pad[lead + i] = op.getLow()[i];
-  }
-  MLIRContext *context = op.getContext();
-  if (auto integer = dyn_cast<IntegerType>(element)) {
-    Type input = getElementTypeOrSelf(op.getInput().getType()),
-         filter = getElementTypeOrSelf(op.getWeights().getType());
-    spec.aType = IntegerType::get(context, input.getIntOrFloatBitWidth());
-    spec.bType = IntegerType::get(context, filter.getIntOrFloatBitWidth());
-    spec.aUnsigned = isUnsignedElement(input), spec.bUnsigned = isUnsignedElement(filter);
-    spec.accType = IntegerType::get(context, integer.getWidth() == 64 ? 64 : 32);
-  } else {
-    spec.aType = elementOf(op.getInput()), spec.bType = elementOf(op.getWeights());
-    spec.accType = element.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
-  }
   spec.input = dmir::layoutOf(op.getInput().getType()) ? ConvLayout::Blocked16 : ConvLayout::Plain;
   spec.heavyEpilogue = heavyEpilogue(body);
 }
@@ -126,10 +101,17 @@ static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
               elementOf(op.getResult()).isF32() && dmir::layoutOf(op.getInput().getType());
   if (!fits)
     return std::nullopt;
-  SmallVector<Dim> in = dmir::dimsOf(op.getInput()), out = dmir::dimsOf(op.getResult());
-  SmallVector<Dim> low = dmir::mixDims(op.getLow(), op.getDims());
-  WinogradSpec spec{
-      Float32Type::get(op.getContext()), weights[1], weights[0], in[0], in[2], in[3], out[2], out[3], low[0], low[1]};
+  SmallVector<WindowAxis> axes = windowsOf(op);
+  WinogradSpec spec{Float32Type::get(op.getContext()),
+                    weights[1],
+                    weights[0],
+                    dmir::dimOf(op.getInput(), 0),
+                    axes[0].in,
+                    axes[1].in,
+                    axes[0].out,
+                    axes[1].out,
+                    axes[0].low,
+                    axes[1].low};
   spec.stride = stride;
   return spec;
 }
@@ -177,7 +159,7 @@ void ConvWriter::write(Value n, Value oc, Value position, Value sums, Value mask
 
 /// Packs run-time weights into this thread's scratch, in the order of packConvWeights.
 static Value packWeights(CpuBuilder &b, const Convolution &conv) {
-  const ConvSpec &s = conv.spec;
+  const ConvKernel &s = conv.spec;
   int64_t channels = s.groupIc(), taps = s.taps(), block = weightBlock(s);
   Value source = b.buffer(conv.weightsBuffer), target = b.scratch();
   b.forLoop(0, (s.oc + 15) / 16, 1, [&](Value panel) {
@@ -203,7 +185,7 @@ static Value packWeights(CpuBuilder &b, const Convolution &conv) {
 /// Multiplies packed 1x1 weights by the factors of their input channels, into this thread's scratch.
 static void scaleWeights(CpuBuilder &b, const Convolution &conv, Value source) {
   constexpr int64_t lanes = 16;
-  const ConvSpec &s = conv.spec;
+  const ConvKernel &s = conv.spec;
   Value scale = b.buffer(*conv.scaleBuffer), target = b.scratch();
   b.forLoop(0, (s.oc + lanes - 1) / lanes, 1, [&](Value panel) {
     b.forLoop(0, s.ic, 1, [&](Value channel) {
@@ -259,7 +241,7 @@ static void emitWinogradConv(CpuBuilder &b, const Convolution &conv, DictionaryA
 static DictionaryAttr packedForm(const Convolution &conv) {
   Builder b(conv.op.getContext());
   NamedAttrList form;
-  const ConvSpec &s = conv.spec;
+  const ConvKernel &s = conv.spec;
   bool filtering = conv.winograd.has_value();
   int64_t bytes = filtering ? winogradWeightBytes(s.oc, s.ic) : packedConvWeightBytes(s);
   form.set("form", b.getStringAttr(filtering ? "convwinograd16" : s.fours ? "convquads16" : "convpanel16"));
@@ -341,13 +323,8 @@ static KernelPlan planTiles(const RegionBody &body, const Choice &choice) {
 static Result<KernelPlan> planConv(const RegionBody &body, const PlanRequest &request) {
   const Choice &choice = Choice::of(request);
   return isDirectConv(body) && !prefersPixels(body) ? planTiles(body, choice)
-         : isPixelConv(body)                        ? planPixelConv(body, choice)
-                                                    : planGenericConv(body, choice);
-}
-
-static Dim operations(Operation *op) {
-  SmallVector<Dim> weights = dmir::dimsOf(op->getOperand(1));
-  return dmir::product(ArrayRef<Dim>(weights).drop_front()) * 2 * dmir::elementsOf(op->getResult(0).getType());
+         : isPixelConv(body) ? planPixelConv(body, choice)
+                             : planPlainConvolution(body, choice, "conv-generic", /*chained=*/true);
 }
 
 static SmallVector<Operation *> computes(Operation *op) {
@@ -356,12 +333,13 @@ static SmallVector<Operation *> computes(Operation *op) {
 }
 
 void dmxc::cpu::registerConv(KernelTable &table) {
-  table.add<dmir::ConvOp>({.plan = planConv, .epilogue = true, .operations = operations, .computes = computes});
+  table.add<dmir::ConvOp>(
+      {.plan = planConv, .epilogue = true, .operations = operationsOfConvolution, .computes = computes});
 }
 
 Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
   auto number = [&](StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); };
-  ConvSpec spec;
+  ConvKernel spec;
   spec.oc = number("oc");
   spec.ic = number("ic");
   spec.groups = number("groups");

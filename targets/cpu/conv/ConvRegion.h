@@ -15,7 +15,7 @@ namespace dmxc::cpu {
 void registerConv(KernelTable &table);
 
 /// True when register tiles take the operands and their types; else planPixelConv's may, which are made for
-/// row-major images of sizes that a run brings. What is left goes to planGenericConv.
+/// row-major images of sizes that a run brings. What is left is computed element by element.
 bool isDirectConv(const RegionBody &body);
 /// Whether register tiles take a convolution of open batch or spatial dims: its result is blocked.
 bool isOpenConv(dmir::ConvOp op);
@@ -32,7 +32,6 @@ bool isPixelConv(const RegionBody &body);
 /// Whether lanes along a row do better than lanes of output channels, which are too few to fill a vector.
 bool prefersPixels(const RegionBody &body);
 KernelPlan planPixelConv(const RegionBody &body, const Choice &choice);
-KernelPlan planGenericConv(const RegionBody &body, const Choice &choice);
 
 /// Writes packed weights ("convpanel16", "convquads16").
 Status packConvOperand(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);

@@ -2,6 +2,7 @@
 
 #include "ConvSegment.h"
 
+#include "targets/common/element/ElementExpr.h"
 #include "targets/cpu/product/GemmTile.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -20,30 +21,24 @@ constexpr int64_t kMostUnrolledTaps = 32;
 /// About so many taps are one iteration of it.
 constexpr int64_t kTapsOfIteration = 32;
 
-PixelSpec::PixelSpec(dmir::ConvOp op) : groups(op.getGroups()) {
-  SmallVector<Dim> in = dmir::dimsOf(op.getInput()), result = dmir::dimsOf(op.getResult());
+PixelSpec::PixelSpec(dmir::ConvOp op) : groups(op.getGroups()), axes(windowsOf(op)) {
   ArrayRef<int64_t> weights = shapeOf(op.getWeights());
-  SmallVector<Dim> low = dmir::mixDims(op.getLow(), op.getDims());
-  batch = in[0];
-  inChannels = in[1];
+  batch = dmir::dimOf(op.getInput(), 0);
+  inChannels = dmir::dimOf(op.getInput(), 1);
   bits = getElementTypeOrSelf(op.getResult().getType()).getIntOrFloatBitWidth() == 64 ? 64 : 32;
   groupIc = weights[1];
   groupOc = weights[0] / groups;
-  for (size_t i = 0; i + 2 < in.size(); ++i) {
-    axes.push_back({in[i + 2], weights[i + 2], op.getStrides()[i], op.getDilations()[i], low[i], 0, 0});
-    out.push_back(result[i + 2]);
-    taps *= weights[i + 2];
-    isPointwise &= weights[i + 2] == 1 && op.getStrides()[i] == 1 && low[i].is(0) && in[i + 2] == result[i + 2];
+  for (const WindowAxis &axis : axes) {
+    taps *= *axis.taps.known();
+    isPointwise &= axis.isPointwise();
   }
   if (isPointwise) {
-    out = {dmir::product(out)};
-    axes = {{out[0], 1, 1, 1, 0, 0, 0}};
-    isOneAxis = in.size() > 3;
+    isOneAxis = axes.size() > 1;
+    Dim all = dmir::product(out());
+    axes = {{all, all, 1}};
   }
-  while (axes.size() > 1 && axes.back().in.is(1) && axes.back().window.is(1) && out.back().is(1)) {
+  while (axes.size() > 1 && axes.back().in.is(1) && axes.back().taps.is(1) && axes.back().out.is(1))
     axes.pop_back();
-    out.pop_back();
-  }
   while (groups > 1 ? groupOc % channels != 0 : channels / 2 >= groupOc)
     channels /= 2;
 }
@@ -102,12 +97,12 @@ void SegmentCopy::copy(Value target, Value first, ArrayRef<Value> leading, Value
       return copyRow(source, width, b.elementPtr(accType, target, b.mul(index, rowElements)));
     }
     const WindowAxis &window = s.axes[axis];
-    Value origin = b.sub(b.mulC(leading[axis], window.stride), b.idx(window.low));
-    b.forLoop(0, *window.window.known(), 1, [&](Value tap) {
+    Value origin = window.origin(b, leading[axis]);
+    b.forLoop(0, *window.taps.known(), 1, [&](Value tap) {
       Value at = b.add(origin, b.mulC(tap, window.dilation));
       Value below = b.cmp(arith::CmpIPredicate::ult, at, b.idx(window.in)); // a negative one is large
       self(self, axis + 1, b.add(b.mul(row, b.idx(window.in)), at), arith::AndIOp::create(b, inside, below),
-           b.add(b.mulC(index, *window.window.known()), tap));
+           b.add(b.mulC(index, *window.taps.known()), tap));
     });
   };
   b.forLoop(0, s.groupIc, 1,
@@ -118,7 +113,7 @@ void SegmentCopy::copy(Value target, Value first, ArrayRef<Value> leading, Value
 /// i % stride.
 void SegmentCopy::copyRow(Value source, Value width, Value target) {
   int64_t stride = s.stride();
-  Value origin = b.sub(b.mulC(pixel, stride), b.idx(last().low));
+  Value origin = last().origin(b, pixel);
   b.forLoop(b.idx(0), phase, b.idx(lanes), [&](Value i) {
     Value position = b.add(origin, b.mulC(i, stride));
     auto copy = [&](llvm::function_ref<Value(Value)> run) {

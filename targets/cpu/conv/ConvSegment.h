@@ -7,7 +7,9 @@
 
 #include "targets/cpu/code/CpuBuilder.h"
 
-#include "targets/common/roots/Pool.h"
+#include "targets/common/roots/windows/Window.h"
+
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 namespace dmxc::cpu {
 
@@ -20,16 +22,19 @@ struct PixelSpec {
   int64_t groupIc, groupOc, groups, taps = 1;
   unsigned bits; ///< of a sum
   llvm::SmallVector<WindowAxis> axes;
-  llvm::SmallVector<Dim> out; ///< one a spatial axis
   bool isPointwise = true;
-  bool isOneAxis = false; ///< `out` counts through several axes of the result
+  bool isOneAxis = false; ///< it counts through several axes of the result
   /// Output channels of a work item, all of one group; the last item may have fewer where there is one group.
   int64_t channels = 64;
   /// Pixels whose input is copied at a time.
   int64_t segment = 48;
 
   int64_t outChannels() const { return groupOc * groups; }
-  int64_t kernel() const { return *axes.back().window.known(); }
+  /// Sizes of the result's axes.
+  llvm::SmallVector<Dim> out() const {
+    return llvm::map_to_vector(axes, [](const WindowAxis &axis) { return axis.out; });
+  }
+  int64_t kernel() const { return *axes.back().taps.known(); }
   int64_t stride() const { return axes.back().stride; }
   /// Rows of input that a pixel reads.
   int64_t rows() const { return groupIc * (taps / kernel()); }

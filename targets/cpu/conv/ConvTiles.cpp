@@ -14,33 +14,45 @@ using namespace dmxc::cpu;
 // Geometry
 //===----------------------------------------------------------------------===//
 
-ConvSpec dmxc::cpu::normalized(const ConvSpec &spec) {
-  ConvSpec::Spatial one{1, 1, 1}, zero{0, 0, 0};
+ConvKernel::ConvKernel(const Contraction &conv)
+    : ProductTypes(conv.rhsElement, conv.lhsElement, conv.element), n(conv.batchDims[0].valueOr(kDynamic)),
+      groups(conv.batchDims.size() > 1 ? *conv.batchDims[1].known() : 1) {
+  ic = *conv.windows->channels.known() * groups;
+  oc = *conv.m.known() * groups;
+  for (auto [i, axis] : llvm::enumerate(conv.windows->axes)) {
+    size_t at = 3 - conv.windows->axes.size() + i;
+    in[at] = axis.in.valueOr(kDynamic), out[at] = axis.out.valueOr(kDynamic), kernel[at] = *axis.taps.known();
+    stride[at] = axis.stride, dilation[at] = axis.dilation, pad[at] = axis.low.valueOr(kDynamic);
+  }
+}
+
+ConvKernel dmxc::cpu::normalized(const ConvKernel &spec) {
+  ConvKernel::Spatial one{1, 1, 1}, zero{0, 0, 0};
   if (spec.kernel != one || spec.stride != one || spec.pad != zero || spec.in != spec.out)
     return spec;
-  ConvSpec flat = spec;
+  ConvKernel flat = spec;
   flat.in = flat.out = {1, 1, spec.outPositions()};
   flat.dilation = one;
   return flat;
 }
 
-ConvMode dmxc::cpu::convMode(const ConvSpec &spec) {
+ConvMode dmxc::cpu::convMode(const ConvKernel &spec) {
   if (spec.groups == 1)
     return ConvMode::Broadcast;
   bool inputFits = spec.input == ConvLayout::Plain || spec.groupIc() % spec.blockElements() == 0;
   return spec.groupOc() % 16 == 0 && inputFits ? ConvMode::Broadcast : ConvMode::Lanes;
 }
 
-int64_t dmxc::cpu::weightBlock(const ConvSpec &spec) {
+int64_t dmxc::cpu::weightBlock(const ConvKernel &spec) {
   return convMode(spec) == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 ? spec.blockElements() : 1;
 }
 
-int64_t dmxc::cpu::tilesOfRow(const ConvSpec &spec, int64_t rows) {
+int64_t dmxc::cpu::tilesOfRow(const ConvKernel &spec, int64_t rows) {
   return std::max<int64_t>(1, ceilDivInt(spec.out[2], rows));
 }
 
 /// The span of one tile.
-static TileSpan planTile(const ConvSpec &spec, int64_t first, int64_t pixels) {
+static TileSpan planTile(const ConvKernel &spec, int64_t first, int64_t pixels) {
   TileSpan span{0, 1, first, pixels, {}, 0, 0};
   int64_t origin = first * spec.stride[2] - spec.pad[2];
   span.anchor = std::clamp<int64_t>(origin, 0, std::max<int64_t>(0, spec.in[2] - 1));
@@ -57,7 +69,7 @@ static TileSpan planTile(const ConvSpec &spec, int64_t first, int64_t pixels) {
   return span;
 }
 
-std::vector<TileSpan> dmxc::cpu::planRow(const ConvSpec &spec, int64_t rows) {
+std::vector<TileSpan> dmxc::cpu::planRow(const ConvKernel &spec, int64_t rows) {
   std::vector<TileSpan> spans;
   int64_t tiles = tilesOfRow(spec, rows), low = spec.out[2] / tiles;
   int64_t high = spec.out[2] - low * tiles; // this many have low+1 pixels
@@ -80,15 +92,15 @@ std::vector<TileSpan> dmxc::cpu::planRow(const ConvSpec &spec, int64_t rows) {
 // Choice
 //===----------------------------------------------------------------------===//
 
-bool dmxc::cpu::canPass(const ConvSpec &spec, ConvMode mode) {
+bool dmxc::cpu::canPass(const ConvKernel &spec, ConvMode mode) {
   return mode == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 &&
          spec.groupIc() % spec.blockElements() == 0 && spec.taps() > 1;
 }
 
-ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &isa,
+ConvTiles dmxc::cpu::chooseConvTiles(const ConvKernel &original, const IsaLevel &isa,
                                      const DecidedFields<ConvTiles> &decided) {
   DecisionsMade::check("a convolution's blocking");
-  ConvSpec spec = normalized(original);
+  ConvKernel spec = normalized(original);
   ConvTiles t;
   t.mode = convMode(spec);
   t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
@@ -129,8 +141,8 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &i
   return t;
 }
 
-int64_t dmxc::cpu::convWorkItems(const ConvSpec &original, const ConvTiles &t) {
-  ConvSpec spec = normalized(original);
+int64_t dmxc::cpu::convWorkItems(const ConvKernel &original, const ConvTiles &t) {
+  ConvKernel spec = normalized(original);
   if (spec.n == 0 || spec.oc == 0 || spec.outPositions() == 0)
     return 0;
   int64_t parts = ceilDivInt(tilesOfRow(spec, t.rows), t.tilesPerItem);
@@ -138,13 +150,13 @@ int64_t dmxc::cpu::convWorkItems(const ConvSpec &original, const ConvTiles &t) {
   return t.passes ? images : images * spec.out[0] * spec.out[1] * parts;
 }
 
-int64_t dmxc::cpu::convGrain(const ConvSpec &spec, const ConvTiles &t) {
+int64_t dmxc::cpu::convGrain(const ConvKernel &spec, const ConvTiles &t) {
   double pixels = t.passes ? spec.outPositions() : t.rows * t.tilesPerItem;
   double flops = 2.0 * pixels * t.columns() * std::max<int64_t>(1, spec.groupIc() * spec.taps());
   return std::max<int64_t>(1, static_cast<int64_t>(4e5 / flops));
 }
 
-int64_t dmxc::cpu::convScratchBytes(const ConvSpec &spec, const ConvTiles &t) {
+int64_t dmxc::cpu::convScratchBytes(const ConvKernel &spec, const ConvTiles &t) {
   if (!spec.heavyEpilogue && !t.passes)
     return 0;
   int64_t pixels = t.passes ? spec.outPositions() : t.rows;

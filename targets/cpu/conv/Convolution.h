@@ -20,7 +20,7 @@ struct Convolution {
 
   const RegionBody body;
   mutable dmir::ConvOp op; ///< a handle; reading it changes nothing
-  ConvSpec spec;
+  ConvKernel spec;
   mlir::Type element;
   unsigned inputBuffer, weightsBuffer;
   std::optional<unsigned> scaleBuffer;  ///< factors of the input's channels, see scalingOfInput

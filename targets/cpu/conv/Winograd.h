@@ -33,7 +33,7 @@ struct WinogradSpec {
   int64_t ic = 0, oc = 0; ///< ic: whole blocks of 16
   Dim n = 1, height, width, outHeight, outWidth;
   Dim padTop = 0, padLeft = 0; ///< the other sides follow from the sizes
-  bool heavyEpilogue = false;  ///< as in GemmSpec
+  bool heavyEpilogue = false;  ///< as in GemmKernel
   int64_t stride = 1;          ///< of both axes, 1 or 2
 
   bool isStatic() const { return outHeight.known() && outWidth.known(); }

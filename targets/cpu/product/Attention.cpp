@@ -72,36 +72,36 @@ bool AttentionDetails::choosesTiles() const {
   return attention.zeroRows && result.n.isStatic() && result.k.valueOr(nominal(body.block, result.k)) > most;
 }
 
-GemmSpec AttentionDetails::specOf(const MatmulProduct &product, int64_t keys) const {
-  GemmSpec spec = product.spec(body.block->getParentOp()->getContext());
+GemmKernel AttentionDetails::specOf(const MatmulProduct &product, int64_t keys) const {
+  GemmKernel spec = product.kernel();
   spec.batch = 1;
-  spec.m = uniform ? rows : kDynamic;
+  spec.m = uniform ? Dim(rows) : openSize();
   spec.nested = true;
   if (&product == &scores && copiesQueries())
     spec.aType = spec.accType;
   if (online)
     spec.heavyEpilogue &= &product == &scores; // the result's is emitted once
   if (online || mask)
-    (&product == &scores ? spec.n : spec.k) = keys;
+    (&product == &scores ? spec.n : spec.k) = keys == kDynamic ? openSize() : Dim(keys);
   return spec;
 }
 
-SmallVector<std::pair<StringRef, GemmSpec>> AttentionDetails::products() const {
-  SmallVector<std::pair<StringRef, GemmSpec>> all;
+SmallVector<std::pair<StringRef, GemmKernel>> AttentionDetails::products() const {
+  SmallVector<std::pair<StringRef, GemmKernel>> all;
   for (const MatmulProduct *product : {&scores, &result})
     for (int64_t keys : {kDynamic, kOnlineKeys})
       if (online || keys == kDynamic) {
-        GemmSpec spec = specOf(*product, keys);
+        GemmKernel spec = specOf(*product, keys);
         all.emplace_back(nameOf(*product, spec), spec);
       }
   return all;
 }
 
 /// "_tile": of a whole tile of keys.
-StringRef AttentionDetails::nameOf(const MatmulProduct &product, const GemmSpec &spec) const {
+StringRef AttentionDetails::nameOf(const MatmulProduct &product, const GemmKernel &spec) const {
   if (&product == &scores)
-    return online && spec.n == kOnlineKeys ? "scores_tile" : "scores";
-  return online && spec.k == kOnlineKeys ? "result_tile" : "result";
+    return online && spec.n.is(kOnlineKeys) ? "scores_tile" : "scores";
+  return online && spec.k.is(kOnlineKeys) ? "result_tile" : "result";
 }
 
 DictionaryAttr AttentionDetails::chosenTiles(const IsaLevel &level) const {
@@ -112,16 +112,16 @@ DictionaryAttr AttentionDetails::chosenTiles(const IsaLevel &level) const {
   return tiles.getDictionary(context);
 }
 
-GemmTiles AttentionDetails::readTiles(DictionaryAttr tiles, StringRef name, const GemmSpec &spec,
+GemmTiles AttentionDetails::readTiles(DictionaryAttr tiles, StringRef name, const GemmKernel &spec,
                                       const IsaLevel &level) const {
   return readGemmTiles(tiles.getAs<DictionaryAttr>(name), spec, level);
 }
 
-GemmTiles AttentionDetails::chosenTiles(const GemmSpec &spec, const IsaLevel &level) const {
+GemmTiles AttentionDetails::chosenTiles(const GemmKernel &spec, const IsaLevel &level) const {
   GemmTiles tiles = chooseGemmTiles(spec, level);
-  if (!online && mask && spec.k < 0)
+  if (!online && mask && !spec.k.isStatic())
     tiles.kBlock = kKeyPass;
-  if (online && spec.k < 0)
+  if (online && !spec.k.isStatic())
     tiles.kBlock = kOnlineKeys;
   return tiles;
 }
@@ -258,7 +258,7 @@ GemmMatrix dmxc::cpu::matrixWithin(CpuBuilder &b, GemmMatrix matrix, Value batch
   return matrix;
 }
 
-GemmTiles AttentionEmitter::tilesOf(const MatmulProduct &product, const GemmSpec &spec) const {
+GemmTiles AttentionEmitter::tilesOf(const MatmulProduct &product, const GemmKernel &spec) const {
   return d.readTiles(tiles, d.nameOf(product, spec), spec, b.isa());
 }
 
@@ -295,7 +295,7 @@ void AttentionEmitter::copyQueries() {
 }
 
 /// Scores of keys [from, to), to the table.
-void AttentionEmitter::emitScores(Value from, Value to, const GemmSpec &spec) {
+void AttentionEmitter::emitScores(Value from, Value to, const GemmKernel &spec) {
   GemmCallbacks callbacks = storing([this, from](Value row, Index column, Value sums) {
     e.bindValue(d.scores.result(), sums);
     column.base = b.add(column.base, from);
@@ -306,7 +306,7 @@ void AttentionEmitter::emitScores(Value from, Value to, const GemmSpec &spec) {
   GemmMatrix q = queriesOfBlock(), k = matrixWithin(b, d.scores.right(b), batch, {});
   Value offset = b.add(k.offset({}), b.mul(from, k.colStride));
   k.offset = [offset](Value) { return offset; };
-  emitGemm(b, spec, tilesOf(d.scores, spec), q, k, callbacks, {b.idx(1), rows, b.sub(to, from), b.idx(d.scores.k)});
+  emitGemm(b, spec, tilesOf(d.scores, spec), q, k, callbacks, {.m = rows, .n = b.sub(to, from)});
   e.unbind(d.scores.result());
 }
 

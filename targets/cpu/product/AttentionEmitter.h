@@ -39,14 +39,14 @@ struct AttentionDetails {
   /// `rows`: 0 for those that are chosen.
   AttentionDetails(const kernels::RegionBody &body, const Attention &attention, int64_t rows);
   /// Tiles have kOnlineKeys keys; `keys` is that, or kDynamic in the last one.
-  GemmSpec specOf(const MatmulProduct &product, int64_t keys = kDynamic) const;
+  GemmKernel specOf(const MatmulProduct &product, int64_t keys = kDynamic) const;
   /// The products that the kernel emits, by their names in a strategy.
-  llvm::SmallVector<std::pair<llvm::StringRef, GemmSpec>> products() const;
+  llvm::SmallVector<std::pair<llvm::StringRef, GemmKernel>> products() const;
   /// The name of a product of these.
-  llvm::StringRef nameOf(const MatmulProduct &product, const GemmSpec &spec) const;
-  GemmTiles chosenTiles(const GemmSpec &spec, const IsaLevel &level) const;
+  llvm::StringRef nameOf(const MatmulProduct &product, const GemmKernel &spec) const;
+  GemmTiles chosenTiles(const GemmKernel &spec, const IsaLevel &level) const;
   mlir::DictionaryAttr chosenTiles(const IsaLevel &level) const;
-  GemmTiles readTiles(mlir::DictionaryAttr tiles, llvm::StringRef name, const GemmSpec &spec,
+  GemmTiles readTiles(mlir::DictionaryAttr tiles, llvm::StringRef name, const GemmKernel &spec,
                       const IsaLevel &level) const;
   /// Scratch of products with a level's tiles.
   int64_t gemmBytes(mlir::DictionaryAttr tiles, const IsaLevel &level) const;
@@ -98,8 +98,8 @@ private:
                   llvm::function_ref<Value(Value row)> highestOfRow);
   GemmMatrix queriesOfBlock() const;
   void copyQueries();
-  void emitScores(Value from, Value to, const GemmSpec &spec);
-  GemmTiles tilesOf(const MatmulProduct &product, const GemmSpec &spec) const;
+  void emitScores(Value from, Value to, const GemmKernel &spec);
+  GemmTiles tilesOf(const MatmulProduct &product, const GemmKernel &spec) const;
   Value highestOf(Value row);
   Value powersOf(Value row, Value shift);
   Value clearRow(Value row, Value total, Value inverse);

@@ -20,7 +20,7 @@ void AttentionEmitter::emitRows() {
 
 /// Scores of a block's keys: where all rows keep all keys, the rule is not asked.
 void AttentionEmitter::emitKeptScores(const AttentionKeys &keys) {
-  GemmSpec spec = d.specOf(d.scores);
+  GemmKernel spec = d.specOf(d.scores);
   dmir::MaskOp mask = d.mask;
   if (!mask)
     return emitScores(keys.first, keys.last, spec);
@@ -68,14 +68,13 @@ void AttentionEmitter::finishWeights(Value row, Value inverse) {
 }
 
 void AttentionEmitter::emitResult() {
-  GemmSpec spec = d.specOf(d.result);
+  GemmKernel spec = d.specOf(d.result);
   GemmCallbacks callbacks = storing([this](Value row, Index column, Value sums) { writeSums(row, column, sums); });
   GemmMatrix weights;
   weights.base = b.elementPtr(f32, table, from);
   weights.rowStride = stride;
   weights.colStride = b.idx(1);
   GemmMatrix v = matrixWithin(b, d.result.right(b), batch, from);
-  emitGemm(b, spec, tilesOf(d.result, spec), weights, v, callbacks,
-           {b.idx(1), rows, b.idx(d.result.n), b.sub(to, from)});
+  emitGemm(b, spec, tilesOf(d.result, spec), weights, v, callbacks, {.m = rows, .k = b.sub(to, from)});
   e.unbind(d.result.result());
 }

@@ -63,7 +63,7 @@ void AttentionEmitter::lookAtTiles(const AttentionKeys &keys) {
 
 /// Keys [at, end): as many as `keys` says, or fewer where that is kDynamic.
 void AttentionEmitter::emitTile(Value at, Value end, Value isFull, int64_t keys) {
-  GemmSpec spec = d.specOf(d.scores, keys);
+  GemmKernel spec = d.specOf(d.scores, keys);
   origin = at;
   dmir::MaskOp mask = d.mask;
   if (!mask || d.all) {
@@ -98,7 +98,7 @@ void AttentionEmitter::addToRow(Value row) {
 
 /// Adds the weighted values of a tile to the results.
 void AttentionEmitter::addResult(Value at, int64_t keys) {
-  GemmSpec spec = d.specOf(d.result, keys);
+  GemmKernel spec = d.specOf(d.result, keys);
   GemmCallbacks callbacks = storing([this](Value row, Index column, Value sums) {
     Value place = b.add(b.mulC(row, d.resultStride()), column.base),
           scale = b.splat(b.load(f32, scales, row), e.lanes());
@@ -109,7 +109,7 @@ void AttentionEmitter::addResult(Value at, int64_t keys) {
   weights.rowStride = stride;
   weights.colStride = b.idx(1);
   GemmMatrix v = matrixWithin(b, d.result.right(b), batch, at);
-  emitGemm(b, spec, tilesOf(d.result, spec), weights, v, callbacks, {b.idx(1), rows, b.idx(d.result.n), to});
+  emitGemm(b, spec, tilesOf(d.result, spec), weights, v, callbacks, {.m = rows, .k = to});
 }
 
 void AttentionEmitter::writeResult(Value row) {

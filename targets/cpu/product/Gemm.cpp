@@ -18,14 +18,15 @@ using namespace mlir;
 // Work items
 //===----------------------------------------------------------------------===//
 
-GemmEmitter::GemmEmitter(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+GemmEmitter::GemmEmitter(CpuBuilder &b, const GemmKernel &spec, const GemmTiles &tiles, const GemmMatrix &a,
                          const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents,
                          int64_t scratchOffset)
     : b(b), spec(spec.at(b.isa())), t(tiles), a(a), right(bMatrix), callbacks(callbacks) {
-  m = spec.m < 0 ? extents.m : b.idx(spec.m);
-  n = spec.n < 0 ? extents.n : b.idx(spec.n);
-  k = spec.k < 0 ? extents.k : b.idx(this->spec.k);
-  batch = spec.batch < 0 ? extents.batch : b.idx(spec.batch);
+  auto valueOf = [&](Dim size, Value extent) { return extent && !size.isStatic() ? extent : b.idx(size); };
+  batch = b.idx(spec.batch);
+  m = valueOf(spec.m, extents.m);
+  n = valueOf(spec.n, extents.n);
+  k = valueOf(this->spec.k, extents.k);
   packedLeft = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
   packed = b.elementPtr(b.getI8Type(), packedLeft, b.idx(packedABytes(this->spec, t)));
   int64_t packedElements = spec.copiesB() ? t.kBlock * t.columns() : 0;
@@ -109,13 +110,13 @@ void GemmEmitter::emitGroups() {
 
 void GemmEmitter::emitFullOrTail(const Item &item, Value isFull, ItemFn emitOne) {
   Item tail = item;
-  tail.dynamicTail = spec.n < 0;
-  if (spec.n >= 0) {
-    tail.tailColumns = spec.n % t.columns();
+  tail.dynamicTail = spec.columns() < 0;
+  if (spec.columns() >= 0) {
+    tail.tailColumns = spec.columns() % t.columns();
     tail.vectors = ceilDivInt(tail.tailColumns, t.lanes);
     if (!tail.tailColumns)
       return emitOne(item);
-    if (spec.n < t.columns())
+    if (spec.columns() < t.columns())
       return emitOne(tail);
   }
   b.ifThen(isFull, [&] { emitOne(item); }, [&] { emitOne(tail); });
@@ -137,7 +138,7 @@ void GemmEmitter::emitItem(Item item) {
   if (spec.tiles())
     return itemOfTiles(item);
   auto passes = [&] {
-    if (spec.k >= 0 && spec.k <= t.kBlock)
+    if (spec.depth() >= 0 && spec.depth() <= t.kBlock)
       onePass(item);
     else
       severalPasses(item);
@@ -148,7 +149,7 @@ void GemmEmitter::emitItem(Item item) {
     forEachTile(item, [&](const RowTile &tile) { finishTile(item, tile, sumOfBlocks(item, tile)); });
   else
     b.ifThen(
-        b.cmp(arith::CmpIPredicate::sle, rowsOf(item), b.idx(GemmSpec::kSkinny)), [&] { fewRowsOfBlocks(item); },
+        b.cmp(arith::CmpIPredicate::sle, rowsOf(item), b.idx(GemmKernel::kSkinny)), [&] { fewRowsOfBlocks(item); },
         passes);
 }
 
@@ -206,7 +207,7 @@ void GemmEmitter::severalPasses(Item &item) {
   // are not a multiple of `rows`.
   Value first, last;
   if (staticM()) {
-    int64_t tiles = numTiles(), low = spec.m / tiles, high = spec.m - low * tiles;
+    int64_t tiles = numTiles(), low = spec.rows() / tiles, high = spec.rows() - low * tiles;
     auto rowOf = [&](Value tile) { // tiles of low+1 rows come first
       return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high)));
     };
@@ -233,7 +234,7 @@ void GemmEmitter::forEachTile(const Item &item, TileFn fn) {
 
 void GemmEmitter::staticTiles(const Item &item, TileFn fn) {
   // Balanced: `high` tiles of low+1 rows, then tiles of low rows.
-  int64_t tiles = numTiles(), low = spec.m / tiles, high = spec.m - low * tiles;
+  int64_t tiles = numTiles(), low = spec.rows() / tiles, high = spec.rows() - low * tiles;
   Value first = b.mulC(item.block, t.tilesPerBlock);
   Value last = b.minS(b.addC(first, t.tilesPerBlock), b.idx(tiles));
   Value split = b.idx(high);
@@ -342,14 +343,14 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
     return sums;
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
-  int64_t stretch = stepsOfStretch(productStretch(spec.k, spec.skinny()) * regs.chains, 1, t.unroll);
+  int64_t stretch = stepsOfStretch(productStretch(spec.depth(), spec.skinny()) * regs.chains, 1, t.unroll);
   acc = sumInStretches(b, regs, b.idx(0), main, t.unroll, stretch, beginChains(b, regs, acc),
                        [&](Value kk, ValueRange sums) { return steps(t.unroll, prefetch, kk, sums); });
   auto rest = [&](Value low, Value high, int64_t step) {
     acc =
         b.forLoop(low, high, b.idx(step), acc, [&](Value kk, ValueRange sums) { return steps(step, false, kk, sums); });
   };
-  bool whole = spec.k >= 0 && spec.k % t.unroll == 0 && t.kBlock % t.unroll == 0;
+  bool whole = spec.depth() >= 0 && spec.depth() % t.unroll == 0 && t.kBlock % t.unroll == 0;
   Value even = main;
   if (!whole && asFloats()) // both halves of a pair
     rest(main, even = b.mulC(b.floorDiv(depth, b.idx(2)), 2), 2);
@@ -395,7 +396,7 @@ void GemmEmitter::epilogueLoop(const Item &item, Value row, Value inBlock, Value
   });
 }
 
-void dmxc::cpu::emitGemm(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+void dmxc::cpu::emitGemm(CpuBuilder &b, const GemmKernel &spec, const GemmTiles &tiles, const GemmMatrix &a,
                          const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents,
                          int64_t scratchOffset) {
   GemmEmitter(b, spec, tiles, a, bMatrix, callbacks, extents, scratchOffset).emit();

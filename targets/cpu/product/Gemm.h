@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "targets/common/roots/Contraction.h"
 #include "targets/common/tiles/Tiles.h"
 #include "targets/cpu/code/CpuBuilder.h"
 
@@ -19,8 +20,21 @@
 
 namespace dmxc::cpu {
 
-/// A size that is known now, or (negative) only when the kernel runs.
+/// In the place of a size that only the running kernel knows.
 constexpr int64_t kDynamic = -1;
+/// A size that only the running kernel knows, which comes with GemmExtents.
+inline Dim openSize() { return Dim::symbol("open"); }
+
+/// Element types of a product in memory (signless integers) and of its sums: f32 (from f32, f16, bf16, and bytes that
+/// are exact in it), f64 (from any float), i32 or i64 (from integers).
+struct ProductTypes {
+  mlir::Type aType, bType, accType;
+  bool aUnsigned = false, bUnsigned = false;
+
+  ProductTypes() = default;
+  /// Of tensors' elements.
+  ProductTypes(mlir::Type left, mlir::Type right, mlir::Type result);
+};
 
 /// How a packed B of few bits is kept: integers of `bits` bits with a scale for each `block` of k and column.
 struct GemmBlocks {
@@ -42,15 +56,9 @@ struct TileDepth {
   explicit TileDepth(int64_t rows);
 };
 
-/// What a product computes. Sizes may be kDynamic; their values then come with
-/// GemmExtents.
-struct GemmSpec {
-  int64_t batch = 1, m = 0, n = 0, k = 0;
-  /// Element types in memory (signless) and of the accumulator: f32 (from f32,
-  /// f16, bf16, and bytes that are exact in it), f64 (from any float), i32 or
-  /// i64 (from integers).
-  mlir::Type aType, bType, accType;
-  bool aUnsigned = false, bUnsigned = false;
+/// A product as register tiles compute it: how its operands lie and meet, beside a Contraction's sizes, some of which
+/// may be parts of these.
+struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   /// B is a constant in panel16 form; otherwise a strided matrix of this run.
   bool packedB = true;
   /// Elements of a B that is copied, of f32, are rounded to bf16 there.
@@ -82,11 +90,15 @@ struct GemmSpec {
   bool nested = false;
 
   /// Rows of A belong to batch items, which have a B each, as GemmCallbacks::rows says; those behind the last item's
-  /// are zeros in C. Neither m nor batch * m counts them: m is kDynamic.
+  /// are zeros in C. Neither m nor batch * m counts them: no tile rests on m.
   bool grouped = false;
 
+  /// Sizes that are known now, else kDynamic.
+  int64_t rows() const { return grouped ? kDynamic : m.valueOr(kDynamic); }
+  int64_t columns() const { return n.valueOr(kDynamic); }
+  int64_t depth() const { return k.valueOr(kDynamic); }
   /// So few rows, known now, that the product waits for B.
-  bool skinny() const { return m >= 0 && m <= kSkinny; }
+  bool skinny() const { return rows() >= 0 && rows() <= kSkinny; }
   static constexpr int64_t kSkinny = 4;
   bool dots() const { return unit == Unit::Dots; }
   bool tiles() const { return unit == Unit::Tiles; }
@@ -104,7 +116,7 @@ struct GemmSpec {
   /// gain nothing.
   Units usedUnits() const;
   /// The same product with the unit that a level multiplies it with.
-  GemmSpec at(const IsaLevel &isa) const;
+  GemmKernel at(const IsaLevel &isa) const;
   /// Whether panels of B are written to scratch as accumulator elements before they are multiplied.
   bool copiesB() const { return !packedB || (blocks && !skinny()); }
 };
@@ -129,7 +141,7 @@ struct GemmTiles {
   bool packA = false;
 
   int64_t columns() const { return vectors * lanes; }
-  /// Of tiles in registers (GemmSpec::Unit::Tiles), one or two of which lie beneath each other.
+  /// Of tiles in registers (GemmKernel::Unit::Tiles), one or two of which lie beneath each other.
   int64_t tilesDown() const { return rows > 16 ? 2 : 1; }
   int64_t tileRows() const { return rows / tilesDown(); }
   /// Most rows of a work item.
@@ -146,9 +158,9 @@ struct GemmMatrix {
   mlir::Value scales, zeros;                            ///< of blocks, in panel16 form; zeros may be null
 };
 
-/// Run-time values of the spec's kDynamic sizes; the others are ignored.
+/// Run-time values of sizes that are open; those that are null follow from the size.
 struct GemmExtents {
-  mlir::Value batch, m, n, k;
+  mlir::Value m = {}, n = {}, k = {};
 };
 
 struct GemmCallbacks {
@@ -167,27 +179,26 @@ struct GemmCallbacks {
 };
 
 /// The blocking for a spec on a level, with what is decided, which is not checked.
-GemmTiles chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa, const DecidedFields<GemmTiles> &decided = {});
+GemmTiles chooseGemmTiles(const GemmKernel &spec, const IsaLevel &isa, const DecidedFields<GemmTiles> &decided = {});
 
-/// Work items: batch x blocks of rows x groups of columns, columns fastest.
-/// Sizes must be static; for a dynamic one the count is batch * ceil(m /
-/// rowsPerBlock()) * ceil(n / columns()). Of a grouped product: batch x groups of columns.
-int64_t gemmWorkItems(const GemmSpec &spec, const GemmTiles &tiles);
+/// Work items: batch x blocks of rows x groups of columns, columns fastest. Static rows are in balanced tiles, others
+/// in whole blocks. Of a grouped product: batch x groups of columns.
+Dim gemmWorkItems(const GemmKernel &spec, const GemmTiles &tiles);
 /// Fewest work items worth a call of their own.
-int64_t gemmGrain(const GemmSpec &spec, const GemmTiles &tiles);
+int64_t gemmGrain(const GemmKernel &spec, const GemmTiles &tiles);
 /// Scratch of one thread; does not depend on dynamic sizes.
-int64_t gemmScratchBytes(const GemmSpec &spec, const GemmTiles &tiles);
+int64_t gemmScratchBytes(const GemmKernel &spec, const GemmTiles &tiles);
 
 /// Emits the work items [begin, end) of the builder's kernel, of a nested product all. Scratch starts at
 /// `scratchOffset` bytes (a multiple of 64).
-void emitGemm(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+void emitGemm(CpuBuilder &b, const GemmKernel &spec, const GemmTiles &tiles, const GemmMatrix &a,
               const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents = {},
               int64_t scratchOffset = 0);
 
 /// From a row to the next of a tile of A in scratch.
 constexpr int64_t kTileRowBytes = 64;
 /// Scratch taken by the copy of A, at its start (a multiple of 64).
-int64_t packedABytes(const GemmSpec &spec, const GemmTiles &tiles);
+int64_t packedABytes(const GemmKernel &spec, const GemmTiles &tiles);
 
 /// Bytes of a K x N matrix in panel16 form: [ceil(N/16)][K][16] elements, zero
 /// padded.

@@ -27,10 +27,10 @@ Value GemmEmitter::panelOffset(const Item &item, int64_t v, int64_t depth) {
 
 BlockScale GemmEmitter::scaleOfBlock(const Item &item, int64_t v, Value block) {
   const GemmBlocks &format = *spec.blocks;
-  const int64_t blocks = ceilDivInt(spec.k, format.block);
+  const int64_t blocks = ceilDivInt(spec.depth(), format.block);
   Value at = b.add(panelOffset(item, v, blocks), b.mulC(block, 16));
   if (spec.grouped)
-    at = b.add(at, b.mulC(item.batch, ceilDivInt(spec.n, 16) * 16 * blocks));
+    at = b.add(at, b.mulC(item.batch, ceilDivInt(spec.columns(), 16) * 16 * blocks));
   auto load = [&](Type type, Value base) {
     return convertElements(b, {type, spec.accType, !format.isSigned}, b.load(type, base, at, t.lanes));
   };
@@ -39,7 +39,7 @@ BlockScale GemmEmitter::scaleOfBlock(const Item &item, int64_t v, Value block) {
 
 /// The words of all the item's vectors, the word-th of their columns.
 SmallVector<Value> GemmEmitter::wordsAt(const Item &item, Value word) {
-  int64_t depth = ceilDivInt(spec.k, spec.blocks->perWord());
+  int64_t depth = ceilDivInt(spec.depth(), spec.blocks->perWord());
   SmallVector<Value> words;
   for (int64_t v = 0; v < item.vectors; ++v) {
     int64_t column = v * t.lanes;
@@ -145,7 +145,7 @@ void GemmEmitter::sumOfBlock(const Item &item, const RowTile &tile, Value block,
 
 /// The sums of a tile of at most kSkinny rows, which reads B as it is packed.
 SmallVector<Value> GemmEmitter::sumOfBlocks(const Item &item, const RowTile &tile) {
-  const int64_t block = spec.blocks->block, whole = spec.k / block;
+  const int64_t block = spec.blocks->block, whole = spec.depth() / block;
   SmallVector<Value> rows;
   for (int64_t r = 0; r < tile.rows; ++r)
     rows.push_back(b.elementPtr(spec.aType, item.aBase, b.mul(leftRow(tile, r), a.rowStride)));
@@ -157,8 +157,8 @@ SmallVector<Value> GemmEmitter::sumOfBlocks(const Item &item, const RowTile &til
         sumOfBlock(item, tile, index, block, rows, sums);
         return sums;
       });
-  if (spec.k % block)
-    sumOfBlock(item, tile, b.idx(whole), spec.k % block, rows, totals);
+  if (spec.depth() % block)
+    sumOfBlock(item, tile, b.idx(whole), spec.depth() % block, rows, totals);
   return totals;
 }
 
@@ -168,5 +168,5 @@ void GemmEmitter::fewRowsOfBlocks(const Item &item) {
     RowTile tile{spec.grouped ? item.firstRow : b.idx(0), b.idx(0), Value(), rows, /*guarded=*/rows > 1};
     finishTile(item, tile, sumOfBlocks(item, tile));
   };
-  b.ifThen(b.cmp(arith::CmpIPredicate::eq, rowsOf(item), b.idx(1)), [&] { run(1); }, [&] { run(GemmSpec::kSkinny); });
+  b.ifThen(b.cmp(arith::CmpIPredicate::eq, rowsOf(item), b.idx(1)), [&] { run(1); }, [&] { run(GemmKernel::kSkinny); });
 }

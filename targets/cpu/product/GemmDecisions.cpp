@@ -10,11 +10,11 @@ using namespace mlir;
 namespace {
 
 /// Depths of a pass: powers of two and all of k, multiples of what an iteration takes.
-std::set<int64_t> depthsOf(const GemmSpec &spec, const GemmTiles &tiles) {
+std::set<int64_t> depthsOf(const GemmKernel &spec, const GemmTiles &tiles) {
   std::set<int64_t> depths;
   bool oneRead = spec.skinny() && !spec.copiesB(); // B is read once, whole
-  if (!oneRead && spec.k > 0) {
-    int64_t whole = ceilDivInt(spec.k, tiles.unroll) * tiles.unroll;
+  if (!oneRead && spec.depth() > 0) {
+    int64_t whole = ceilDivInt(spec.depth(), tiles.unroll) * tiles.unroll;
     for (int64_t depth = 64; depth < whole && depth <= 4096; depth *= 2)
       depths.insert(depth);
     if (whole <= 4096)
@@ -24,10 +24,10 @@ std::set<int64_t> depthsOf(const GemmSpec &spec, const GemmTiles &tiles) {
 }
 
 /// Those with which as many rows as are decided fit registers.
-std::set<int64_t> vectorsOf(const GemmSpec &spec, const IsaLevel &isa, const GemmTiles &tiles,
+std::set<int64_t> vectorsOf(const GemmKernel &spec, const IsaLevel &isa, const GemmTiles &tiles,
                             std::optional<int64_t> rows) {
   std::set<int64_t> counts;
-  int64_t most = spec.n < 0 ? 4 : std::min<int64_t>(4, ceilDivInt(spec.n, tiles.lanes));
+  int64_t most = spec.columns() < 0 ? 4 : std::min<int64_t>(4, ceilDivInt(spec.columns(), tiles.lanes));
   for (int64_t vectors = 1; vectors <= most; ++vectors)
     if (fitsPanels(vectors * tiles.lanes) && rows.value_or(1) <= mostGemmRows(isa, vectors))
       counts.insert(vectors);
@@ -35,18 +35,18 @@ std::set<int64_t> vectorsOf(const GemmSpec &spec, const IsaLevel &isa, const Gem
 }
 
 /// Up to `most`; rows of a known number are shared out evenly.
-std::set<int64_t> rowsOf(const GemmSpec &spec, int64_t most) {
+std::set<int64_t> rowsOf(const GemmKernel &spec, int64_t most) {
   std::set<int64_t> all;
   for (int64_t rows = 1; rows <= most; ++rows)
     all.insert(rows);
-  return spec.m < 0 ? all : evenParts(spec.m, most);
+  return spec.rows() < 0 ? all : evenParts(spec.rows(), most);
 }
 
-/// What is free, and what is decided of it.
-FreeTile<GemmTiles> freeTile(const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
+/// Nothing is free where operands are fours, blocks or groups of rows.
+FreeTile<GemmTiles> freeTile(const GemmKernel &spec, const IsaLevel &isa, DictionaryAttr decided) {
   FreeTile<GemmTiles> free(isa.name, spec.accType.getContext(), decided);
-  if (spec.fours || spec.at(isa).unit != GemmSpec::Unit::Floats || spec.blocks || spec.grouped || spec.nested ||
-      spec.m == 0 || spec.n == 0 || spec.k == 0)
+  if (spec.fours || spec.at(isa).unit != GemmKernel::Unit::Floats || spec.blocks || spec.grouped || spec.nested ||
+      spec.rows() == 0 || spec.columns() == 0 || spec.depth() == 0)
     return free;
   auto tile = [&] { return chooseGemmTiles(spec, isa, free.decided()); };
   GemmTiles own = tile();
@@ -55,7 +55,7 @@ FreeTile<GemmTiles> freeTile(const GemmSpec &spec, const IsaLevel &isa, Dictiona
   free.add(&GemmTiles::rows, rowsOf(spec, std::max(mostGemmRows(isa, wide.vectors), wide.rows)), wide.rows);
   GemmTiles tall = tile();
   free.add(&GemmTiles::kBlock, depthsOf(spec, tall), tall.kBlock);
-  if (!spec.skinny() && spec.k > 0)
+  if (!spec.skinny() && spec.depth() > 0)
     free.add(&GemmTiles::packA, tall.packA);
   return free;
 }
@@ -74,33 +74,19 @@ ArrayRef<TileField<GemmTiles>> GemmTiles::fields() {
   return all;
 }
 
-std::vector<Decision> dmxc::cpu::gemmDecisions(const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
-  return freeTile(spec, isa, decided).take();
-}
-
-GemmTiles dmxc::cpu::decidedGemmTiles(const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
-  return chooseGemmTiles(spec, isa, freeTile(spec, isa, decided).decided());
-}
-
-GemmTiles dmxc::cpu::readGemmTiles(DictionaryAttr tiles, const GemmSpec &spec, const IsaLevel &isa) {
+GemmTiles dmxc::cpu::readGemmTiles(DictionaryAttr tiles, const GemmKernel &spec, const IsaLevel &isa) {
   GemmTiles level;
   level.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
   return readTile(tiles, level);
 }
 
-void dmxc::cpu::planGemm(KernelPlan &plan, const GemmSpec &spec, const Choice &choice,
-                         llvm::function_ref<Dim(const GemmTiles &)> workItems) {
-  const Decided &decided = choice.decided;
-  auto tilesAt = [](const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr own) {
-    return writeTile(decidedGemmTiles(spec, isa, own), spec.accType.getContext());
-  };
-  planTiles<GemmSpec>(plan, spec, decided, tilesAt, gemmDecisions);
+void dmxc::cpu::planGemm(KernelPlan &plan, const GemmKernel &spec, const Choice &choice) {
+  auto tiles = planTiles<GemmTiles>(plan, spec, choice.decided, spec.accType.getContext(), freeTile, chooseGemmTiles);
   if (!choice.chooses())
     return choice.readSizes(plan);
-  GemmTiles nominal = decidedGemmTiles(spec, choice.level(), decided.at(choice.level()));
-  plan.work = workItems(nominal);
+  GemmTiles nominal = tiles(choice.level());
+  plan.work = gemmWorkItems(spec, nominal);
   plan.grain = gemmGrain(spec, nominal);
-  plan.scratch = choice.mostBytes([&](const IsaLevel &level) {
-    return gemmScratchBytes(spec.at(level), decidedGemmTiles(spec, level, decided.at(level)));
-  });
+  plan.scratch =
+      choice.mostBytes([&](const IsaLevel &level) { return gemmScratchBytes(spec.at(level), tiles(level)); });
 }

@@ -32,7 +32,7 @@ public:
   using Values = llvm::SmallVector<Value>;
   using ValueList = llvm::ArrayRef<Value>;
 
-  GemmEmitter(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+  GemmEmitter(CpuBuilder &b, const GemmKernel &spec, const GemmTiles &tiles, const GemmMatrix &a,
               const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents,
               int64_t scratchOffset);
   void emit();
@@ -80,7 +80,7 @@ private:
   Values loadLeftVectors(const Item &item, const RowTile &tile, Value kk);
   /// Row of a panel of B that has depth k, which is even where B's pairs are multiplied as floats.
   Value rightRow(Value k) { return asFloats() ? b.floorDiv(k, b.idx(2)) : k; }
-  Value panelRows() { return spec.packedB && spec.k >= 0 ? b.idx(spec.panelRows()) : k; }
+  Value panelRows() { return spec.packedB && spec.depth() >= 0 ? b.idx(spec.panelRows()) : k; }
   bool asFloats() const { return spec.pairs && !spec.dots(); }
   RightSource rightSource(const Item &item, Value k0, Value depth);
   void packRight(const Item &item, Value k0, Value depth);
@@ -119,11 +119,11 @@ private:
   int64_t chains() const {
     return std::min(t.unroll, chainsThatFit(b.isa(), {t.rows, t.vectors, t.lanes, spec.accType, spec.fours}));
   }
-  int64_t numTiles() const { return std::max<int64_t>(1, ceilDivInt(spec.m, t.rows)); }
-  bool staticM() const { return spec.m >= 0; }
+  int64_t numTiles() const { return std::max<int64_t>(1, ceilDivInt(spec.rows(), t.rows)); }
+  bool staticM() const { return spec.rows() >= 0; }
 
   CpuBuilder &b;
-  const GemmSpec spec; ///< the level's
+  const GemmKernel spec; ///< the level's
   const GemmTiles &t;
   const GemmMatrix &a, &right;
   const GemmCallbacks &callbacks;

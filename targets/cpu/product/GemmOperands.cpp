@@ -33,7 +33,7 @@ Value GemmEmitter::partialStep(const Item &item, Value row) {
     Value last = b.load(b.getIntegerType(16), item.aBase, b.add(b.mul(row, a.rowStride), leftDepth(b.addC(k, -1))));
     return arith::BitcastOp::create(b, spec.accType, arith::ExtUIOp::create(b, b.getI32Type(), last));
   }
-  Value from = b.addC(b.mul(row, a.rowStride), (spec.k - 1) * 4);
+  Value from = b.addC(b.mul(row, a.rowStride), (spec.depth() - 1) * 4);
   Value four = b.constantInt(spec.accType, 0);
   for (int64_t i = 0; i < spec.lastFour; ++i) {
     Value byte = convertElements(b, {spec.aType, spec.accType, true}, b.load(spec.aType, item.aBase, b.addC(from, i)));

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 
+using namespace dmxc;
 using namespace dmxc::cpu;
+using namespace mlir;
 
 namespace {
 
@@ -27,38 +29,40 @@ int64_t skinnyVectors(const IsaLevel &isa, int64_t rows, int64_t n, int64_t lane
   return vectors;
 }
 
-void preferredRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
+void preferredRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa) {
   TileShape most = largestTile(isa, spec.accType, spec.fours);
   if (spec.skinny()) {
-    t.rows = std::max<int64_t>(1, std::min(spec.m, most.rows));
-    t.vectors = skinnyVectors(isa, t.rows, spec.n < 0 ? 1 << 20 : spec.n, t.lanes);
+    t.rows = std::max<int64_t>(1, std::min(spec.rows(), most.rows));
+    t.vectors = skinnyVectors(isa, t.rows, spec.columns() < 0 ? 1 << 20 : spec.columns(), t.lanes);
     return;
   }
-  t.rows = spec.m < 0 ? most.rows : ceilDivInt(spec.m, ceilDivInt(spec.m, most.rows));
-  if (spec.n < 0) // one lane has no mask for a tile that n ends in
+  t.rows = spec.rows() < 0 ? most.rows : ceilDivInt(spec.rows(), ceilDivInt(spec.rows(), most.rows));
+  if (spec.columns() < 0) // one lane has no mask for a tile that n ends in
     most.vectors = t.lanes == 1 ? 1 : most.vectors;
-  t.vectors = spec.n < 0 ? most.vectors : std::clamp<int64_t>(ceilDivInt(spec.n, t.lanes), 1, most.vectors);
+  t.vectors =
+      spec.columns() < 0 ? most.vectors : std::clamp<int64_t>(ceilDivInt(spec.columns(), t.lanes), 1, most.vectors);
 }
 
-void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa, const DecidedFields<GemmTiles> &decided) {
+void chooseRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, const DecidedFields<GemmTiles> &decided) {
   preferredRows(t, spec, isa);
   int64_t vectors = decided[&GemmTiles::vectors].value_or(t.vectors);
   if (vectors != t.vectors) {
     t.vectors = vectors;
     t.rows = std::min(t.rows, mostGemmRows(isa, t.vectors));
-    if (spec.m > 0) // tiles of about as many rows
-      t.rows = ceilDivInt(spec.m, ceilDivInt(spec.m, t.rows));
+    if (spec.rows() > 0) // tiles of about as many rows
+      t.rows = ceilDivInt(spec.rows(), ceilDivInt(spec.rows(), t.rows));
   }
   t.rows = decided[&GemmTiles::rows].value_or(t.rows);
 }
 
 /// Register tiles of a work item's rows, whose copy of A, rows of `rowBytes`, stays in a cache.
-int64_t tilesOfBlock(const GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa, int64_t rowBytes) {
-  int64_t tiles = spec.m < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.m, t.rows));
+int64_t tilesOfBlock(const GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, int64_t rowBytes) {
+  int64_t tiles = spec.rows() < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.rows(), t.rows));
   int64_t most = std::max<int64_t>(1, isa.caches.block / (rowBytes * t.rows));
   int64_t blocks = ceilDivInt(tiles, most);
-  if (!spec.nested && spec.m >= 0 && spec.n >= 0 && spec.batch >= 0) {
-    int64_t others = std::max<int64_t>(1, spec.batch * ceilDivInt(spec.n, t.columns()));
+  std::optional<int64_t> batch = spec.batch.known();
+  if (!spec.nested && spec.rows() >= 0 && spec.columns() >= 0 && batch) {
+    int64_t others = std::max<int64_t>(1, *batch * ceilDivInt(spec.columns(), t.columns()));
     blocks = std::min(tiles, std::max(blocks, ceilDivInt(minItems, others)));
   }
   return ceilDivInt(tiles, blocks);
@@ -66,13 +70,13 @@ int64_t tilesOfBlock(const GemmTiles &t, const GemmSpec &spec, const IsaLevel &i
 
 /// Eight registers: two by two sums and the operands of each, or one by four where the rows fill one tile. Tiles of
 /// rows are equally high.
-GemmTiles chooseTilesInRegisters(GemmTiles t, const GemmSpec &spec, const IsaLevel &isa) {
+GemmTiles chooseTilesInRegisters(GemmTiles t, const GemmKernel &spec, const IsaLevel &isa) {
   constexpr int64_t height = 16;
-  int64_t tiles = spec.m < 0 ? 2 : std::max<int64_t>(1, ceilDivInt(spec.m, height));
+  int64_t tiles = spec.rows() < 0 ? 2 : std::max<int64_t>(1, ceilDivInt(spec.rows(), height));
   int64_t down = std::min<int64_t>(tiles, 2);
-  t.rows = down * (spec.m < 0 ? height : std::max<int64_t>(1, ceilDivInt(spec.m, tiles)));
-  t.vectors = std::clamp<int64_t>(spec.n < 0 ? 4 : ceilDivInt(spec.n, t.lanes), 1, down == 1 ? 4 : 2);
-  t.kBlock = spec.k;
+  t.rows = down * (spec.rows() < 0 ? height : std::max<int64_t>(1, ceilDivInt(spec.rows(), tiles)));
+  t.vectors = std::clamp<int64_t>(spec.columns() < 0 ? 4 : ceilDivInt(spec.columns(), t.lanes), 1, down == 1 ? 4 : 2);
+  t.kBlock = spec.depth();
   t.packA = true;
   t.tilesPerBlock = tilesOfBlock(t, spec, isa, 4 * spec.panelRows());
   return t;
@@ -80,21 +84,33 @@ GemmTiles chooseTilesInRegisters(GemmTiles t, const GemmSpec &spec, const IsaLev
 
 } // namespace
 
-int64_t GemmSpec::panelRows() const {
-  if (blocks)
-    return ceilDivInt(k, blocks->perWord());
-  return pairs ? pairsOf(dots() ? 2 * k : k) : k;
+ProductTypes::ProductTypes(Type left, Type right, Type result)
+    : aUnsigned(isUnsignedElement(left)), bUnsigned(isUnsignedElement(right)) {
+  MLIRContext *context = result.getContext();
+  bool isInt = isa<IntegerType>(result);
+  auto memory = [&](Type type) { return isInt ? Type(IntegerType::get(context, type.getIntOrFloatBitWidth())) : type; };
+  aType = memory(left), bType = memory(right);
+  if (isInt)
+    accType = IntegerType::get(context, result.getIntOrFloatBitWidth() == 64 ? 64 : 32);
+  else
+    accType = result.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
 }
 
-TileDepth GemmSpec::tileDepth() const { return TileDepth(panelRows()); }
+int64_t GemmKernel::panelRows() const {
+  if (blocks)
+    return ceilDivInt(depth(), blocks->perWord());
+  return pairs ? pairsOf(dots() ? 2 * depth() : depth()) : depth();
+}
 
-Units GemmSpec::usedUnits() const {
+TileDepth GemmKernel::tileDepth() const { return TileDepth(panelRows()); }
+
+Units GemmKernel::usedUnits() const {
   bool fits = pairs && adjacentA;
   return {units.dots && fits, units.tiles && (fits || fours) && !skinny()};
 }
 
-GemmSpec GemmSpec::at(const IsaLevel &isa) const {
-  GemmSpec own = *this;
+GemmKernel GemmKernel::at(const IsaLevel &isa) const {
+  GemmKernel own = *this;
   Units used = usedUnits();
   if (unit != Unit::Floats)
     return own;
@@ -102,8 +118,8 @@ GemmSpec GemmSpec::at(const IsaLevel &isa) const {
     own.unit = Unit::Tiles;
   } else if (isa.hasDots && used.dots) {
     own.unit = Unit::Dots;
-    own.halfLast = k % 2 != 0;
-    own.k = ceilDivInt(k, 2);
+    own.halfLast = depth() % 2 != 0;
+    own.k = ceilDivInt(depth(), 2);
   }
   return own;
 }
@@ -113,19 +129,19 @@ int64_t dmxc::cpu::mostGemmRows(const IsaLevel &isa, int64_t vectors) {
   return std::clamp<int64_t>((static_cast<int64_t>(isa.vectorRegisters) - 1 - vectors) / vectors, 1, most);
 }
 
-GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &given, const IsaLevel &isa,
+GemmTiles dmxc::cpu::chooseGemmTiles(const GemmKernel &given, const IsaLevel &isa,
                                      const DecidedFields<GemmTiles> &decided) {
   DecisionsMade::check("a blocking");
-  GemmSpec spec = given.at(isa);
+  GemmKernel spec = given.at(isa);
   GemmTiles t;
   int64_t bytes = spec.accType.getIntOrFloatBitWidth() / 8;
   t.lanes = isa.lanes(8 * bytes);
   if (spec.tiles())
     return chooseTilesInRegisters(t, spec, isa);
   chooseRows(t, spec, isa, decided);
-  int64_t depth = spec.k < 0 ? 1024 : std::max<int64_t>(spec.k, 1);
+  int64_t depth = spec.depth() < 0 ? 1024 : std::max<int64_t>(spec.depth(), 1);
   bool skinny = spec.skinny();
-  if (skinny && !spec.copiesB() && spec.k >= 0) {
+  if (skinny && !spec.copiesB() && spec.depth() >= 0) {
     t.kBlock = depth; // B is read once: nothing to keep in a cache
   } else {
     int64_t panelBytes = t.rows >= 10 ? isa.caches.tallPanel : isa.caches.flatPanel;
@@ -141,48 +157,49 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &given, const IsaLevel &isa,
   t.prefetch = spec.packedB && !spec.blocks && (!skinny || bits <= 8);
   t.prefetchRest = t.prefetch && bits < 8 * bytes;
   // The copy pays when several groups of columns read it.
-  t.packA = !skinny && !spec.grouped && spec.k > 0 && (spec.n < 0 || spec.n >= 4 * t.columns());
+  t.packA = !skinny && !spec.grouped && spec.depth() > 0 && (spec.columns() < 0 || spec.columns() >= 4 * t.columns());
   // The copy completes the last fours and pairs.
-  if (spec.k > 0)
+  if (spec.depth() > 0)
     t.packA |= spec.partialLast();
   t.packA = decided[&GemmTiles::packA].value_or(t.packA);
   return t;
 }
 
-int64_t dmxc::cpu::gemmWorkItems(const GemmSpec &spec, const GemmTiles &t) {
-  if (spec.batch == 0 || spec.m == 0 || spec.n == 0)
-    return 0;
-  int64_t blocks = ceilDivInt(ceilDivInt(spec.m, t.rows), t.tilesPerBlock);
-  return spec.batch * blocks * ceilDivInt(spec.n, t.columns());
+Dim dmxc::cpu::gemmWorkItems(const GemmKernel &spec, const GemmTiles &t) {
+  Dim groups = spec.batch * Dim::ceilDiv(spec.n, t.columns());
+  if (spec.grouped)
+    return groups;
+  return groups * (spec.m.isStatic() ? Dim::ceilDiv(Dim::ceilDiv(spec.m, t.rows), t.tilesPerBlock)
+                                     : Dim::ceilDiv(spec.m, t.rowsPerBlock()));
 }
 
-int64_t dmxc::cpu::gemmGrain(const GemmSpec &spec, const GemmTiles &t) {
+int64_t dmxc::cpu::gemmGrain(const GemmKernel &spec, const GemmTiles &t) {
   // About 4 us on a fast core, which does 100 operations a nanosecond, or reads 60 bytes of weights that serve few
   // rows.
-  double depth = spec.k < 0 ? nominalDepth : std::max<int64_t>(spec.k, 1),
+  double depth = spec.depth() < 0 ? nominalDepth : std::max<int64_t>(spec.depth(), 1),
          flops = 2.0 * t.rowsPerBlock() * t.columns() * depth;
   // Unpacking costs as much as reading twice as many bits.
   double bits = spec.blocks ? 2 * spec.blocks->bits : spec.rightBits();
   double bytes = depth * t.columns() * bits / 8;
   int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(4000 / std::max(flops / 100, bytes / 60)));
   // Enough groups to pay for a copy of A.
-  int64_t groups = spec.n < 0 ? 1 : std::max<int64_t>(1, ceilDivInt(spec.n, t.columns()));
+  int64_t groups = spec.columns() < 0 ? 1 : std::max<int64_t>(1, ceilDivInt(spec.columns(), t.columns()));
   return t.packA ? std::max(grain, std::min<int64_t>(groups, 8)) : grain;
 }
 
-int64_t dmxc::cpu::packedABytes(const GemmSpec &spec, const GemmTiles &t) {
+int64_t dmxc::cpu::packedABytes(const GemmKernel &spec, const GemmTiles &t) {
   if (!t.packA)
     return 0;
   if (spec.tiles())
     return t.rowsPerBlock() * spec.tileDepth().count * kTileRowBytes;
   // The last vector stored may overhang by a vector.
-  int64_t elements = t.rowsPerBlock() * spec.k + t.lanes;
+  int64_t elements = t.rowsPerBlock() * spec.depth() + t.lanes;
   return ceilDivInt(elements * spec.accType.getIntOrFloatBitWidth() / 8, 64) * 64;
 }
 
-int64_t dmxc::cpu::gemmScratchBytes(const GemmSpec &spec, const GemmTiles &t) {
+int64_t dmxc::cpu::gemmScratchBytes(const GemmKernel &spec, const GemmTiles &t) {
   int64_t rowBytes = t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
-  bool onePass = spec.k >= 0 && spec.k <= t.kBlock;
+  bool onePass = spec.depth() >= 0 && spec.depth() <= t.kBlock;
   int64_t bytes = packedABytes(spec, t) + (spec.copiesB() ? t.kBlock * rowBytes : 0);
   if (!onePass)
     bytes += t.rows * t.tilesPerBlock * rowBytes;

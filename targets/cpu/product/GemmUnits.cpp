@@ -71,7 +71,8 @@ void GemmEmitter::configureTiles() {
 void GemmEmitter::packTiles(const Item &item) {
   auto [steps, tiles, again] = spec.tileDepth();
   int64_t perStep = spec.fours ? 4 : 2, lanes = kTileRowBytes * perStep / 4, depth = perStep * steps;
-  int64_t elements = spec.fours ? 4 * (spec.k - 1) + spec.lastFour : spec.k, rest = elements - (tiles - 1) * depth;
+  int64_t elements = spec.fours ? 4 * (spec.depth() - 1) + spec.lastFour : spec.depth(),
+          rest = elements - (tiles - 1) * depth;
   int64_t height = t.tileRows(), wholes = rest == depth ? tiles : tiles - 1;
   Type word = b.getIntegerType(32 / perStep);
   b.forLoop(item.firstRow, item.lastRow, b.idx(1), [&](Value row) {

@@ -48,52 +48,76 @@ MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, Kind kin
     joinRows();
 }
 
-GemmSpec MatmulProduct::spec(MLIRContext *context) const {
-  GemmSpec spec;
-  spec.batch = batch.valueOr(kDynamic);
-  spec.m = m.valueOr(kDynamic);
-  spec.n = n.valueOr(kDynamic);
-  spec.k = k.valueOr(kDynamic);
-  bool isInt = mlir::isa<IntegerType>(element);
-  auto memory = [&](Type type) { return isInt ? Type(IntegerType::get(context, type.getIntOrFloatBitWidth())) : type; };
-  spec.aType = memory(lhsElement), spec.bType = memory(rhsElement);
-  spec.aUnsigned = isUnsignedElement(lhsElement), spec.bUnsigned = isUnsignedElement(rhsElement);
-  if (isInt)
-    spec.accType = IntegerType::get(context, element.getIntOrFloatBitWidth() == 64 ? 64 : 32);
-  else
-    spec.accType = element.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
-  spec.packedB = packedRhs;
-  spec.roundsB = roundsRhs;
-  spec.units = units;
-  if (weights != WeightFormat::Kept)
-    spec.bType = weights == WeightFormat::BF16 ? Type(BFloat16Type::get(context)) : IntegerType::get(context, 8);
-  if (fours()) {
-    spec.fours = true;
-    spec.bType = spec.accType;
-    spec.lastFour = (spec.k - 1) % 4 + 1;
-    spec.k = foursOf(spec.k);
-  }
-  if (pairs()) {
-    spec.pairs = true;
-    spec.adjacentA = lhs->strides.back().is(1) || k.is(1);
-    spec.bType = IntegerType::get(context, 32);
-  }
-  if (blocks) {
-    spec.blocks = blocks->format;
-    spec.bType = IntegerType::get(context, 32);
-  }
-  spec.heavyEpilogue = heavyEpilogue;
-  return spec;
+MatmulProduct::MatmulProduct(dmir::GroupedMatMulOp matmul, bool heavyEpilogue)
+    : Contraction(matmul), heavyEpilogue(heavyEpilogue), grouped(true), mayGroup(false) {
+  if (!rhs)
+    blocks = matchBlockWeights(matmul.getRhs());
+  if (blocks && (!blocks->grouped() || !blocks->findBuffers()))
+    blocks.reset();
 }
 
-Dim MatmulProduct::workItems(const GemmTiles &tiles) const {
-  GemmSpec s = spec(op->getContext());
-  if (s.batch >= 0 && s.m >= 0 && s.n >= 0)
-    return gemmWorkItems(s, tiles);
-  // Static rows are in balanced tiles, dynamic ones in whole blocks.
-  Dim blocks =
-      s.m >= 0 ? Dim::ceilDiv(Dim::ceilDiv(m, tiles.rows), tiles.tilesPerBlock) : Dim::ceilDiv(m, tiles.rowsPerBlock());
-  return batch * blocks * Dim::ceilDiv(n, tiles.columns());
+bool MatmulProduct::hasConstantShape() const {
+  return (!grouped || batch.valueOr(0) > 0) && n.valueOr(0) > 0 && k.valueOr(0) > 0 && rhs->offset.isStatic() &&
+         llvm::all_of(rhs->strides, [](Dim stride) { return stride.isStatic(); });
+}
+
+DictionaryAttr MatmulProduct::packedForm() const {
+  Builder b(op->getContext());
+  NamedAttrList form;
+  auto number = [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); };
+  ArrayRef<Dim> strides = rhs->strides;
+  form.set("form", b.getStringAttr(fours() ? "quads16" : pairs() ? "pairs16" : panelForm(weights)));
+  number("k", *k.known());
+  number("n", *n.known());
+  number("offset", *rhs->offset.known());
+  number("stride_k", *strides[strides.size() - 2].known());
+  number("stride_n", *strides.back().known());
+  int64_t bytes = weights != WeightFormat::Kept ? roundedPanelBytes(weights, *k.known(), *n.known())
+                  : fours()                     ? panel16Bytes(foursOf(*k.known()), *n.known(), 4)
+                  : pairs() ? panel16Bytes(pairsOf(*k.known()), *n.known(), 4)
+                            : panel16Bytes(*k.known(), *n.known(), rhsElement.getIntOrFloatBitWidth() / 8);
+  if (grouped) {
+    number("count", *batch.known());
+    number("stride", *strides[0].known());
+    bytes *= *batch.known();
+  }
+  number("size", bytes);
+  return form.getDictionary(op->getContext());
+}
+
+/// Elements of a packed matrix: of blocks, words.
+int64_t MatmulProduct::packedElements() const {
+  return blocks ? blocks16Bytes(blocks->format, blocks->k, blocks->n) / 4 : panel16Bytes(*k.known(), *n.known(), 1);
+}
+
+GemmKernel MatmulProduct::kernel() const {
+  MLIRContext *context = op->getContext();
+  GemmKernel kernel;
+  static_cast<ContractionSizes &>(kernel) = *this;
+  static_cast<ProductTypes &>(kernel) = ProductTypes(lhsElement, rhsElement, element);
+  kernel.grouped = grouped;
+  kernel.packedB = packedRhs;
+  kernel.roundsB = roundsRhs;
+  kernel.units = units;
+  if (weights != WeightFormat::Kept)
+    kernel.bType = weights == WeightFormat::BF16 ? Type(BFloat16Type::get(context)) : IntegerType::get(context, 8);
+  if (fours()) {
+    kernel.fours = true;
+    kernel.bType = kernel.accType;
+    kernel.lastFour = (*k.known() - 1) % 4 + 1;
+    kernel.k = foursOf(*k.known());
+  }
+  if (pairs()) {
+    kernel.pairs = true;
+    kernel.adjacentA = lhs->strides.back().is(1) || k.is(1);
+    kernel.bType = IntegerType::get(context, 32);
+  }
+  if (blocks) {
+    kernel.blocks = blocks->format;
+    kernel.bType = IntegerType::get(context, 32);
+  }
+  kernel.heavyEpilogue = heavyEpilogue;
+  return kernel;
 }
 
 /// Element offset of a batch item of an operand.
@@ -109,12 +133,18 @@ static Value batchOffset(CpuBuilder &b, ArrayRef<Dim> batchDims, Value batch, Ar
 }
 
 GemmMatrix MatmulProduct::right(CpuBuilder &b) const {
-  if (!blocks)
-    return matrix(b, *rhs, rhsBatch, rhs->strides[rhs->strides.size() - 2]);
   GemmMatrix result;
-  result.base = b.buffer(blocks->values);
-  result.scales = b.buffer(blocks->scales);
-  result.zeros = blocks->zeros ? b.buffer(*blocks->zeros) : Value();
+  if (!blocks) {
+    result = matrix(b, *rhs, rhsBatch, rhs->strides[rhs->strides.size() - 2]);
+  } else {
+    result.base = b.buffer(blocks->values);
+    result.scales = b.buffer(blocks->scales);
+    result.zeros = blocks->zeros ? b.buffer(*blocks->zeros) : Value();
+  }
+  if (packedRhs)
+    result.offset = nullptr;
+  if (packedRhs && grouped)
+    result.offset = [this, &b](Value group) { return b.mulC(group, packedElements()); };
   return result;
 }
 

@@ -14,7 +14,7 @@ namespace dmxc::cpu {
 /// ones are those in memory.
 struct MatmulProduct : Contraction {
   std::optional<BlockWeights> blocks; ///< what the right operand is made of, where it is no view
-  bool packedRhs = false, heavyEpilogue = false;
+  bool packedRhs = false, heavyEpilogue = false, grouped = false;
   bool mayGroup = true;                      ///< bytes may be multiplied four at a time, bf16 two
   WeightFormat weights = WeightFormat::Kept; ///< of a packed right operand of f32
   Units units;                               ///< that it is planned for
@@ -22,6 +22,8 @@ struct MatmulProduct : Contraction {
 
   /// Whose batch dims may become rows where the right operand has none, which may be of few bits.
   MatmulProduct(dmir::MatMulOp op, bool heavyEpilogue) : MatmulProduct(op, heavyEpilogue, Kind::Root) {}
+  /// Of rows in groups, whose right operand are matrices one after the other.
+  MatmulProduct(dmir::GroupedMatMulOp op, bool heavyEpilogue);
   /// Of an attention, whose operands may be cast between f32 and bf16 on the way from memory.
   static MatmulProduct nested(dmir::MatMulOp op, bool heavyEpilogue) { return {op, heavyEpilogue, Kind::Nested}; }
   bool direct() const { return lhs && (rhs || blocks) && !unclear && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
@@ -30,8 +32,11 @@ struct MatmulProduct : Contraction {
   /// Floats of 16 bits, constant on the right, summed in f32: packed in pairs.
   bool pairs() const;
   bool isF8() const { return mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
-  GemmSpec spec(mlir::MLIRContext *context) const;
-  Dim workItems(const GemmTiles &tiles) const;
+  GemmKernel kernel() const;
+  /// Whether the right operand can be packed: of known sizes, and not empty.
+  bool hasConstantShape() const;
+  /// What the right operand is packed in.
+  mlir::DictionaryAttr packedForm() const;
   /// The operands in memory. The product outlives them.
   GemmMatrix left(CpuBuilder &b) const { return matrix(b, *lhs, lhsBatch, lhsRow); }
   GemmMatrix right(CpuBuilder &b) const;
@@ -39,6 +44,7 @@ struct MatmulProduct : Contraction {
 private:
   enum class Kind { Root, Nested };
   MatmulProduct(dmir::MatMulOp op, bool heavyEpilogue, Kind kind);
+  int64_t packedElements() const;
   GemmMatrix matrix(CpuBuilder &b, const StridedView &view, llvm::ArrayRef<Dim> batch, Dim rowStride) const;
 };
 

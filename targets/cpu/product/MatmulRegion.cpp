@@ -76,7 +76,6 @@ public:
 
   /// `tiles`: the level's, of the strategy.
   void direct(Dim nominalItems, DictionaryAttr tiles);
-  void generic(const WorkPlan &work);
 
 private:
   void write(Value batch, Value m, Index n, Value value);
@@ -97,15 +96,13 @@ void MatmulEmitter::write(Value batch, Value m, Index n, Value value) {
 }
 
 void MatmulEmitter::direct(Dim nominalItems, DictionaryAttr given) {
-  GemmSpec spec = product.spec(b.getContext());
+  GemmKernel spec = product.kernel();
   GemmTiles tiles = readGemmTiles(given, spec, b.isa());
-  mapRange(b, nominalItems, product.workItems(tiles));
+  mapRange(b, nominalItems, gemmWorkItems(spec, tiles));
   GemmMatrix lhs = product.left(b), rhs = product.right(b);
-  if (product.packedRhs)
-    rhs.offset = nullptr;
   Value scales;
   if (product.weights == WeightFormat::S8)
-    scales = b.elementPtr(b.getI8Type(), rhs.base, b.idx(scalesOffset(spec.k, spec.n)));
+    scales = b.elementPtr(b.getI8Type(), rhs.base, b.idx(scalesOffset(spec.depth(), spec.columns())));
   GemmCallbacks callbacks;
   callbacks.store = [&](Value batch, Value m, Value n, Value value, Value mask) {
     auto vector = dyn_cast<VectorType>(value.getType());
@@ -115,73 +112,7 @@ void MatmulEmitter::direct(Dim nominalItems, DictionaryAttr given) {
     ElementExpr::Lanes scope(e, lanes, mask);
     write(batch, m, e.at(n, lanes, lanes > 1), value);
   };
-  GemmExtents extents{b.idx(product.batch), b.idx(product.m), b.idx(product.n), b.idx(product.k)};
-  emitGemm(b, spec, tiles, lhs, rhs, callbacks, extents);
-}
-
-void MatmulEmitter::generic(const WorkPlan &work) {
-  Type element = product.element, compute = e.computed(element);
-  bool isFloat = mlir::isa<FloatType>(element);
-  emitItems(b, work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
-    ElementExpr::Lanes one(e, 1);
-    b.forLoop(lo, hi, b.idx(1), [&](Value n) {
-      auto operand = [&](Value tensor, Value row, Value column) {
-        Indices index;
-        SmallVector<Dim> own = dmir::dimsOf(tensor);
-        size_t missing = product.batchDims.size() + 2 - own.size();
-        for (size_t axis = 0; axis + 2 < own.size(); ++axis)
-          index.push_back(e.broadcastIndex(e.at(outer[axis + missing]), own[axis], product.batchDims[axis + missing]));
-        index.push_back(e.at(row));
-        index.push_back(e.at(column));
-        Type type = getElementTypeOrSelf(tensor.getType());
-        return convertElements(b, {e.computed(type), compute, isUnsignedElement(type)}, e.evaluateWide(tensor, index));
-      };
-      Value sum =
-          b.forLoop(b.idx(0), b.idx(product.k), b.idx(1), b.constantInt(compute, 0), [&](Value k, ValueRange c) {
-            Value x = operand(product.op->getOperand(0), outer.back(), k), y = operand(product.op->getOperand(1), k, n);
-            Value next =
-                isFloat ? b.fma(x, y, c[0]) : Value(arith::AddIOp::create(b, c[0], arith::MulIOp::create(b, x, y)));
-            return SmallVector<Value>{next};
-          })[0];
-      Value narrow = fromAccumulator(e, sum, element);
-      e.bind(product.result(), [narrow](ArrayRef<Index>) { return narrow; });
-      Indices index;
-      for (Value i : outer)
-        index.push_back(e.at(i));
-      index.push_back(e.at(n));
-      writer.write(index);
-    });
-  });
-}
-
-/// Packing needs a matrix of known size that is not empty.
-bool isConstantMatrix(const MatmulProduct &product) {
-  const StridedView &view = *product.rhs;
-  return product.n.valueOr(0) > 0 && product.k.valueOr(0) > 0 && view.offset.isStatic() &&
-         llvm::all_of(view.strides, [](Dim stride) { return stride.isStatic(); });
-}
-
-DictionaryAttr packedForm(const MatmulProduct &product, MLIRContext *context) {
-  Builder b(context);
-  NamedAttrList form;
-  auto number = [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); };
-  bool fours = product.fours(), pairs = product.pairs();
-  form.set("form", b.getStringAttr(fours ? "quads16" : pairs ? "pairs16" : panelForm(product.weights)));
-  const StridedView &view = *product.rhs;
-  int64_t k = *product.k.known(), n = *product.n.known();
-  number("k", k);
-  number("n", n);
-  number("offset", *view.offset.known());
-  number("stride_k", *view.strides[view.strides.size() - 2].known());
-  number("stride_n", *view.strides.back().known());
-  int64_t bytes = product.rhsElement.getIntOrFloatBitWidth() / 8;
-  bool rounded = product.weights != WeightFormat::Kept;
-  number("size", rounded ? roundedPanelBytes(product.weights, k, n)
-                         : panel16Bytes(fours   ? foursOf(k)
-                                        : pairs ? pairsOf(k)
-                                                : k,
-                                        n, fours || pairs ? 4 : bytes));
-  return form.getDictionary(context);
+  emitGemm(b, spec, tiles, lhs, rhs, callbacks);
 }
 
 bool isF32(const MatmulProduct &product) {
@@ -218,18 +149,6 @@ DictionaryAttr dmxc::cpu::packedRhsForm(dmir::MatMulOp op, DictionaryAttr strate
   return view ? formOf(strategy, view->buffer) : DictionaryAttr();
 }
 
-using SharedProduct = std::shared_ptr<MatmulProduct>;
-
-static KernelPlan planGeneric(const RegionBody &body, const Choice &choice, const SharedProduct &product) {
-  WorkPlan work =
-      choice.nominal.planWork(body.block, dmir::dimsOf(product->result()), nominal(body.block, product->k) + 1.0);
-  KernelPlan plan("matmul-generic", work);
-  plan.emit = [body, product, work](KernelBuilder &b) {
-    MatmulEmitter(CpuBuilder::of(b), body, *product).generic(work);
-  };
-  return plan;
-}
-
 /// Packs block weights, if they are constants that nothing else in the region reads; false where they are not.
 static bool packBlocks(const RegionBody &body, const Choice &choice, MatmulProduct &product, KernelPlan &plan) {
   const BlockWeights &weights = *product.blocks;
@@ -248,19 +167,18 @@ static bool packBlocks(const RegionBody &body, const Choice &choice, MatmulProdu
 static void packRight(const RegionBody &body, const Choice &choice, MatmulProduct &matrix, KernelPlan &plan) {
   MatmulProduct *product = &matrix;
   DictionaryAttr strategy = choice.strategy;
-  MLIRContext *context = body.root->getContext();
   auto chosen = packedRhsForm(cast<dmir::MatMulOp>(product->op), strategy);
   bool oneMatrix = llvm::all_of(product->rhsBatch, [](Dim s) { return s.is(0); });
   bool alone =
       body.block->getArgument(product->rhs->buffer).hasOneUse() && product->lhs->buffer != product->rhs->buffer;
   Packing packing = !strategy ? choice.packing : packingOfForm(chosen ? formName(chosen) : "");
   bool mayPack =
-      strategy || (oneMatrix && alone && isConstantMatrix(*product) && choice.constant(product->rhs->buffer));
+      strategy || (oneMatrix && alone && product->hasConstantShape() && choice.constant(product->rhs->buffer));
   product->packedRhs = mayPack && packing != Packing::None;
   product->mayGroup = packing != Packing::Plain;
   if (product->packedRhs) {
     product->weights = weightFormat(body.block, *product, packing, choice.weights);
-    DictionaryAttr form = packedForm(*product, context);
+    DictionaryAttr form = product->packedForm();
     plan.packed.set(std::to_string(product->rhs->buffer), form);
     if (product->weights != WeightFormat::Kept)
       plan.savedBytes = *product->k.known() * *product->n.known() * 4 - form.getAs<IntegerAttr>("size").getInt();
@@ -272,11 +190,11 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
   KernelPlan plan;
   MLIRContext *context = body.root->getContext();
   if (!product->direct() || (product->blocks && !packBlocks(body, choice, *product, plan)))
-    return planGeneric(body, choice, product);
+    return planPlainProduct(body, choice, "matmul-generic", /*chained=*/true);
   if (product->rhs)
     packRight(body, choice, *product, plan);
   product->units = choice.unitsFor(product->pairs());
-  GemmSpec spec = product->spec(context);
+  GemmKernel spec = product->kernel();
   if (Units used = spec.usedUnits(); used.any() || (choice.namesUnits && (spec.pairs || spec.fours)))
     plan.own.set(kUnits, unitNames(used, context));
   plan.algorithm = product->blocks      ? "matmul-blocks" + std::to_string(product->blocks->format.bits)
@@ -286,7 +204,7 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
                                         : "matmul";
   if (product->weights != WeightFormat::Kept)
     plan.algorithm += "-" + formatName(product->weights).str();
-  planGemm(plan, spec, choice, [&](const GemmTiles &tiles) { return product->workItems(tiles); });
+  planGemm(plan, spec, choice);
   plan.emit = [body, product, items = plan.work, strategy = choice.strategy](KernelBuilder &b) {
     CpuBuilder &builder = CpuBuilder::of(b);
     MatmulEmitter(builder, body, *product).direct(items, levelTiles(strategy, builder.isa()));

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Sixteen small models, products of matrices and convolutions as models have them, on three machines: product_forms.py BIN
+"""Sixteen small models, products of matrices and convolutions as models have them, on three machines: product_forms.py BIN [--update]
 
 Of each is asked whether the whole graph is on the device and its product on the fast engine (tensor cores, the arrays of a card, the cores of an
 array), and whether what it computes is right: against numpy in f64, of operands rounded as the machine rounds them, within what that costs.
-Prints the table. At least 40 of the 48 are to be. Exit 77 where numpy is not installed."""
+Prints the table, which targets/OPERATORS.md is to have, with why of each that is not; --update writes it there. At least 40 of the 48 are to
+be. Exit 77 where numpy is not installed."""
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "fuzz"))
 import onnx_file as onnx  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1])
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "targets/OPERATORS.md"
+HEAD = """
+## Products and convolutions as models have them
+
+Written by `tests/cli/forms/product_forms.py BIN --update`; the test `cli.product-forms` keeps it fresh. `yes`: the whole graph is on the device, its
+product by the fast engine (cuda's tensor cores with `--numerics bf16`, corsair's and aie's arrays).
+
+"""
 MACHINES = {"cuda": ["-t", "cuda:sm_90a", "--numerics", "bf16"], "corsair": ["-t", "corsair"], "aie": ["-t", "aie"]}
 FAST = {"cuda": ("matmul-specialised", "conv-specialised"), "corsair": ("dmx-isa",), "aie": ("bf16 tiles",)}
 LEAST = 40
@@ -90,8 +100,9 @@ def save(place, form, random):
 
 
 def cell(place, machine, values, expected):
-    """Whether the machine has it all on its fast engine, and what there is else."""
-    run(BIN / "dmxc", place / "m.onnx", "-q", *MACHINES[machine], "--placement-report", place / "r.tsv", "-o", place / "m.bundle")
+    """How the machine computes it, and why not all of it by its fast engine; "" where it does."""
+    command = [BIN / "dmxc", place / "m.onnx", "-q", *MACHINES[machine]]
+    run(*command, "--placement-report", place / "r.tsv", "-o", place / "m.bundle")
     words = []
     for name, value in values.items():
         np.save(place / f"{name}.npy", value)
@@ -102,28 +113,52 @@ def cell(place, machine, values, expected):
         raise RuntimeError(f"is {error:.1e} of the largest element away from numpy's")
     rows = [line.split("\t") for line in (place / "r.tsv").read_text().splitlines() if not line.startswith(("#", "node\t"))]
     product = next(row for row in rows if row[1] in ("dmir.matmul", "dmir.conv"))
-    away = [row for row in rows if row[2] not in (machine, "-", "")]
+    away = next((row for row in [product, *rows] if row[2] not in (machine, "-", "")), None)
     if away:
-        return False, f"{away[0][1]} on {away[0][2]}"
-    return product[4].startswith(FAST[machine]), product[4]
+        return f"{away[1]} on {away[2]}", f"`{away[1]}` on {away[2]}: {away[5].removeprefix(machine + ': ')}"
+    if product[4].startswith(FAST[machine]):
+        return product[4], ""
+    run(*command, "--emit", "partition", "-o", place / "p.mlir")
+    why = re.search(r'why_plain = "(.*?)"', (place / "p.mlir").read_text())
+    own = "in the numbers of its tensors, which tensor cores do not take" if product[6] == "-" else product[6]
+    return product[4], f"`{product[4]}`: {why[1] if why else own}"
+
+
+def table(reasons):
+    """The page's part of {(form, machine): why not}."""
+    notes = list(dict.fromkeys(why for why in reasons.values() if why))
+    text = HEAD + f"| form | {' | '.join(MACHINES)} |\n|---|{'---|' * len(MACHINES)}\n"
+    for form in dict.fromkeys(form for form, _ in reasons):
+        cells = [reasons[form, machine] for machine in MACHINES]
+        text += f"| {form} | {' | '.join(f'no ({notes.index(why) + 1})' if why else 'yes' for why in cells)} |\n"
+    return text + "\n" + "".join(f"{number}. {why}\n" for number, why in enumerate(notes, 1))
 
 
 def main():
-    random, bad, good = np.random.default_rng(1), 0, 0
+    random, bad, reasons = np.random.default_rng(1), 0, {}
     with tempfile.TemporaryDirectory(prefix="dmxc-forms-") as folder:
         place = pathlib.Path(folder)
         for form in forms():
             values, expected = save(place, form, random)
             for machine in MACHINES:
                 try:
-                    fast, what = cell(place, machine, values, expected)
-                    good += fast
-                    print(f"{'yes' if fast else 'no '} {form[0]:24} {machine:8} {what}", flush=True)
+                    what, reasons[form[0], machine] = cell(place, machine, values, expected)
+                    print(f"{'no ' if reasons[form[0], machine] else 'yes'} {form[0]:24} {machine:8} {what}", flush=True)
                 except RuntimeError as error:
                     bad += 1
                     print(f"FAIL {form[0]}, {machine}: {error}", flush=True)
+    good = list(reasons.values()).count("")
     print(f"{good} of 48 whole on the device, by its fast engine; at least {LEAST} are to be")
-    return 1 if bad or good < LEAST else 0
+    if bad or good < LEAST:
+        return 1
+    page = PAGE.read_text()
+    fresh = page.split(HEAD.lstrip().splitlines()[0])[0].rstrip("\n") + "\n" + table(reasons)
+    if "--update" in sys.argv:
+        PAGE.write_text(fresh)
+    elif page != fresh:
+        print(f"targets/OPERATORS.md has another table; run: tests/cli/forms/product_forms.py {BIN} --update")
+        return 1
+    return 0
 
 
 sys.exit(main())

@@ -24,15 +24,15 @@ namespace {
 
 /// One convolution to test; `spec.out` is computed from `padEnd`.
 struct Case {
-  ConvSpec spec;
-  ConvSpec::Spatial padEnd{0, 0, 0};
+  ConvKernel spec;
+  ConvKernel::Spatial padEnd{0, 0, 0};
   DType a = DType::F32, b = DType::F32, acc = DType::F32;
   bool dynamicBatch = false;
   int zeroPoint = 0; ///< subtracted from the input
   bool winograd = false;
 };
 
-Case makeCase(int64_t n, int64_t ic, int64_t oc, ConvSpec::Spatial in, ConvSpec::Spatial kernel) {
+Case makeCase(int64_t n, int64_t ic, int64_t oc, ConvKernel::Spatial in, ConvKernel::Spatial kernel) {
   Case c;
   c.spec.n = n, c.spec.ic = ic, c.spec.oc = oc;
   c.spec.in = in, c.spec.kernel = kernel;
@@ -40,7 +40,7 @@ Case makeCase(int64_t n, int64_t ic, int64_t oc, ConvSpec::Spatial in, ConvSpec:
 }
 
 std::string describe(const Case &c) {
-  auto text = [](const ConvSpec::Spatial &s) {
+  auto text = [](const ConvKernel::Spatial &s) {
     return std::to_string(s[0]) + "," + std::to_string(s[1]) + "," + std::to_string(s[2]);
   };
   return "n" + std::to_string(c.spec.n) + " ic" + std::to_string(c.spec.ic) + " oc" + std::to_string(c.spec.oc) + " g" +
@@ -53,7 +53,7 @@ std::string describe(const Case &c) {
 class Problem {
 public:
   explicit Problem(Case given) : c(std::move(given)) {
-    ConvSpec &s = c.spec;
+    ConvKernel &s = c.spec;
     for (int i = 0; i < 3; ++i)
       s.out[i] = (s.in[i] + s.pad[i] + c.padEnd[i] - s.dilation[i] * (s.kernel[i] - 1) - 1) / s.stride[i] + 1;
     input = randomTensor(c.a, {s.n, s.ic, positions()}, 1);
@@ -63,20 +63,20 @@ public:
   }
 
   /// Sets the types, which live in a context.
-  ConvSpec specIn(mlir::Builder &b) const {
-    ConvSpec s = c.spec;
+  ConvKernel specIn(mlir::Builder &b) const {
+    ConvKernel s = c.spec;
     s.aType = mlirType(b, c.a), s.bType = mlirType(b, c.b), s.accType = mlirType(b, c.acc);
     s.aUnsigned = isUnsignedInt(c.a), s.bUnsigned = isUnsignedInt(c.b);
     return s;
   }
 
   double want(int64_t n, int64_t oc, int64_t d, int64_t h, int64_t w) const {
-    const ConvSpec &s = c.spec;
+    const ConvKernel &s = c.spec;
     double sum = 0;
-    ConvSpec::Spatial out{d, h, w};
+    ConvKernel::Spatial out{d, h, w};
     for (int64_t ic = 0; ic < s.groupIc(); ++ic)
       for (int64_t tap = 0; tap < s.taps(); ++tap) {
-        ConvSpec::Spatial k{tap / (s.kernel[1] * s.kernel[2]), tap / s.kernel[2] % s.kernel[1], tap % s.kernel[2]};
+        ConvKernel::Spatial k{tap / (s.kernel[1] * s.kernel[2]), tap / s.kernel[2] % s.kernel[1], tap % s.kernel[2]};
         int64_t at = 0;
         bool inside = true;
         for (int i = 0; i < 3; ++i) {
@@ -95,7 +95,7 @@ public:
 
   /// Of outputs as blocks of 16 channels, whose padding is -77.
   int64_t wrongIn(const Tensor &out) const {
-    const ConvSpec &s = c.spec;
+    const ConvKernel &s = c.spec;
     int64_t blocks = (s.oc + 15) / 16, positions = s.outPositions(), wrong = 0;
     for (int64_t n = 0; n < s.n; ++n)
       for (int64_t oc = 0; oc < blocks * 16; ++oc)
@@ -120,7 +120,7 @@ public:
 private:
   /// The input in its layout (padding lanes are NaN), and the packed weights.
   void fillMemory() {
-    const ConvSpec &s = c.spec;
+    const ConvKernel &s = c.spec;
     memory = input;
     if (s.input == ConvLayout::Blocked16) {
       int64_t blocks = (s.ic + 15) / 16;
@@ -134,7 +134,7 @@ private:
     }
     mlir::MLIRContext context;
     mlir::Builder types(&context);
-    ConvSpec typed = specIn(types);
+    ConvKernel typed = specIn(types);
     if (c.winograd) {
       packed = Tensor(DType::U8, {winogradWeightBytes(s.oc, s.ic)});
       return packWinogradWeights(s.oc, s.ic, s.stride[2], weights.data(),
@@ -148,7 +148,7 @@ private:
 };
 
 /// Adds the bias; writes blocked16.
-ConvCallbacks addBias(CpuBuilder &b, const ConvSpec &spec, int zeroPoint) {
+ConvCallbacks addBias(CpuBuilder &b, const ConvKernel &spec, int zeroPoint) {
   ConvCallbacks callbacks;
   int64_t blocks = (spec.oc + 15) / 16, positions = spec.outPositions();
   mlir::Type acc = spec.accType;
@@ -169,7 +169,7 @@ ConvCallbacks addBias(CpuBuilder &b, const ConvSpec &spec, int zeroPoint) {
 }
 
 /// The same convolution for minimal filtering; sizes of images are dims where the batch is.
-WinogradSpec winogradSpec(const Case &c, const ConvSpec &s) {
+WinogradSpec winogradSpec(const Case &c, const ConvKernel &s) {
   auto size = [&](const char *name, int64_t known) { return c.dynamicBatch ? Dim::symbol(name) : Dim(known); };
   return {s.accType,
           s.ic,
@@ -187,7 +187,7 @@ WinogradSpec winogradSpec(const Case &c, const ConvSpec &s) {
 
 /// How a case is computed on a level.
 struct Plan {
-  Plan(const Case &given, const ConvSpec &spec, const IsaLevel &isa, const std::function<void(ConvTiles &)> &tune)
+  Plan(const Case &given, const ConvKernel &spec, const IsaLevel &isa, const std::function<void(ConvTiles &)> &tune)
       : given(given), isa(isa) {
     if (given.winograd) {
       WinogradSpec filtering = winogradSpec(given, spec);
@@ -201,7 +201,7 @@ struct Plan {
     scratch = convScratchBytes(spec, direct);
   }
 
-  int64_t items(const ConvSpec &spec) const {
+  int64_t items(const ConvKernel &spec) const {
     if (!given.winograd)
       return convWorkItems(spec, direct) * (given.dynamicBatch ? given.spec.n : 1);
     Case known = given;
@@ -212,7 +212,7 @@ struct Plan {
     return *winogradWorkItems(winogradSpec(known, given.spec), tiles).known();
   }
 
-  void emit(CpuBuilder &b, const ConvSpec &spec, const ConvCallbacks &callbacks) const {
+  void emit(CpuBuilder &b, const ConvKernel &spec, const ConvCallbacks &callbacks) const {
     if (given.winograd) {
       WinogradSpec inside = winogradSpec(given, spec);
       return emitWinograd(b, inside, winograd, b.buffer(0), b.buffer(1), callbacks);
@@ -234,7 +234,7 @@ int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error
   Problem p(given);
   mlir::MLIRContext context;
   mlir::Builder types(&context);
-  ConvSpec spec = p.specIn(types);
+  ConvKernel spec = p.specIn(types);
   if (given.dynamicBatch)
     spec.n = kDynamic;
   Plan plan(p.c, spec, isa, tune);
@@ -244,7 +244,7 @@ int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error
     for (const char *name : {"n", "h", "w", "p", "q"})
       symbols.insert(b.getStringAttr(name));
     b.setSymbols(symbols);
-    ConvSpec inside = p.specIn(b);
+    ConvKernel inside = p.specIn(b);
     if (given.dynamicBatch)
       inside.n = kDynamic;
     plan.emit(b, inside, addBias(b, inside, given.zeroPoint));
@@ -254,7 +254,7 @@ int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error
     return -1;
   if (corrupt)
     p.packed.mutableData()[3] ^= std::byte(0x40);
-  const ConvSpec &s = p.c.spec;
+  const ConvKernel &s = p.c.spec;
   int64_t blocks = (s.oc + 15) / 16, positions = s.outPositions();
   Tensor out(p.c.acc, {s.n, blocks, positions, 16});
   int64_t work = plan.items(spec), wrong = 0;
@@ -494,9 +494,10 @@ TEST(Choosing, EndsWithThePhasePartition) {
   mlir::MLIRContext context;
   mlir::Type f32 = mlir::Float32Type::get(&context);
   const IsaLevel &isa = IsaLevel::nominal();
-  GemmSpec product{1, 64, 64, 64};
+  GemmKernel product;
+  product.m = product.n = product.k = 64;
   product.aType = product.bType = product.accType = f32;
-  ConvSpec direct;
+  ConvKernel direct;
   direct.ic = direct.oc = 32;
   direct.in = direct.out = {1, 14, 14};
   direct.aType = direct.bType = direct.accType = f32;

@@ -52,7 +52,7 @@ struct Product {
 /// Sizes in channels; `out` is computed.
 struct Window {
   int64_t n, ic, oc, groups;
-  ConvSpec::Spatial in, kernel, stride{1, 1, 1}, dilation{1, 1, 1}, low{0, 0, 0}, high{0, 0, 0};
+  ConvKernel::Spatial in, kernel, stride{1, 1, 1}, dilation{1, 1, 1}, low{0, 0, 0}, high{0, 0, 0};
   bool heavy = false;
 };
 
@@ -72,9 +72,9 @@ std::string levelName(const testing::TestParamInfo<IsaLevel> &info) {
 }
 INSTANTIATE_TEST_SUITE_P(Isa, Fours, testing::ValuesIn(fourLevels()), levelName);
 
-GemmSpec specOf(const Product &p, mlir::Builder &b) {
-  GemmSpec spec;
-  spec.batch = p.batch, spec.m = p.dynamicRows ? kDynamic : p.m, spec.n = p.n, spec.k = foursOf(p.k);
+GemmKernel specOf(const Product &p, mlir::Builder &b) {
+  GemmKernel spec;
+  spec.batch = p.batch, spec.m = p.dynamicRows ? openSize() : Dim(p.m), spec.n = p.n, spec.k = foursOf(p.k);
   spec.aType = b.getI8Type();
   spec.bType = spec.accType = b.getI32Type();
   spec.fours = true;
@@ -92,8 +92,7 @@ void emitProduct(CpuBuilder &b, const Product &p, const GemmTiles &tiles) {
   callbacks.store = [&](Value batch, Value i, Value j, Value value, Value mask) {
     storeVector(b, 2, b.add(b.mulC(b.add(b.mul(batch, m), i), p.n), j), value, mask);
   };
-  GemmSpec spec = specOf(p, b);
-  emitGemm(b, spec, tiles, a, right, callbacks, {b.idx(p.batch), m, b.idx(p.n), b.idx(spec.k)});
+  emitGemm(b, specOf(p, b), tiles, a, right, callbacks, {.m = m});
 }
 
 void Fours::check(const Product &p, int parts, std::function<void(GemmTiles &)> tune) {
@@ -111,7 +110,7 @@ void Fours::check(const Product &p, int parts, std::function<void(GemmTiles &)> 
                 {packed.mutableData() + z * each, static_cast<size_t>(each)});
   mlir::MLIRContext context;
   mlir::Builder types(&context);
-  GemmSpec spec = specOf(p, types);
+  GemmKernel spec = specOf(p, types);
   GemmTiles tiles = chooseGemmTiles(spec, GetParam());
   if (tune)
     tune(tiles);
@@ -122,8 +121,8 @@ void Fours::check(const Product &p, int parts, std::function<void(GemmTiles &)> 
   for (int64_t i = 0; i < out.numElements(); ++i)
     out.setInt(i, kUntouched);
   int64_t blocks = p.dynamicRows ? (p.m + tiles.rowsPerBlock() - 1) / tiles.rowsPerBlock() : 0;
-  int64_t work =
-      p.dynamicRows ? p.batch * blocks * ((p.n + tiles.columns() - 1) / tiles.columns()) : gemmWorkItems(spec, tiles);
+  int64_t work = p.dynamicRows ? p.batch * blocks * ((p.n + tiles.columns() - 1) / tiles.columns())
+                               : *gemmWorkItems(spec, tiles).known();
   for (int part = 0; part < parts; ++part)
     kernel({a, packed, out}, work * part / parts, work * (part + 1) / parts, gemmScratchBytes(spec, tiles), {p.m});
   int64_t wrong = 0, at = 0;
@@ -189,8 +188,8 @@ TEST_P(Fours, RandomShapes) {
 // Convolutions
 //===----------------------------------------------------------------------===//
 
-ConvSpec specOf(const Window &w, mlir::Builder &b) {
-  ConvSpec s;
+ConvKernel specOf(const Window &w, mlir::Builder &b) {
+  ConvKernel s;
   s.n = w.n, s.oc = w.oc, s.groups = w.groups, s.ic = foursOf(w.ic / w.groups) * w.groups;
   s.in = w.in, s.kernel = w.kernel, s.stride = w.stride, s.dilation = w.dilation, s.pad = w.low;
   for (int i = 0; i < 3; ++i)
@@ -212,12 +211,12 @@ Tensor blocked(const Tensor &input, const Window &w, int64_t positions) {
   return memory;
 }
 
-int64_t expected(const Window &w, const ConvSpec &s, const Tensor &input, const Tensor &weights, int64_t n, int64_t oc,
-                 ConvSpec::Spatial out) {
+int64_t expected(const Window &w, const ConvKernel &s, const Tensor &input, const Tensor &weights, int64_t n,
+                 int64_t oc, ConvKernel::Spatial out) {
   int64_t channels = w.ic / w.groups, first = oc / (w.oc / w.groups) * channels, sum = 0;
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t tap = 0; tap < s.taps(); ++tap) {
-      ConvSpec::Spatial k{tap / (s.kernel[1] * s.kernel[2]), tap / s.kernel[2] % s.kernel[1], tap % s.kernel[2]};
+      ConvKernel::Spatial k{tap / (s.kernel[1] * s.kernel[2]), tap / s.kernel[2] % s.kernel[1], tap % s.kernel[2]};
       int64_t at = n * w.ic + first + c;
       bool inside = true;
       for (int i = 0; i < 3; ++i) {
@@ -239,7 +238,7 @@ void Fours::checkConv(const Window &w, int parts, std::function<void(ConvTiles &
                " width " + std::to_string(w.in[2]) + " taps " + std::to_string(w.kernel[2]));
   mlir::MLIRContext context;
   mlir::Builder types(&context);
-  ConvSpec spec = specOf(w, types);
+  ConvKernel spec = specOf(w, types);
   int64_t positions = w.in[0] * w.in[1] * w.in[2], channels = w.ic / w.groups, outs = spec.outPositions();
   Tensor input = randomBytes(DType::U8, {w.n, w.ic, positions}, 1);
   Tensor weights = randomBytes(DType::I8, {w.oc, channels, spec.taps()}, 2), memory = blocked(input, w, positions);
@@ -268,7 +267,7 @@ void Fours::checkConv(const Window &w, int parts, std::function<void(ConvTiles &
     for (int64_t p = 0; p < outs; ++p)
       for (int64_t oc = 0; oc < w.oc; ++oc, ++at) {
         int64_t hw = spec.out[1] * spec.out[2];
-        ConvSpec::Spatial place{p / hw, p / spec.out[2] % spec.out[1], p % spec.out[2]};
+        ConvKernel::Spatial place{p / hw, p / spec.out[2] % spec.out[1], p % spec.out[2]};
         wrong += out.asInt(at) != expected(w, spec, input, weights, n, oc, place);
       }
   EXPECT_EQ(wrong, 0);

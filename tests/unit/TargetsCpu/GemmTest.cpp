@@ -91,12 +91,12 @@ struct Problem {
   }
 };
 
-GemmSpec specOf(const Case &c, mlir::Builder &b) {
-  GemmSpec spec;
+GemmKernel specOf(const Case &c, mlir::Builder &b) {
+  GemmKernel spec;
   spec.batch = c.batch;
-  spec.m = c.dynamic ? kDynamic : c.m;
-  spec.n = c.dynamic && !c.packedB ? kDynamic : c.n;
-  spec.k = c.dynamic && !c.packedB ? kDynamic : c.k;
+  spec.m = c.dynamic ? openSize() : Dim(c.m);
+  spec.n = c.dynamic && !c.packedB ? openSize() : Dim(c.n);
+  spec.k = c.dynamic && !c.packedB ? openSize() : Dim(c.k);
   spec.aType = mlirType(b, c.a);
   spec.bType = mlirType(b, c.b);
   spec.accType = mlirType(b, c.acc);
@@ -127,7 +127,7 @@ GemmCallbacks biasRelu(CpuBuilder &b, mlir::Type acc, Value m, Value n, Value sc
   return callbacks;
 }
 
-void emitCase(CpuBuilder &b, const Problem &p, const GemmSpec &spec, const GemmTiles &tiles) {
+void emitCase(CpuBuilder &b, const Problem &p, const GemmKernel &spec, const GemmTiles &tiles) {
   const Case &c = p.c;
   auto size = [&](unsigned dim, int64_t value) { return c.dynamic ? b.dim(dim) : b.idx(value); };
   Value m = size(0, c.m), n = size(1, c.n), k = size(2, c.k);
@@ -142,7 +142,7 @@ void emitCase(CpuBuilder &b, const Problem &p, const GemmSpec &spec, const GemmT
   Value scales;
   if (c.weights == WeightFormat::S8)
     scales = b.elementPtr(b.getI8Type(), b.buffer(1), b.idx(scalesOffset(c.k, c.n)));
-  emitGemm(b, spec, tiles, a, right, biasRelu(b, spec.accType, m, n, scales), {b.idx(c.batch), m, n, k});
+  emitGemm(b, spec, tiles, a, right, biasRelu(b, spec.accType, m, n, scales), {m, n, k});
 }
 
 /// Runs the case, its work split in `parts` calls; the number of wrong
@@ -152,7 +152,7 @@ int64_t wrongElements(const Case &c, const IsaLevel &isa, std::string &error, in
   Problem p(c);
   mlir::MLIRContext context;
   mlir::Builder types(&context);
-  GemmSpec shape = specOf(c, types);
+  GemmKernel shape = specOf(c, types);
   GemmTiles tiles = chooseGemmTiles(shape, isa);
   if (tune)
     tune(tiles);
@@ -161,11 +161,11 @@ int64_t wrongElements(const Case &c, const IsaLevel &isa, std::string &error, in
   error = kernel.error;
   if (!kernel.fn)
     return -1;
-  GemmSpec fixed = shape;
+  GemmKernel fixed = shape;
   fixed.m = c.m, fixed.n = c.n, fixed.k = c.k;
   auto up = [](int64_t x, int64_t y) { return (x + y - 1) / y; };
-  int64_t work =
-      c.dynamic ? c.batch * up(c.m, tiles.rowsPerBlock()) * up(c.n, tiles.columns()) : gemmWorkItems(fixed, tiles);
+  int64_t work = c.dynamic ? c.batch * up(c.m, tiles.rowsPerBlock()) * up(c.n, tiles.columns())
+                           : *gemmWorkItems(fixed, tiles).known();
   if (corrupt) // of s8 weights a scale, else a weight
     p.packed.mutableData()[(c.weights == WeightFormat::S8 ? scalesOffset(c.k, c.n) : 0) + 3] ^= std::byte(0x40);
   Tensor out(c.acc, {c.batch, c.m, c.n});

@@ -4,6 +4,7 @@
 #include "dmxc/Dialect/DLIR/Device.h"
 
 #include "schemas/abacus/Machine.h"
+#include "targets/common/roots/Contraction.h"
 
 #include "targets/abacus/AbacusOpsDialect.h.inc"
 #define GET_OP_CLASSES
@@ -18,8 +19,8 @@ void writeProgram(dmxc::dlir::KernelOp kernel);
 /// Key of a strategy, and a decision: the outer loop of a product, over "rows" or "columns" of its result.
 inline constexpr llvm::StringLiteral kOrder = "order";
 /// Whether a product has so many tiles that the order is one.
-bool hasOrders(dmxc::dmir::MatMulOp product);
+bool hasOrders(const dmxc::kernels::Contraction &product);
 /// Bytes of DRAM that the program of a product needs.
-int64_t bytesInDram(dmxc::dmir::MatMulOp product);
+int64_t bytesInDram(const dmxc::kernels::Contraction &product);
 
 } // namespace abacus

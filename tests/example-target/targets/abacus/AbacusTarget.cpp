@@ -19,16 +19,20 @@ public:
     auto product = dyn_cast<dmir::MatMulOp>(op);
     if (!product)
       return "the abacus only multiplies matrices";
+    const kernels::Contraction matrices(product);
+    bool fixed = matrices.batchDims.empty();
+    for (Dim size : {matrices.m, matrices.n, matrices.k})
+      fixed &= size.valueOr(0) > 0;
     for (Value value : {product.getLhs(), product.getRhs(), product.getResult()}) {
       auto type = cast<RankedTensorType>(value.getType());
-      if (type.getRank() != 2 || !type.getElementType().isF32() || !type.hasStaticShape() || type.getNumElements() == 0)
+      if (!fixed || !type.getElementType().isF32() || !type.hasStaticShape())
         return "the abacus multiplies matrices of f32 with fixed sizes";
       if (dmir::isConstant(value) && type.getNumElements() == 1) // it would be part of the kernel
         return "the abacus has no numbers in its programs";
     }
     if (product.getLhs() == product.getRhs())
       return "the abacus multiplies two matrices, not one with itself";
-    if (abacus::bytesInDram(product) > dmx::abacus::kMemories[0].size)
+    if (abacus::bytesInDram(matrices) > dmx::abacus::kMemories[0].size)
       return "the matrices do not fit the DRAM of the abacus";
     return std::nullopt;
   }
@@ -38,7 +42,7 @@ public:
   /// What a schedule may decide. Results do not depend on one another: either order gives the same bits.
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr) const override {
     auto product = dyn_cast<dmir::MatMulOp>(region.getBlock()->front());
-    if (!product || !abacus::hasOrders(product))
+    if (!product || !abacus::hasOrders(kernels::Contraction(product)))
       return {};
     Builder b(region.getContext());
     Attribute rows = b.getStringAttr("rows"), columns = b.getStringAttr("columns");
@@ -50,11 +54,8 @@ public:
     auto product = dyn_cast<dmir::MatMulOp>(region.getBlock()->front());
     if (!product || region.getBlock()->getOperations().size() != 2)
       return Error{ErrorKind::Model, "a region of the abacus is one product"};
-    auto lhs = cast<RankedTensorType>(product.getLhs().getType()),
-         rhs = cast<RankedTensorType>(product.getRhs().getType());
-    auto result = cast<RankedTensorType>(product.getResult().getType());
-    int64_t macs = result.getNumElements() * lhs.getDimSize(1);
-    int64_t bytes = 4 * (lhs.getNumElements() + rhs.getNumElements() + result.getNumElements());
+    const kernels::Contraction sizes(product);
+    int64_t m = *sizes.m.known(), n = *sizes.n.known(), k = *sizes.k.known();
     Builder b(region.getContext());
     NamedAttrList list;
     list.set(strategy::kAlgorithm, b.getStringAttr("tiles of 16 x 16"));
@@ -65,8 +66,8 @@ public:
     const std::pair<StringRef, int64_t> figures[] = {{strategy::kWork, 1},
                                                      {strategy::kGrain, 1},
                                                      {strategy::kScratch, 0},
-                                                     {strategy::kFlops, 2 * macs},
-                                                     {strategy::kBytes, bytes}};
+                                                     {strategy::kFlops, 2 * m * n * k},
+                                                     {strategy::kBytes, 4 * (m * k + k * n + m * n)}};
     for (auto [key, value] : figures)
       list.set(key, b.getI64IntegerAttr(value));
     return list.getDictionary(region.getContext());

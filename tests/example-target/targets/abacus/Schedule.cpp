@@ -15,9 +15,9 @@ namespace {
 /// Sizes of a product, padded to whole tiles in pairs.
 struct Sizes {
   int64_t rows, depth, pairs; ///< tiles along m, fours of them along k, pairs along n
-  Sizes(int64_t m, int64_t k, int64_t n)
-      : rows(llvm::divideCeil(m, kTile)), depth(llvm::divideCeil(k, 4 * kTile)), pairs(llvm::divideCeil(n, 2 * kTile)) {
-  }
+  explicit Sizes(const kernels::Contraction &product)
+      : rows(llvm::divideCeil(*product.m.known(), kTile)), depth(llvm::divideCeil(*product.k.known(), 4 * kTile)),
+        pairs(llvm::divideCeil(*product.n.known(), 2 * kTile)) {}
   /// Bytes of a row, and of a matrix.
   int64_t aRow() const { return depth * 4 * kTile * 4; }
   int64_t bRow() const { return pairs * 2 * kTile * 4; }
@@ -31,8 +31,8 @@ struct Sizes {
 /// another. A token counts tiles: the engine waits for two of each.
 class ProductProgram {
 public:
-  ProductProgram(ProgramWriter &writer, dmir::MatMulOp product, const Sizes &sizes, bool byColumns)
-      : writer(writer), product(product), s(sizes), byColumns(byColumns) {}
+  ProductProgram(ProgramWriter &writer, dmir::MatMulOp product, bool byColumns)
+      : writer(writer), product(product), s(kernels::Contraction(product)), byColumns(byColumns) {}
 
   void write(bool swapped) {
     if (swapped) // the kernel's first argument is b
@@ -166,21 +166,15 @@ private:
   Value a, b, c, tilesA, tilesB, tilesC, aFull, aFree, bFull, bFree, cFull, cFree;
 };
 
-Sizes sizesOf(dmir::MatMulOp product) {
-  auto lhs = cast<RankedTensorType>(product.getLhs().getType()),
-       rhs = cast<RankedTensorType>(product.getRhs().getType());
-  return {lhs.getDimSize(0), lhs.getDimSize(1), rhs.getDimSize(1)};
-}
-
 } // namespace
 
-bool abacus::hasOrders(dmir::MatMulOp product) {
-  Sizes sizes = sizesOf(product);
+bool abacus::hasOrders(const kernels::Contraction &product) {
+  Sizes sizes(product);
   return sizes.rows > 1 && sizes.pairs > 1;
 }
 
-int64_t abacus::bytesInDram(dmir::MatMulOp product) {
-  Sizes sizes = sizesOf(product);
+int64_t abacus::bytesInDram(const kernels::Contraction &product) {
+  Sizes sizes(product);
   return sizes.aBytes() + sizes.bBytes() + sizes.cBytes();
 }
 
@@ -190,6 +184,5 @@ void abacus::writeProgram(dlir::KernelOp kernel) {
   ProgramWriter writer(builder, kernel.getLoc(), kernel.getSymName(), "abacus");
   auto order = kernel.getStrategy().getAs<StringAttr>(kOrder); // text may have left it out
   bool byColumns = order && order == "columns";
-  ProductProgram(writer, product, sizesOf(product), byColumns)
-      .write(product.getLhs() != kernel.getBlock()->getArgument(0));
+  ProductProgram(writer, product, byColumns).write(product.getLhs() != kernel.getBlock()->getArgument(0));
 }

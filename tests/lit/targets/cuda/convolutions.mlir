@@ -28,7 +28,7 @@
 // FREE: node 'f32': cuda, conv-plain
 // FREE-NEXT: nothing is free
 
-// PLAIN: its strategy has the algorithm conv-specialised, but {{.*}}; leave the strategy out and it is derived
+// PLAIN: node 'depthwise': 'product' of its strategy is missing, but must be a dictionary of columns, rows, stages
 func.func @main(%x: tensor<2x16x8x16xbf16> {dmir.name = "x"}, %i: tensor<1x3x20x20xbf16> {dmir.name = "i"}, %f: tensor<1x8x6x6xf32> {dmir.name = "f"})
     -> (tensor<2x40x8x16xf32> {dmir.name = "a"}, tensor<2x40x8x16xf32> {dmir.name = "b"}, tensor<1x40x10x10xf32> {dmir.name = "c"},
         tensor<2x16x8x16xf32> {dmir.name = "d"}, tensor<1x8x6x6xf32> {dmir.name = "e"}) {

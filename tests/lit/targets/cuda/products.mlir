@@ -52,9 +52,9 @@
 // TILE: node 'first': 'product.columns' of its strategy is 32; its values are 64, 128, 256
 // FIELD: node 'first': 'product.column' of its strategy is no field of it; it has columns, rows, stages; did you mean 'columns'?
 // MISSING: node 'first': 'product.columns' of its strategy is missing; its values are 64, 128, 256
-// NUMBER: node 'first': 'product' of its strategy is 3, but must be {columns = {{[0-9]+}} : i64, rows = {{[0-9]+}} : i64, stages = {{[0-9]}} : i64}
+// NUMBER: node 'first': 'product' of its strategy is 3, but must be a dictionary of columns, rows, stages
 // EARLY: node 'first'{{.*}}'product.columns' of its strategy is 32 : i64, but must be 64 : i64
-// PLAIN: its strategy has the algorithm matmul-specialised, but {{.*}}; leave the strategy out and it is derived
+// PLAIN: node 'few': 'product' of its strategy is missing, but must be a dictionary of columns, rows, stages
 func.func @main(%x: tensor<100x80xbf16> {dmir.name = "x"}, %o: tensor<80x17xbf16> {dmir.name = "o"}, %f: tensor<4x80xbf16> {dmir.name = "f"},
                 %s: tensor<8x4xf32> {dmir.name = "s"}, %v: tensor<4x8xf32> {dmir.name = "v"})
     -> (tensor<100x50xf32> {dmir.name = "a"}, tensor<100x17xf32> {dmir.name = "b"}, tensor<4x16xf32> {dmir.name = "c"}, tensor<8x8xf32> {dmir.name = "d"}) {

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelTable.h"
-#include "Pool.h"
-#include "Terms.h"
+#include "Window.h"
+#include "targets/common/roots/KernelTable.h"
+#include "targets/common/roots/Loops.h"
+#include "targets/common/roots/Terms.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 
@@ -21,14 +22,9 @@ namespace {
 
 class ConvolutionEmitter {
 public:
-  ConvolutionEmitter(KernelBuilder &b, const RegionBody &body)
-      : b(b), e(b, body.block), writer(e, body), op(cast<dmir::ConvOp>(body.root)),
-        terms(e, elementOf(op.getResult())) {
-    SmallVector<Dim> low = dmir::mixDims(op.getLow(), op.getDims());
-    for (size_t i = 0; i < op.getStrides().size(); ++i)
-      axes.push_back({dmir::dimOf(op.getInput(), i + 2), dmir::dimOf(op.getWeights(), i + 2), op.getStrides()[i],
-                      op.getDilations()[i], low[i], 0, 0});
-  }
+  ConvolutionEmitter(KernelBuilder &b, const RegionBody &body, bool chained)
+      : b(b), e(b, body.block), writer(e, body), op(cast<dmir::ConvOp>(body.root)), terms(e, elementOf(op.getResult())),
+        axes(windowsOf(op)), chained(chained) {}
 
   void emit(const WorkPlan &work);
 
@@ -51,6 +47,7 @@ private:
   dmir::ConvOp op;
   Terms terms;
   SmallVector<WindowAxis> axes;
+  bool chained;
   Value firstChannel; ///< of the input, that the current element's group reads
 };
 
@@ -58,8 +55,7 @@ Value ConvolutionEmitter::term(ArrayRef<Value> at, Value channel, ArrayRef<Value
   e.forget();
   SmallVector<Value> from{at[0], b.add(firstChannel, channel)}, weight{at[1], channel};
   for (auto [i, axis] : llvm::enumerate(axes)) {
-    Value origin = b.sub(b.mulC(at[i + 2], axis.stride), b.idx(axis.low));
-    from.push_back(b.add(origin, b.mulC(taps[i], axis.dilation)));
+    from.push_back(axis.position(b, at[i + 2], taps[i]));
     weight.push_back(taps[i]);
   }
   return terms.add(sum, terms.operand(op.getInput(), positions(from)),
@@ -84,11 +80,9 @@ void ConvolutionEmitter::element(ArrayRef<Value> at) {
   Dim channels = dmir::dimOf(op.getWeights(), 1);
   Dim outputsOfGroup = Dim::max(Dim::floorDiv(dmir::dimOf(op.getWeights(), 0), op.getGroups()), 1);
   firstChannel = b.mulC(b.floorDiv(at[1], b.idx(outputsOfGroup)), channels);
-  // A channel's taps are a run of their own.
   Value sum = b.forLoop(b.idx(0), b.idx(channels), b.idx(1), terms.zero(), [&](Value channel, ValueRange c) {
     SmallVector<Value> taps;
-    bool isFloat = mlir::isa<FloatType>(elementOf(op.getResult()));
-    if (!isFloat)
+    if (chained || !mlir::isa<FloatType>(elementOf(op.getResult())))
       return Carried{overTaps(at, channel, taps, c[0])};
     return Carried{arith::AddFOp::create(b, c[0], overTaps(at, channel, taps, terms.zero()))};
   })[0];
@@ -108,23 +102,27 @@ void ConvolutionEmitter::emit(const WorkPlan &work) {
   });
 }
 
-Dim termsOf(Operation *op) {
-  SmallVector<Dim> weights = dmir::dimsOf(op->getOperand(1));
-  return dmir::product(ArrayRef<Dim>(weights).drop_front());
-}
-
 } // namespace
 
-static Result<KernelPlan> planConvolution(const RegionBody &body, const PlanRequest &request) {
-  double cost = static_cast<double>(nominal(body.block, termsOf(body.root))) + 1;
+KernelPlan dmxc::kernels::planPlainConvolution(const RegionBody &body, const PlanRequest &request, StringRef algorithm,
+                                               bool chained) {
+  double cost = static_cast<double>(nominal(body.block, termsOfConvolution(body.root))) + 1;
   WorkPlan work = request.nominal.planWork(body.block, dmir::dimsOf(body.root->getResult(0)), cost);
-  KernelPlan plan("conv-plain", work);
-  plan.emit = [body, work](KernelBuilder &b) { ConvolutionEmitter(b, body).emit(work); };
+  KernelPlan plan(algorithm.str(), work);
+  plan.emit = [body, work, chained](KernelBuilder &b) { ConvolutionEmitter(b, body, chained).emit(work); };
   return plan;
 }
 
-static Dim operations(Operation *op) { return productOperations(op, termsOf(op)); }
+static Result<KernelPlan> planConvolution(const RegionBody &body, const PlanRequest &request) {
+  return planPlainConvolution(body, request, "conv-plain", /*chained=*/false);
+}
+
+Dim dmxc::kernels::termsOfConvolution(Operation *op) {
+  return dmir::product(ArrayRef<Dim>(dmir::dimsOf(op->getOperand(1))).drop_front());
+}
+
+Dim dmxc::kernels::operationsOfConvolution(Operation *op) { return productOperations(op, termsOfConvolution(op)); }
 
 void dmxc::kernels::registerConvolutions(KernelTable &table) {
-  table.add<dmir::ConvOp>({.plan = planConvolution, .epilogue = true, .operations = operations});
+  table.add<dmir::ConvOp>({.plan = planConvolution, .epilogue = true, .operations = operationsOfConvolution});
 }

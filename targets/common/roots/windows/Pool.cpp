@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Pool.h"
-
-#include "KernelTable.h"
+#include "Window.h"
+#include "targets/common/roots/KernelTable.h"
+#include "targets/common/roots/Loops.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 
@@ -18,17 +18,6 @@
 using namespace dmxc;
 using namespace dmxc::kernels;
 using namespace mlir;
-
-std::pair<Value, Value> dmxc::kernels::validTaps(KernelBuilder &b, const WindowAxis &axis, Value out, Dim from,
-                                                 Dim to) {
-  // from <= out * stride + tap * dilation - low < to
-  Value origin = b.sub(b.mulC(out, axis.stride), b.idx(axis.low));
-  auto taps = [&](Dim limit) { // ceil((limit - origin) / dilation), clamped to the window
-    Value distance = b.maxS(b.sub(b.idx(limit), origin), b.idx(0));
-    return b.minS(b.ceilDiv(distance, b.idx(axis.dilation)), b.idx(axis.window));
-  };
-  return {taps(from), taps(to)};
-}
 
 namespace {
 
@@ -45,24 +34,7 @@ public:
 
   PoolEmitter(KernelBuilder &b, const RegionBody &body, const PoolPlan &plan)
       : b(b), body(body), plan(plan), e(b, body.block), writer(e, body), root(body.root),
-        input(body.root->getOperand(0)), element(getElementTypeOrSelf(input.getType())) {
-    auto attr = [&](StringRef name) { return root->getAttrOfType<DenseI64ArrayAttr>(name).asArrayRef(); };
-    // Dynamic ones of low, high and ceilExtra are in the op's dims, in this order.
-    auto named = root->getAttrOfType<dmir::DimsAttr>("dims");
-    size_t used = 0;
-    auto sizes = [&](StringRef name) {
-      ArrayRef<int64_t> numbers;
-      if (auto array = root->getAttrOfType<DenseI64ArrayAttr>(name))
-        numbers = array.asArrayRef();
-      SmallVector<Dim> dims = dmir::mixDims(numbers, named ? std::optional(named) : std::nullopt, used);
-      used += dmir::countDynamic(numbers);
-      dims.resize(attr("window").size(), 0);
-      return dims;
-    };
-    SmallVector<Dim> low = sizes("low"), high = sizes("high"), extra = sizes("ceilExtra");
-    for (size_t i = 0; i < attr("window").size(); ++i)
-      axes.push_back({dmir::dimOf(input, i + 2), attr("window")[i], attr("strides")[i], attr("dilations")[i], low[i],
-                      high[i], extra[i]});
+        input(body.root->getOperand(0)), element(getElementTypeOrSelf(input.getType())), axes(windowsOfPool(root)) {
     isFloat = mlir::isa<FloatType>(element);
     isUnsigned = isUnsignedElement(element);
   }
@@ -73,10 +45,6 @@ private:
   /// Loops over the taps inside the input in row-major order.
   Carried overTaps(ArrayRef<Value> at, ValueRange init,
                    llvm::function_ref<Carried(ArrayRef<Value>, ValueRange)> bodyFn);
-  Value inputPosition(size_t axis, Value out, Value tap) {
-    const WindowAxis &w = axes[axis];
-    return b.add(b.sub(b.mulC(out, w.stride), b.idx(w.low)), b.mulC(tap, w.dilation));
-  }
   Value readInput(ArrayRef<Value> at, ArrayRef<Value> taps);
   Value accumulate(dmir::Pooling kind, ArrayRef<Value> at);
   Value floatMaximum(ArrayRef<Value> at, Value start);
@@ -112,14 +80,14 @@ PoolEmitter::Carried PoolEmitter::overTaps(ArrayRef<Value> at, ValueRange init,
       return bodyFn(taps, carried);
     bool whole = everyTap || (laneSpatial && axis + 1 == axes.size()); // interior lanes have every tap
     auto [lo, hi] =
-        whole ? std::pair(b.idx(0), b.idx(axes[axis].window)) : validTaps(b, axes[axis], at[axis], 0, axes[axis].in);
+        whole ? std::pair(b.idx(0), b.idx(axes[axis].taps)) : validTaps(b, axes[axis], at[axis], 0, axes[axis].in);
     auto step = [&](Value tap, ValueRange c) {
       taps.push_back(tap);
       Carried next = self(self, c);
       taps.pop_back();
       return next;
     };
-    if (std::optional<int64_t> few = axes[axis].window.known(); whole && few && *few <= 4) {
+    if (std::optional<int64_t> few = axes[axis].taps.known(); whole && few && *few <= 4) {
       Carried acc(carried);
       for (int64_t tap = 0; tap < *few; ++tap)
         acc = step(b.idx(tap), acc);
@@ -133,7 +101,7 @@ PoolEmitter::Carried PoolEmitter::overTaps(ArrayRef<Value> at, ValueRange init,
 Value PoolEmitter::readInput(ArrayRef<Value> at, ArrayRef<Value> taps) {
   Indices index{batch, channel};
   for (size_t i = 0; i < axes.size(); ++i) {
-    Value position = inputPosition(i, at[i], taps[i]);
+    Value position = axes[i].position(b, at[i], taps[i]);
     bool lanes = laneSpatial && i + 1 == axes.size();
     index.push_back(e.at(position, 1, lanes ? axes[i].stride : 0));
   }
@@ -187,7 +155,7 @@ Value PoolEmitter::divided(Value sum, ArrayRef<Value> at) {
   Value count = b.idx(1);
   for (auto [i, axis] : llvm::enumerate(axes)) {
     if (everyTap || (laneSpatial && i + 1 == axes.size())) {
-      count = b.mulC(count, axis.window);
+      count = b.mulC(count, axis.taps);
       continue;
     }
     auto [lo, hi] = padded ? validTaps(b, axis, at[i], Dim(0) - axis.low, axis.in + axis.high - axis.extra)
@@ -221,7 +189,7 @@ Value PoolEmitter::argMax(dmir::ArgMaxPoolOp op, ArrayRef<Value> at) {
     Value flat = b.add(b.mulC(batch.base, dmir::dimOf(input, 1)), channel.base), inPlane = b.idx(0);
     for (size_t n = 0; n < axes.size(); ++n) {
       size_t i = op.getColumnMajor() ? axes.size() - 1 - n : n;
-      Value position = inputPosition(i, at[i], taps[i]);
+      Value position = axes[i].position(b, at[i], taps[i]);
       inPlane = b.add(b.mulC(inPlane, axes[i].in), position);
       flat = b.mulC(flat, axes[n].in);
     }
@@ -295,10 +263,8 @@ void PoolEmitter::emitBlocked() {
 
 /// Outputs of an axis whose taps all lie inside the input.
 std::pair<Dim, Dim> PoolEmitter::interior(size_t number) const {
-  const WindowAxis &axis = axes[number];
-  Dim out = dmir::dimOf(root->getResult(0), number + 2), first = Dim::ceilDiv(axis.low, axis.stride);
-  Dim room = axis.in + axis.low - (axis.window - 1) * axis.dilation - 1;
-  Dim last = Dim::min(Dim::max(Dim::floorDiv(room, axis.stride) + 1, 0), out);
+  auto [first, end] = axes[number].interior();
+  Dim last = Dim::min(Dim::max(end, 0), axes[number].out);
   return {Dim::min(first, last), last};
 }
 
