@@ -62,11 +62,9 @@ void Contraction::place(std::optional<StridedView> left, std::optional<StridedVi
   windows.reset();
   unclear = false;
   if (auto conv = dyn_cast<dmir::ConvOp>(op)) {
-    windows = Windows{windowsOf(conv), dmir::dimOf(conv.getWeights(), 1), 0};
     if (left)
       placeWeights(conv, *left);
-    if (rhs)
-      placeImage(conv);
+    placeImage(conv);
     return;
   }
   lhs = std::move(left);
@@ -108,6 +106,9 @@ void Contraction::placeWeights(dmir::ConvOp conv, const StridedView &view) {
 }
 
 void Contraction::placeImage(dmir::ConvOp conv) {
+  windows = Windows{windowsOf(conv), dmir::dimOf(conv.getWeights(), 1), 0};
+  if (!rhs)
+    return;
   windows->channelsApart = rhs->strides[1];
   for (auto [i, axis] : llvm::enumerate(windows->axes))
     axis.apart = rhs->strides[i + 2];
