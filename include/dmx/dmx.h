@@ -45,7 +45,6 @@ extern "C" {
 #define DMX_API
 #endif
 /* ---- Version ------------------------------------------------------------ */
-
 #define DMX_VERSION_MAJOR 0
 #define DMX_VERSION_MINOR 1
 #define DMX_VERSION_PATCH 0
@@ -57,7 +56,6 @@ DMX_API uint32_t dmx_version(void);
 DMX_API const char *dmx_version_string(void);
 
 /* ---- Status and errors -------------------------------------------------- */
-
 typedef int32_t dmx_status;
 enum {
   DMX_OK = 0,
@@ -333,8 +331,10 @@ typedef struct dmx_executor {
  *   cuda.sim_seed=N                 not 0: blocks and warps in another order
  *   cuda.sim_checks=0|1             look for races and unwritten bytes (default 1)
  *   cuda.sim_steps=N                most instructions without a warp's end, behind which a launch is endless
- *   cuda.report=FILE, .trace=FILE   the simulator's clock, as above; cuda.sim_machine=FILE: a GPU's description
- *   cuda.sim_blocks=N               of each launch N blocks are run, for its clock: results are not computed */
+ *   cuda.report=FILE                JSON of what launches are estimated to take, by the simulator
+ *   cuda.trace=FILE                 the last run as a Chrome trace, the same
+ *   cuda.sim_machine=FILE           the GPU that is estimated (default schemas/cuda/h100.json)
+ *   cuda.sim_blocks=N               run N blocks of each launch, for estimates alone: results are not computed */
 typedef struct dmx_session_options {
   size_t struct_size;
   uint32_t threads;                  /* threads of a run, the caller's included; 0: as many CPUs as the affinity mask
