@@ -33,8 +33,6 @@ std::optional<std::string> refusesOperands(const Contraction &contraction) {
   }
   if (op->getOperand(0) == op->getOperand(1))
     return "the array multiplies two matrices, not one with itself";
-  if (!contraction.lhs || !contraction.rhs)
-    return "the array takes operands as rows of numbers";
   return std::nullopt;
 }
 

@@ -36,17 +36,20 @@ static std::optional<StridedView> reshapedView(const StridedView &view, ArrayRef
   return result;
 }
 
+StridedView dmxc::kernels::denseView(ArrayRef<Dim> dims, unsigned buffer) {
+  StridedView view{buffer, 0, SmallVector<Dim>(dims.size())};
+  Dim stride = 1;
+  for (size_t axis = dims.size(); axis-- > 0; stride *= dims[axis])
+    view.strides[axis] = stride;
+  return view;
+}
+
 std::optional<StridedView> dmxc::kernels::stridedView(Value value, Value origin, bool throughCasts) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (origin ? value == origin : bool(argument)) {
     if (dmir::layoutOf(value.getType()))
       return std::nullopt;
-    SmallVector<Dim> dims = dmir::dimsOf(value);
-    StridedView view{argument ? argument.getArgNumber() : 0, 0, SmallVector<Dim>(dims.size())};
-    Dim stride = 1;
-    for (size_t axis = view.strides.size(); axis-- > 0; stride *= dims[axis])
-      view.strides[axis] = stride;
-    return view;
+    return denseView(dmir::dimsOf(value), argument ? argument.getArgNumber() : 0);
   }
   Operation *op = value.getDefiningOp();
   if (throughCasts && mlir::isa_and_nonnull<dmir::CastOp>(op))

@@ -20,4 +20,7 @@ struct StridedView {
 /// are cast to the value's.
 std::optional<StridedView> stridedView(mlir::Value value, mlir::Value origin = {}, bool throughCasts = false);
 
+/// A tensor of such dims that lies in a buffer as row-major order has it.
+StridedView denseView(llvm::ArrayRef<Dim> dims, unsigned buffer = 0);
+
 } // namespace dmxc::kernels

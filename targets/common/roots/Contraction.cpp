@@ -52,7 +52,7 @@ Contraction Contraction::ofWhole(Operation *op) {
   Contraction whole = of(op);
   auto conv = dyn_cast<dmir::ConvOp>(op);
   Value left = conv ? conv.getWeights() : op->getOperand(0), right = conv ? conv.getInput() : op->getOperand(1);
-  whole.place(stridedView(left, left), stridedView(right, right));
+  whole.place(denseView(dmir::dimsOf(left)), denseView(dmir::dimsOf(right)));
   return whole;
 }
 

@@ -48,7 +48,8 @@ struct Contraction : ContractionSizes {
   explicit Contraction(dmir::ConvOp op);
   /// Of rows in groups: batch counts the matrices on the right, each of which some of all m rows meet.
   explicit Contraction(dmir::GroupedMatMulOp op);
-  /// Of operands as if each lay in a buffer of its own, whatever computes it.
+  /// Of operands as if each lay in a buffer of its own, in row-major order, whatever computes it and whatever layout
+  /// others would like it to have.
   static Contraction ofWhole(mlir::Operation *op);
   /// Whether an op is one of these.
   static bool is(mlir::Operation *op) { return llvm::isa<dmir::MatMulOp, dmir::ConvOp>(op); }
