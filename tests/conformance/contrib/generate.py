@@ -17,7 +17,7 @@ except ImportError:
     sys.exit(77)
 
 FAMILIES = sorted(p.stem for p in pathlib.Path(__file__).resolve().parent.glob("cases_*.py"))
-SAMPLE = 4  # cases of an operator
+SAMPLE = 2  # cases of an operator
 
 
 def all_cases():

@@ -286,7 +286,7 @@ def run(options, folder):
         print("FAILED no case for", ", ".join(missing))
         return 1
     cases = [c for c in CASES if fnmatch.fnmatch(c.name, options.only)]
-    cases = sample(cases, 6) if options.only == "*" else cases
+    cases = sample(cases, 12) if options.only == "*" else cases
     failed = []
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
         for target in options.targets.split(","):

@@ -28,7 +28,7 @@ from rule import excess  # noqa: E402
 from sampling import LONG  # noqa: E402
 from worker import Worker  # noqa: E402
 
-PLAIN, ALL = 40, 500
+PLAIN, ALL = 24, 500
 
 
 class Net:

@@ -197,7 +197,7 @@ def check(inputs, seed, folder, only):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("bin", type=pathlib.Path)
-    parser.add_argument("--count", type=int, default=20000 if LONG else 200)
+    parser.add_argument("--count", type=int, default=20000 if LONG else 120)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep", type=pathlib.Path)
