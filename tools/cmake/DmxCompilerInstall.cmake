@@ -27,7 +27,7 @@ function(dmxc_collect result)
   set(${result} ${all} PARENT_SCOPE)
 endfunction()
 
-dmxc_collect(libraries dmxcDriver dmxcTools dmxcTargetCommon dmxcQueueCode dmxQueuesView)
+dmxc_collect(libraries dmxcCompare dmxcDriver dmxcTools dmxcTargetCommon dmxcQueueCode dmxQueuesView)
 foreach(library IN LISTS libraries)
   get_target_property(folders ${library} INTERFACE_INCLUDE_DIRECTORIES)
   set(places)
