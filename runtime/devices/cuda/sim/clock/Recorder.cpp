@@ -134,24 +134,24 @@ void Recorder::shared(const Lanes &lanes, uint32_t bytes, uint32_t &wavefronts, 
 void Recorder::access(const Warp &warp, const Op &op, uint32_t index, uint32_t active) {
   bool isAtomic = op.cost.effect == Effect::Atomic, isWrite = op.results == 0 || isAtomic;
   uint32_t bytes = op.bytes * (isAtomic ? 1u : isWrite ? op.sources - 1u : op.results);
-  Lanes global_, shared_;
+  Lanes inGlobal, inShared;
   forLanes(active, [&](uint32_t lane) {
     uint64_t at = warp.slots[op.source[0]][lane] + static_cast<uint64_t>(op.offset);
     bool isShared = op.space == SharedSpace || (op.space == GenericSpace && at - kSharedWindow < kWindowBytes);
-    Lanes &to = isShared ? shared_ : global_;
+    Lanes &to = isShared ? inShared : inGlobal;
     to.at[to.count++] = isShared ? Block::ofShared(at) : at;
   });
   WarpAccess out;
   out.isWrite = isWrite;
-  if (global_.count)
-    global(global_, bytes, isWrite, out);
-  if (shared_.count) {
+  if (inGlobal.count)
+    global(inGlobal, bytes, isWrite, out);
+  if (inShared.count) {
     uint32_t wavefronts = 0, least = 0;
-    shared(shared_, bytes, wavefronts, least);
+    shared(inShared, bytes, wavefronts, least);
     ++all.sharedRequests;
     all.wavefronts += wavefronts;
     all.leastWavefronts += least;
-    if (!global_.count) {
+    if (!inGlobal.count) {
       out.place = WarpAccess::Shared;
       out.wavefronts = static_cast<uint16_t>(wavefronts);
     }
