@@ -257,8 +257,8 @@ class Loops(BundleTest):
                 self.agrees(quads, stage)
         obeyed, refused = (sum(told[stage, code] for stage in STAGES) for code in (0, 1))
         print(f"changed numbers: {obeyed} obeyed, {refused} refused; obeyed of", ", ".join(f"{stage} {told[stage, 0]}" for stage in STAGES))
-        if LONG:  # 28 to 33 of a hundred, by seed: of the others most are loops that leave tiles out, and slices beyond their values
-            self.assertGreaterEqual(obeyed, 0.25 * (obeyed + refused))
+        if LONG:  # 17 to 21 of a hundred, by seed: most others are loops that leave tiles out, slices beyond their values, and spreads of one op alone
+            self.assertGreaterEqual(obeyed, 0.15 * (obeyed + refused))
 
 
 if __name__ == "__main__":
