@@ -15,10 +15,10 @@
 #include "passes/writer/StageWriter.h"
 
 #include "schemas/corsair/text/Assembler.h"
+#include "targets/common/code/MachineFile.h"
 #include "targets/common/code/SaveTemps.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/WorkCount.h"
 #include "dmxc/Target/TargetBackend.h"
 
@@ -308,16 +308,7 @@ static Status readLevel(const std::string &level, hw::Machine &machine, std::str
   if (!StringRef(level).ends_with(".json"))
     return usageError("'" + level +
                       "' is no option of the corsair target; it takes MACHINE.json, quads=N, performance and capacity");
-  Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(level);
-  if (!file)
-    return file.takeError();
-  std::string error;
-  std::optional<hw::Machine> parsed =
-      hw::parseMachine({reinterpret_cast<const char *>((*file)->bytes().data()), (*file)->bytes().size()}, error);
-  if (!parsed)
-    return Error{ErrorKind::Model, level + ": " + error};
-  machine = std::move(*parsed);
-  return Status::ok();
+  return readMachine(level, hw::parseMachine, machine);
 }
 
 namespace dmxc {

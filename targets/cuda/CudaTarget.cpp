@@ -7,12 +7,12 @@
 #include "product/Gemm.h"
 
 #include "targets/common/code/CompileQueue.h"
+#include "targets/common/code/MachineFile.h"
 #include "targets/common/element/ElementExpr.h"
 #include "targets/common/roots/Answers.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
-#include "dmxc/Support/MappedFile.h"
 #include "dmxc/Target/DecisionsMade.h"
 #include "dmxc/Target/TargetBackend.h"
 
@@ -234,16 +234,7 @@ static Status readLevel(const std::string &level, hw::Machine &machine) {
     return usageError(
         "the cuda target has no level '" + level + "'; it has sm_90a, and takes MACHINE.json" +
         (StringRef(level).starts_with("sm_90") || level == "hopper" ? "; did you mean cuda:sm_90a?" : ""));
-  Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(level);
-  if (!file)
-    return file.takeError();
-  std::string error;
-  std::optional<hw::Machine> parsed =
-      hw::parseMachine({reinterpret_cast<const char *>((*file)->bytes().data()), (*file)->bytes().size()}, error);
-  if (!parsed)
-    return Error{ErrorKind::Model, level + ": " + error};
-  machine = std::move(*parsed);
-  return Status::ok();
+  return readMachine(level, hw::parseMachine, machine);
 }
 
 namespace dmxc {

@@ -34,28 +34,22 @@ def run(*command, code=0):
     return done.stdout, done.stderr
 
 
-def launches(bundle):
-    """Names of kernels in the order in which a run launches them."""
-    graph = json.loads(run(BIN / "dmx-inspect", bundle, "--what", "graph", "--json")[0])
-    return [task["kernel"] for task in graph["tasks"] if task.get("target", "cuda") == "cuda"]
-
-
 def wrong(kernel):
     """What does not fit of a launch's figures."""
     main, name = kernel["main"], kernel["kernel"]
-    units, read, written = main, main["read_bytes"], main["written_bytes"]
+    read, written = main["read_bytes"], main["written_bytes"]
     if main["clocks"] <= 0 or main["bound"] not in BOUNDS:
         yield f"{name}: {main['clocks']} clocks, bound by {main['bound']}"
     if not all(0 <= share <= 1 for share in [*main["utilisation"].values(), main["mac_peak_share"], main["coalescing"], main["occupancy"]]):
         yield f"{name}: a share that is none"
-    if read["L2"] < SECTOR * units["sectors_read"] or (read["L2"] > SECTOR * units["sectors_read"]) > (units["tma_bytes_read"] > 0):
-        yield f"{name}: {read['L2']} bytes of {units['sectors_read']} sectors"
+    if read["L2"] < SECTOR * main["sectors_read"] or (read["L2"] > SECTOR * main["sectors_read"]) > (main["tma_bytes_read"] > 0):
+        yield f"{name}: {read['L2']} bytes of {main['sectors_read']} sectors"
     if read["DRAM"] > read["L2"] or written["DRAM"] > written["L2"]:
         yield f"{name}: more bytes come from DRAM than pass the second cache"
-    if units["shared_wavefronts"] * LINE != read["shared"] or units["bank_conflicts"] > units["shared_wavefronts"]:
-        yield f"{name}: {units['shared_wavefronts']} wavefronts and {units['bank_conflicts']} conflicts"
-    if units["multiprocessors"] > min(132, units["blocks"]):
-        yield f"{name}: {units['multiprocessors']} multiprocessors for {units['blocks']} blocks"
+    if main["shared_wavefronts"] * LINE != read["shared"] or main["bank_conflicts"] > main["shared_wavefronts"]:
+        yield f"{name}: {main['shared_wavefronts']} wavefronts and {main['bank_conflicts']} conflicts"
+    if main["multiprocessors"] > min(132, main["blocks"]):
+        yield f"{name}: {main['multiprocessors']} multiprocessors for {main['blocks']} blocks"
 
 
 def reported(bundle, place, *options):

@@ -140,8 +140,9 @@ TEST(CudaClock, CountsWavefrontsOfSwizzledTiles) {
 }
 
 /// An instruction of every family, with copies by TMA, an mbarrier and wgmma.
-LaunchFigures everyFamily(uint64_t seed) {
+LaunchFigures everyFamily(uint64_t seed, uint64_t mostEvents = Recorder::kMostEvents) {
   BlockTrial run;
+  run.mostEvents = mostEvents;
   run.to.resize(1024);
   run.from = {std::vector<uint32_t>(512, 0x3f803f80)};
   run.maps = {matrixMap(1, MapType::Bf16, 64, 16, 64, 16, 128), matrixMap(0, MapType::U32, 32, 16, 32, 16, 128)};
@@ -270,6 +271,18 @@ TEST(CudaClock, OrdersKernelsAsAGpuDoes) {
   EXPECT_NEAR(second / sixth, 488.0 / 777, 0.25 * 488 / 777);
   EXPECT_NEAR(fourth / sixth, 635.0 / 777, 0.25 * 635 / 777);
   EXPECT_NEAR(fifth / sixth, 658.0 / 777, 0.25 * 658 / 777);
+}
+
+TEST(CudaClock, EstimatesBlocksThatAreTooLongToPlay) {
+  LaunchFigures whole = everyFamily(0);
+  for (uint64_t most : {0, 1, 50}) {
+    LaunchFigures cut = everyFamily(0, most);
+    EXPECT_EQ(cut.counts.issues, whole.counts.issues) << most;
+    EXPECT_EQ(cut.dramRead, whole.dramRead) << most;
+    EXPECT_GE(cut.playClocks, static_cast<double>(cut.counts.issues) / kSchedulers) << most;
+    EXPECT_LT(cut.clocks, whole.clocks) << most;
+    EXPECT_FALSE(cut.bound.empty()) << most;
+  }
 }
 
 TEST(CudaClock, CountsWhatAMultiprocessorHolds) {

@@ -27,9 +27,10 @@ struct BlockTrial {
   uint32_t threads = 128, blocks = 1;
   uint64_t seed = 0, shared = 0, mostSteps = 1000000;
   bool checks = true, filled = false;
-  bool timed = false;                                   ///< leaves what it takes in `figures`
-  uint32_t mostBlocks = 0;                              ///< that are run; 0: all
-  dmx::cuda::Machine gpu = dmx::cuda::builtinMachine(); ///< whose clock it is
+  bool timed = false;                                       ///< leaves what it takes in `figures`
+  uint32_t mostBlocks = 0;                                  ///< that are run; 0: all
+  uint64_t mostEvents = dmxrt::cuda::Recorder::kMostEvents; ///< of a block that is played
+  dmx::cuda::Machine gpu = dmx::cuda::builtinMachine();     ///< whose clock it is
   dmxrt::cuda::LaunchFigures figures;
 
   dmxrt::cuda::LaunchOutcome operator()(const std::string &text) {
@@ -76,7 +77,7 @@ struct BlockTrial {
     launch.mostBlocks = mostBlocks;
     if (!timed)
       return runLaunch(launch);
-    Recorder recorder(launch);
+    Recorder recorder(launch, mostEvents);
     launch.recorder = &recorder;
     LaunchOutcome outcome = runLaunch(launch);
     if (outcome.fault.empty())

@@ -38,7 +38,7 @@ Result<std::unique_ptr<Device>> SimDevice::create(const DeviceOptions &options, 
       auto machine = machineOf(setting.text);
       if (!machine)
         return machine.takeError();
-      device->gpu = std::move(*machine);
+      device->described = std::move(*machine);
     } else if (setting.key == "report")
       device->reportFile = setting.text;
     else if (setting.key == "trace")
@@ -209,9 +209,10 @@ LaunchOutcome SimDevice::timed(Launch &launch, const KernelLaunch &kernel) {
   LaunchOutcome outcome = runLaunch(launch);
   if (!outcome.fault.empty())
     return outcome;
-  LaunchFigures figures = estimate(launch, recorder, gpu, !traceFile.empty());
+  LaunchFigures figures = estimate(launch, recorder, gpu(), !traceFile.empty());
   figures.kernel = kernel.name;
-  write(trace, gpu, figures, clocks);
+  if (!traceFile.empty())
+    write(trace, gpu(), figures, clocks);
   clocks += figures.clocks;
   figures.waits = {};
   lastRun.push_back(std::move(figures));
@@ -219,11 +220,11 @@ LaunchOutcome SimDevice::timed(Launch &launch, const KernelLaunch &kernel) {
 }
 
 bool SimDevice::report() const {
-  sim::ReportWriter out("sm_90a", kClockMemories, gpu.clockHz, runs);
+  sim::ReportWriter out("sm_90a", kClockMemories, gpu().clockHz, runs);
   for (bool last : {false, true}) {
     out.runs(last ? "last" : "first");
     for (const LaunchFigures &figures : last ? lastRun : firstRun)
-      write(out, gpu, figures);
+      write(out, gpu(), figures);
   }
   return out.save(reportFile);
 }

@@ -28,6 +28,7 @@ private:
   void startRun() override;
   Status endRun() override;
   LaunchOutcome timed(Launch &launch, const KernelLaunch &kernel);
+  const Machine &gpu() const { return described ? *described : dmx::cuda::builtinMachine(); }
   bool report() const;
   void addRegions(const DeviceTask &task, const KernelLaunch &kernel, const ProgramModule &module);
   MemoryRegion &addRegion(MemoryRegion::Kind kind, const void *begin, uint64_t bytes);
@@ -40,7 +41,7 @@ private:
   bool checks = true;
   uint32_t mostBlocks = 0; ///< of a launch that are run; 0: all
   std::string reportFile, traceFile;
-  Machine gpu = dmx::cuda::builtinMachine();
+  std::optional<Machine> described; ///< the GPU whose clock it is; nothing: the one that is built in
   std::vector<LaunchFigures> firstRun, lastRun;
   uint64_t runs = 0;
   double clocks = 0;              ///< of the run at hand

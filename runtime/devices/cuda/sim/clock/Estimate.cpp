@@ -46,7 +46,7 @@ constexpr uint64_t kRounds = 4;
 double played(Multiprocessor &multiprocessor, uint64_t blocks, uint64_t atATime) {
   uint64_t count = std::min(blocks, kRounds * atATime);
   double end = multiprocessor.play(count, atATime);
-  if (count == blocks)
+  if (count == blocks || multiprocessor.ends.size() < count) // then some wait for what was not recorded
     return end;
   double first = multiprocessor.ends[atATime - 1];
   return end + (end - first) / static_cast<double>(count - atATime) * static_cast<double>(blocks - count);
@@ -82,6 +82,20 @@ std::vector<EngineShare> sharesOf(const LaunchFigures &figures) {
   return out;
 }
 
+/// What several multiprocessors ask for comes once: each has its share of the rates, as often as others share with it.
+static SharedRates ratesOf(const LaunchFigures &figures, const std::vector<BlockTrace> &traces,
+                           const Machine &machine) {
+  double users = figures.multiprocessors, asked = 0;
+  for (const BlockTrace &trace : traces) {
+    std::unordered_set<uint64_t> own(trace.sectors.begin(), trace.sectors.end());
+    asked += static_cast<double>(own.size()) / static_cast<double>(traces.size());
+  }
+  double once = std::max(1.0, static_cast<double>(figures.dramRead + figures.dramWritten) / kSectorBytes),
+         sharing = std::max(1.0, asked * figures.blocks / once), most = machine.clock.l2BytesPerClock;
+  return {std::min(most, l2BytesPerClock(machine) / users * std::min(sharing, machine.clock.mergedRequests)),
+          std::min(most, memoryBytesPerClock(machine) / users * sharing)};
+}
+
 LaunchFigures estimate(const Launch &launch, const Recorder &recorder, const Machine &machine, bool keepWaits) {
   LaunchFigures out;
   const Program &program = *launch.program;
@@ -95,29 +109,18 @@ LaunchFigures estimate(const Launch &launch, const Recorder &recorder, const Mac
   out.waves = divideUp(each, out.occupancy.blocks);
   out.counts = ofGrid(recorder.counts(), launch.blocks);
   setDram(out, recorder, recorder.counts().blocks);
-  const std::vector<BlockTrace> &traces = recorder.traces();
-  if (traces.empty())
-    return out;
-  double users = out.multiprocessors, asked = 0;
-  // What several multiprocessors ask for comes once: each has its share of the rate, as often as others share with it.
-  for (const BlockTrace &trace : traces) {
-    std::unordered_set<uint64_t> own(trace.sectors.begin(), trace.sectors.end());
-    asked += static_cast<double>(own.size()) / static_cast<double>(traces.size());
+  if (const std::vector<BlockTrace> &traces = recorder.traces(); !traces.empty()) {
+    auto all = static_cast<uint64_t>(machine.clock.cacheBytes),
+         taken = atATime * (shared + static_cast<uint64_t>(machine.clock.reservedShared));
+    Multiprocessor multiprocessor(program, traces, machine, ratesOf(out, traces, machine), all - std::min(all, taken));
+    multiprocessor.waits = keepWaits ? &out.waits : nullptr;
+    out.playClocks = played(multiprocessor, each, atATime);
+    out.busy = multiprocessor.busy;
+    out.busy.scale(static_cast<double>(each) / static_cast<double>(std::min(each, kRounds * atATime)));
+  } else { // blocks too long to be kept: at the least what the schedulers issue
+    out.busy.issue = static_cast<double>(out.counts.issues) / out.multiprocessors;
+    out.playClocks = out.busy.issue / kSchedulers;
   }
-  double once = std::max(1.0, static_cast<double>(out.dramRead + out.dramWritten) / kSectorBytes);
-  double sharing = std::max(1.0, asked * launch.blocks / once);
-  SharedRates rates{std::min(machine.clock.l2BytesPerClock,
-                             l2BytesPerClock(machine) / users * std::min(sharing, machine.clock.mergedRequests)),
-                    std::min(machine.clock.l2BytesPerClock, memoryBytesPerClock(machine) / users * sharing)};
-  uint64_t cache = static_cast<uint64_t>(machine.clock.cacheBytes) -
-                   std::min<uint64_t>(static_cast<uint64_t>(machine.clock.cacheBytes),
-                                      atATime * (shared + static_cast<uint64_t>(machine.clock.reservedShared)));
-  Multiprocessor multiprocessor(program, traces, machine, rates, cache);
-  multiprocessor.waits = keepWaits ? &out.waits : nullptr;
-  out.playClocks = played(multiprocessor, each, atATime);
-  double part = static_cast<double>(std::min(each, kRounds * atATime)) / static_cast<double>(each);
-  out.busy = multiprocessor.busy;
-  out.busy.scale(1 / part);
   double memory = static_cast<double>(out.dramRead + out.dramWritten) / memoryBytesPerClock(machine);
   out.playClocks = std::max(out.playClocks, memory);
   out.clocks = out.playClocks + machine.clock.launchClocks;

@@ -25,7 +25,7 @@ void Multiprocessor::push(WarpState &warp, double at) { turns.push({at, pushed++
 
 void Multiprocessor::start(double at) {
   auto block = std::make_unique<Block>();
-  block->trace = &traces[(firstTrace + started) % traces.size()];
+  block->trace = &traces[started % traces.size()];
   block->number = static_cast<uint32_t>(started++);
   block->left = static_cast<uint32_t>(block->trace->warps.size());
   block->warps.resize(block->left);
@@ -42,8 +42,7 @@ void Multiprocessor::start(double at) {
   blocks.push_back(std::move(block));
 }
 
-double Multiprocessor::play(uint64_t count, uint64_t atATime, uint64_t from) {
-  firstTrace = from;
+double Multiprocessor::play(uint64_t count, uint64_t atATime) {
   wanted = count;
   while (started < std::min(count, atATime))
     start(0);
@@ -299,7 +298,7 @@ bool Multiprocessor::waitUntil(WarpState &warp, double at, double until) {
 }
 
 void Multiprocessor::goOn(WarpState &warp, double at) {
-  if (waits && warp.block->number < blocks.size() && at > warp.since)
+  if (waits && at > warp.since)
     waits->push_back(
         {warp.block->number, warp.number, program.ops[(*warp.events)[warp.at - 1].op].line, warp.since, at});
   warp.time = std::max(warp.time, at);

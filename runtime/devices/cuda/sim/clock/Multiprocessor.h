@@ -13,7 +13,6 @@
 #include "schemas/cuda/Machine.h"
 
 #include <array>
-#include <deque>
 #include <map>
 #include <queue>
 #include <unordered_set>
@@ -43,7 +42,7 @@ struct BusyClocks {
   }
 };
 
-/// A stretch of a warp's time, for a trace: from one wait to the next, or a wait.
+/// A warp's wait, for a trace.
 struct WarpStretch {
   uint32_t block = 0, warp = 0, line = 0;
   double begin = 0, end = 0;
@@ -54,13 +53,13 @@ public:
   Multiprocessor(const Program &program, const std::vector<BlockTrace> &traces, const Machine &machine,
                  SharedRates rates, uint64_t cacheBytes);
 
-  /// Plays `count` blocks, `atATime` of them; block i has the trace of number i + `from`, one after the other again and
-  /// again. The clock at which the last ends.
-  double play(uint64_t count, uint64_t atATime, uint64_t from = 0);
+  /// Plays `count` blocks, `atATime` of them; they have the traces one after the other, again and again. The clock at
+  /// which the last ends.
+  double play(uint64_t count, uint64_t atATime);
 
   BusyClocks busy;
   std::vector<double> ends;                  ///< of blocks, in the order in which they ended
-  std::vector<WarpStretch> *waits = nullptr; ///< where they are wanted: of the blocks that come first
+  std::vector<WarpStretch> *waits = nullptr; ///< where they are wanted
 
 private:
   struct Block;
@@ -135,7 +134,7 @@ private:
     bool operator>(const Turn &other) const { return at != other.at ? at > other.at : order > other.order; }
   };
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
-  uint64_t pushed = 0, firstTrace = 0, started = 0, wanted = 0;
+  uint64_t pushed = 0, started = 0, wanted = 0;
   std::vector<std::unique_ptr<Block>> blocks;
   double last = 0;
 };

@@ -17,7 +17,7 @@ std::vector<uint32_t> Recorder::chosen(uint32_t blocks, uint32_t count) {
   return out;
 }
 
-Recorder::Recorder(const Launch &launch) : launch(launch) {
+Recorder::Recorder(const Launch &launch, uint64_t mostEvents) : launch(launch), mostEvents(mostEvents) {
   // Of the blocks that are run.
   std::vector<uint32_t> run =
       chosen(launch.blocks, launch.mostBlocks ? std::min(launch.mostBlocks, launch.blocks) : launch.blocks);
@@ -44,8 +44,13 @@ void Recorder::beginBlock(uint32_t number) {
 }
 
 void Recorder::add(uint32_t warp, uint32_t op, uint32_t detail) {
-  if (!block || block->events > kMostEvents)
+  if (!block)
     return;
+  if (block->events == mostEvents) {
+    kept.pop_back();
+    block = nullptr;
+    return;
+  }
   block->warps[warp].push_back({op, detail});
   ++block->events;
 }
@@ -78,7 +83,7 @@ uint32_t Recorder::keepSectors(WarpAccess &out) {
   for (uint64_t sector : sectors)
     touch(sector, out.isWrite);
   out.sectors = static_cast<uint32_t>(sectors.size());
-  if (block && block->events <= kMostEvents) {
+  if (block) {
     out.first = static_cast<uint32_t>(block->sectors.size());
     block->sectors.insert(block->sectors.end(), sectors.begin(), sectors.end());
   }
@@ -212,8 +217,10 @@ void Recorder::barrier(const Warp &warp, const Op &op, uint32_t index, uint32_t 
 }
 
 void Recorder::goesOn(const Warp &warp, const Op &op, uint32_t index) {
+  if (!block || op.cost.effect != Effect::Await)
+    return;
   auto found = waiting.find({warp.number, index});
-  if (found == waiting.end() || !block)
+  if (found == waiting.end())
     return;
   BarrierUse &use = block->barriers[found->second];
   waiting.erase(found);
@@ -245,7 +252,7 @@ void Recorder::bulk(const Warp &warp, const BulkCopy &copy) {
     return;
   // Behind the instruction that is at hand: one an active lane.
   block->bulks.push_back(move);
-  block->warps[warp.number].push_back({bulkOp, static_cast<uint32_t>(block->bulks.size() - 1)});
+  add(warp.number, bulkOp, static_cast<uint32_t>(block->bulks.size() - 1));
 }
 
 void Recorder::issue(const Warp &warp, const Op &op, uint32_t index, uint32_t active) {

@@ -9,8 +9,6 @@
 #include "Trace.h"
 #include "runtime/devices/cuda/sim/Launch.h"
 
-#include <set>
-
 namespace dmxrt::cuda {
 
 struct BulkCopy;
@@ -22,7 +20,7 @@ public:
   /// Instructions of a block that are kept at most; one that has more is no block to play.
   static constexpr uint64_t kMostEvents = uint64_t(1) << 24;
 
-  explicit Recorder(const Launch &launch);
+  explicit Recorder(const Launch &launch, uint64_t mostEvents = kMostEvents);
 
   void beginBlock(uint32_t number);
   /// Before a warp does an instruction for `active` lanes, the first time that it tries.
@@ -33,12 +31,11 @@ public:
 
   const LaunchCounts &counts() const { return all; }
   const std::vector<BlockTrace> &traces() const { return kept; }
-  /// Sectors of global memory that blocks which were run read or wrote, each once, and all that a region has.
-  /// By region.
+  /// Of a region: sectors that blocks which were run read or wrote, each once, and all that it has.
   struct Footprint {
     uint64_t readSectors = 0, writtenSectors = 0, sectors = 0;
   };
-  std::vector<Footprint> footprints() const;
+  std::vector<Footprint> footprints() const; ///< by region
   /// So many of the blocks of a grid, spread over it.
   static std::vector<uint32_t> chosen(uint32_t blocks, uint32_t count);
 
@@ -63,6 +60,7 @@ private:
     std::vector<uint64_t> read, written; ///< a bit a sector
   };
   const Launch &launch;
+  uint64_t mostEvents;
   std::vector<uint32_t> wanted;
   std::vector<BlockTrace> kept;
   BlockTrace *block = nullptr; ///< null: not kept
