@@ -71,6 +71,9 @@ std::string algorithmOf(const aie::Mapping &mapping) {
   const aie::Numbers &numbers = mapping.numbers;
   std::string text = numbers.name.str() + " tiles of " + std::to_string(numbers.m) + "x" + std::to_string(numbers.k) +
                      "x" + std::to_string(numbers.n);
+  if (mapping.image && mapping.image->groups > 1)
+    text += ", " + std::to_string(mapping.matrices) + " times " + std::to_string(mapping.image->together) + " of " +
+            std::to_string(mapping.image->groups) + " groups";
   if (mapping.image)
     text +=
         ", " + std::to_string(mapping.image->pixels) + (mapping.image->pixels > 1 ? " pixels" : " pixel") + " a row";
@@ -87,7 +90,7 @@ Result<aie::Mapping> AieTarget::mappingOf(dmir::RegionOp region) const {
     if (dmir::isConstant(input))
       constants.set(std::to_string(i), b.getUnitAttr());
   Result<aie::Mapping> mapping = aie::mappingOf(region.getBlock(), constants.getDictionary(region.getContext()));
-  if (mapping && mapping->matrices > 1)
+  if (mapping && mapping->matrices > 1 && !mapping->image)
     for (aie::Operand &operand : mapping->operands)
       operand.packed = operand.packed && operand.part == aie::Part::Bias;
   return mapping;
