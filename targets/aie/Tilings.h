@@ -20,7 +20,8 @@ public:
   std::vector<Decision> decisions(mlir::MLIRContext *context, mlir::DictionaryAttr asked) const;
   /// The mapping with the tiling that a text has (may be null), and what is `decided` (may be null) instead. The rest
   /// is as by default: the whole herd, the tiles of the number type or the next smaller ones that fit, and the groups
-  /// and output pixels that cost least. A sentence where the text has other fields, or values that the array does not hold.
+  /// and output pixels that cost least. A sentence where the text has other fields, or values that the array does not
+  /// hold.
   Result<Mapping> choose(mlir::MLIRContext *context, mlir::Attribute written, mlir::DictionaryAttr decided = {}) const;
 
 private:
