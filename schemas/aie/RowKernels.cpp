@@ -14,8 +14,7 @@ constexpr int64_t kReciprocal = 24; ///< assumed: an estimate and two steps, eac
 constexpr int64_t kJoin = 2 * 4;    ///< of lanes by halves: a shuffle and an operation for each
 constexpr int64_t kExp = 1 + 3 * (kProduct + 1) + kExpTerms * (kProduct + 1) + 1; ///< x - max, n, r, terms, 2^n
 
-bool takesTwo(KernelId kernel) { return kernel >= KernelId::AddRowF32; }
-bool takesRow(KernelId kernel) { return takesTwo(kernel) && kernel < KernelId::SoftmaxF32; }
+bool takesRow(KernelId kernel) { return takesMatrix(kernel) && kernel < KernelId::SoftmaxF32; }
 
 /// Slots for kRowLanes numbers without loads and stores, and for a row.
 std::pair<int64_t, int64_t> slotsOf(KernelId kernel) {
@@ -42,7 +41,7 @@ std::pair<int64_t, int64_t> slotsOf(KernelId kernel) {
 } // namespace
 
 std::vector<Touch> touchesOfRows(const Call &call, std::string &error) {
-  int64_t m = takesTwo(call.kernel) ? call.scalars[0] : 1, n = call.scalars[takesTwo(call.kernel)];
+  int64_t m = takesMatrix(call.kernel) ? call.scalars[0] : 1, n = call.scalars[takesMatrix(call.kernel)];
   if (m < 1 || n < 1 || m > kMostNumbers || n > kMostNumbers || n % kRowUnit) {
     error = std::string(infoOf(call.kernel).name) + " takes rows of a multiple of 8 numbers, not " + std::to_string(m) +
             " of " + std::to_string(n);
@@ -53,10 +52,10 @@ std::vector<Touch> touchesOfRows(const Call &call, std::string &error) {
 }
 
 int64_t clocksOfRows(const Machine &machine, const Call &call) {
-  int64_t m = takesTwo(call.kernel) ? call.scalars[0] : 1, n = call.scalars[takesTwo(call.kernel)];
+  int64_t m = takesMatrix(call.kernel) ? call.scalars[0] : 1, n = call.scalars[takesMatrix(call.kernel)];
   auto [slots, ofRow] = slotsOf(call.kernel);
   int64_t stores = 4 * kRowLanes / (machine.storesPerClock * machine.accessBytes); // loads are beside them
-  int64_t loops = call.kernel == KernelId::RmsNormF32 ? 2 : call.kernel >= KernelId::SoftmaxF32 ? 3 : 1;
+  int64_t loops = call.kernel == KernelId::RmsNormF32 ? 2 : takesMatrix(call.kernel) && !takesRow(call.kernel) ? 3 : 1;
   return m * (loops * machine.loopClocks + ofRow + (n + kRowLanes - 1) / kRowLanes * std::max(slots, stores));
 }
 

@@ -22,6 +22,9 @@ inline constexpr int64_t kColumnsWord = 0, kEpsilonWord = 1;
 inline constexpr float kLog2E = 1.44269504F, kLn2High = 0.693359375F, kLn2Low = -2.12194440e-4F, kLeastExponent = -87;
 inline constexpr int64_t kExpTerms = 7;
 
+/// Whether a call has the sizes of a matrix, not a count of numbers.
+inline bool takesMatrix(KernelId kernel) { return kernel >= KernelId::AddRowF32 && kernel <= KernelId::RmsNormF32; }
+
 /// As touches() and clocksOf() ask, of these kernels; clocks without those of the call.
 std::vector<Touch> touchesOfRows(const Call &call, std::string &error);
 int64_t clocksOfRows(const Machine &machine, const Call &call);

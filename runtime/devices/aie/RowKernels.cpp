@@ -79,7 +79,7 @@ template <typename Join> void combine(const float *x, int64_t rows, int64_t colu
 
 void computeRows(const hw::Call &call, std::byte *const *touched) {
   using Id = hw::KernelId;
-  bool isRow = call.kernel >= Id::AddRowF32;
+  bool isRow = hw::takesMatrix(call.kernel);
   int64_t rows = isRow ? call.scalars[0] : 1, columns = call.scalars[isRow];
   auto *c = reinterpret_cast<float *>(touched[1]);
   auto *x = reinterpret_cast<const float *>(touched[0]);

@@ -10,8 +10,6 @@ using namespace dmxc;
 using namespace dmxc::aie;
 using Kernel = hw::KernelId;
 
-static constexpr size_t kMostOthers = 3; ///< with what they meet as many tasks as a shim's queue holds
-
 size_t RowChain::others() const {
   return llvm::count_if(ops, [](const RowOp &op) { return bool(op.other); });
 }
@@ -30,19 +28,24 @@ bool aie::isView(Operation *op) {
 
 static bool isLast(int64_t axis, Value value) { return axis + 1 == typeOf(value).getRank(); }
 
-/// The operand of a join whose shape is the result's; the first where both are.
+/// The operand of a join whose shape is the result's; of two the one that is computed, in a function as in a region of
+/// it, whose arguments are what is not.
 static std::optional<unsigned> spineNumber(Operation *op) {
+  SmallVector<unsigned> whole;
   for (unsigned number : {0, 1})
-    if (Value value = op->getOperand(number); value.getType() == op->getResult(0).getType() && !dmir::isConstant(value))
-      return number;
-  return std::nullopt;
+    if (op->getOperand(number).getType() == op->getResult(0).getType())
+      whole.push_back(number);
+  if (whole.size() > 1 && (!op->getOperand(0).getDefiningOp() || dmir::isConstant(op->getOperand(0))) &&
+      op->getOperand(1).getDefiningOp() && !dmir::isConstant(op->getOperand(1)))
+    return 1;
+  return whole.empty() ? std::nullopt : std::optional(whole[0]);
 }
 
 static std::optional<RowOp> joinOf(Operation *op) {
   std::optional<unsigned> spine = spineNumber(op);
   if (!spine || op->getOperand(0) == op->getOperand(1))
     return std::nullopt;
-  RowOp row{op};
+  RowOp row{op, *spine};
   row.other = op->getOperand(1 - *spine);
   if (!typeOf(row.other).getElementType().isF32() || typeOf(row.other).getNumElements() == 1)
     return std::nullopt;
@@ -66,12 +69,12 @@ std::optional<RowOp> aie::rowOpOf(Operation *op) {
   if (auto softmax = dyn_cast<dmir::SoftmaxOp>(op)) {
     if (softmax.getLog() || !isLast(static_cast<int64_t>(softmax.getAxis()), softmax.getInput()))
       return std::nullopt;
-    return RowOp{op, Kernel::SoftmaxF32};
+    return RowOp{op, 0, Kernel::SoftmaxF32};
   }
   if (auto normalize = dyn_cast<dmir::NormalizeOp>(op)) {
     if (normalize.getAxes().size() != 1 || !isLast(normalize.getAxes()[0], normalize.getInput()))
       return std::nullopt;
-    RowOp row{op, normalize.getKind() == dmir::Normalization::rms ? Kernel::RmsNormF32 : Kernel::LayerNormF32};
+    RowOp row{op, 0, normalize.getKind() == dmir::Normalization::rms ? Kernel::RmsNormF32 : Kernel::LayerNormF32};
     row.epsilon = static_cast<float>(normalize.getEpsilon().convertToDouble());
     return row;
   }
@@ -80,15 +83,8 @@ std::optional<RowOp> aie::rowOpOf(Operation *op) {
     return std::nullopt;
   Value other = op->getNumOperands() == 2 ? op->getOperand(1 - *spine) : Value();
   if (std::optional<hw::Step> step = stepOf({op, op->getOperand(*spine), other}))
-    return RowOp{op, Kernel::StepsF32, {}, *step};
+    return RowOp{op, *spine, Kernel::StepsF32, {}, *step};
   return other ? joinOf(op) : std::nullopt;
-}
-
-Value aie::spineOf(const RowOp &op) {
-  for (Value operand : op.op->getOperands())
-    if (operand != op.other && operand.getType() == op.op->getResult(0).getType() && !dmir::isConstant(operand))
-      return operand;
-  return op.op->getOperand(0);
 }
 
 RowChain aie::chainTo(Value value, Value first) {

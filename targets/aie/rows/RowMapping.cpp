@@ -47,7 +47,7 @@ int64_t RowMapping::clocks(const hw::Machine &machine) const {
   int64_t numbers = tiling.rows * pitch(), core = 0, words = numbers;
   auto add = [&](hw::KernelId kernel) {
     call.kernel = kernel;
-    call.scalars = {kernel >= hw::KernelId::AddRowF32 ? tiling.rows : numbers, pitch()};
+    call.scalars = {hw::takesMatrix(kernel) ? tiling.rows : numbers, pitch()};
     core += hw::clocksOf(machine, call);
   };
   add(hw::KernelId::CopyF32);
@@ -106,7 +106,7 @@ static bool cutsRows(RowMapping &mapping) {
         dense &= (dim + 1 == mapping.result.getRank() ? walk.column : walk.outer[static_cast<size_t>(dim)]) == apart;
     return dense;
   };
-  auto byNumbers = [](const RowOp &op) { return op.kernel < hw::KernelId::AddRowF32; };
+  auto byNumbers = [](const RowOp &op) { return !hw::takesMatrix(op.kernel); };
   if (!llvm::all_of(mapping.walks, isWhole) || !llvm::all_of(mapping.ops, byNumbers))
     return false;
   int64_t numbers = mapping.result.getNumElements();
@@ -177,7 +177,6 @@ static void placeResult(RowMapping &mapping) {
 //===--- mappings -------------------------------------------------------------------------===//
 
 static Result<RowMapping> chainOf(Block *block, const Herd &herd) {
-  auto wrong = [] { return modelError("it is no chain of ops that cores do row by row"); };
   if (block->getTerminator()->getNumOperands() != 1)
     return modelError("it has other results than its last op's");
   Value last = block->getTerminator()->getOperand(0);
@@ -189,7 +188,7 @@ static Result<RowMapping> chainOf(Block *block, const Herd &herd) {
   mapping.ops = chain.ops;
   mapping.tiling = {herd.rows, herd.columns, 1};
   if (!mapping.result.hasStaticShape() || !mapping.result.getElementType().isF32())
-    return wrong();
+    return modelError("its result is no tensor of f32 of fixed sizes");
   SmallVector<Value> read{chain.first};
   for (const RowOp &op : chain.ops)
     if (op.other)
@@ -200,7 +199,9 @@ static Result<RowMapping> chainOf(Block *block, const Herd &herd) {
     if (view && view->buffer < block->getNumArguments())
       walk = walkOf(value, block->getArgument(view->buffer), mapping.result);
     if (!walk)
-      return wrong();
+      return modelError("'" +
+                        (value.getDefiningOp() ? value.getDefiningOp()->getName().getStringRef().str() : "a dim") +
+                        "' in it is nothing that cores do row by row, and no view that a shim reads through");
     walk->argument = view->buffer;
     mapping.walks.push_back(*walk);
   }

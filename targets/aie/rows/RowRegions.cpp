@@ -134,7 +134,8 @@ bool aie::fusesRowConsumer(const hw::Machine &machine, const Herd &, Operation *
   if (!row || spineOf(*row) != result || row->other == result || !result.hasOneUse() || refusesAlone(machine, consumer))
     return false;
   RowChain chain = chainTo(consumer->getResult(0), root->getOperand(0));
-  return llvm::any_of(chain.ops, [&](const RowOp &op) { return op.op == root; }) && !aie::refuses(chain);
+  bool leavesRoom = chain.others() < kMostOthers; // for a join before the root
+  return llvm::any_of(chain.ops, [&](const RowOp &op) { return op.op == root; }) && leavesRoom && !aie::refuses(chain);
 }
 
 /// Views are read through wherever they are read; an op is computed on the way where its rows are what is changed next.
@@ -158,8 +159,9 @@ bool aie::fusesRowProducer(const hw::Machine &machine, const Herd &, Operation *
     return false;
   RowChain up = aie::chainTo(root->getResult(0), spineOf(*row));
   bool holds = !up.ops.empty() && up.ops.front().op == producer && !aie::refuses(up);
-  // What follows behind a root is in the chain already, and is not seen from here.
-  return holds && (dmir::isPulled(root) || up.ops.size() <= 2) && !refusesAlone(machine, producer);
+  // What follows behind a root is in the region already, and is not seen from here: a join with one tensor has room.
+  bool hasRoom = dmir::isPulled(root) || (up.ops.size() == 2 && row->other);
+  return holds && hasRoom && !refusesAlone(machine, producer);
 }
 
 Result<DictionaryAttr> aie::rowStrategy(const hw::Machine &machine, const Herd &herd, dmir::RegionOp region) {
