@@ -43,7 +43,7 @@ public:
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
     if (!Contraction::is(root))
       return aie::fusesRowConsumer(machine, herd, root, result, consumer);
-    return result.hasOneUse() && aie::isEpilogue(consumer, result);
+    return result.hasOneUse() && aie::isEpilogue(consumer, result) && !aie::refuses(machine, herd, consumer);
   }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override;
@@ -96,9 +96,7 @@ std::optional<std::string> AieTarget::refuses(Operation *op) const {
   std::optional<std::string> why = aie::refuses(machine, herd, op);
   if (!why || Contraction::is(op))
     return why;
-  return aie::refusesRows(machine, herd, op, [&](Operation *other) {
-    return Contraction::is(other) && !aie::refuses(machine, herd, other);
-  });
+  return aie::refusesRows(machine, herd, op, [&](Operation *other) { return !aie::refuses(machine, herd, other); });
 }
 
 /// Without a tiling. Constants are packed, but for several matrices, which are put at the border.

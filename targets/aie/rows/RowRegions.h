@@ -8,7 +8,8 @@
 namespace dmxc::aie {
 
 /// nullopt where the array computes the op row by row, or reads through the view that it is, and a tensor does not
-/// cross to it and back for that alone; else the reason why not: a clause. `isProduct` tells which ops it multiplies.
+/// cross to it and back for that alone; else the reason why not: a clause. `isProduct` tells which
+/// ops it computes as products, or behind one.
 std::optional<std::string> refusesRows(const hw::Machine &machine, const Herd &herd, mlir::Operation *op,
                                        llvm::function_ref<bool(mlir::Operation *)> isProduct);
 /// As TargetBackend asks; of regions whose root is no product.
