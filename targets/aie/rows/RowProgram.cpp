@@ -27,7 +27,7 @@ public:
   void write();
 
 private:
-  void declareOperand(size_t number);
+  void declareArgument(unsigned argument);
   void declareResult();
   void border(dlir::PieceOp piece, size_t rank);
   void declareRings();
@@ -74,18 +74,28 @@ void RowsProgram::border(dlir::PieceOp piece, size_t rank) {
                                                     b.getNamedAttr(kPhase, b.getDenseI64ArrayAttr(none))}));
 }
 
-/// As the host has it, with zeros behind.
-void RowsProgram::declareOperand(size_t number) {
-  const RowWalk &walk = p.walks[number];
-  std::string name = nameOf(number);
-  w.argument(dlir::ArgumentRole::input, name, walk.tensor, "f32");
-  Value memory = w.memory("DDR", name, p.elements(walk) * kBytes);
-  ArrayRef<int64_t> shape = walk.tensor.getShape();
+/// As the host has it, with zeros behind; once where several walks read it.
+void RowsProgram::declareArgument(unsigned argument) {
+  const RowWalk *first = nullptr;
+  int64_t elements = 0;
+  for (const RowWalk &walk : p.walks)
+    if (walk.argument == argument) {
+      first = first ? first : &walk;
+      elements = std::max(elements, p.elements(walk));
+    }
+  if (!first)
+    return;
+  std::string name = nameOf(static_cast<size_t>(first - p.walks.data()));
+  w.argument(dlir::ArgumentRole::input, name, first->tensor, "f32");
+  Value memory = w.memory("DDR", name, elements * kBytes);
+  ArrayRef<int64_t> shape = first->tensor.getShape();
   SmallVector<int64_t> begin(shape.size(), 0), strides(shape.size(), kBytes);
   for (size_t dim = shape.size(); dim-- > 1;)
     strides[dim - 1] = strides[dim] * shape[dim];
   border(w.piece(memory, name, 0, 0, begin, shape, strides), shape.size());
-  ddr[number] = memory;
+  for (auto [i, walk] : llvm::enumerate(p.walks))
+    if (walk.argument == argument)
+      ddr[i] = memory;
 }
 
 void RowsProgram::declareResult() {
@@ -281,9 +291,7 @@ void RowsProgram::writeShims() {
 void RowsProgram::write() {
   ddr.resize(p.walks.size());
   for (unsigned argument = 0; argument < p.walks.size(); ++argument) // as a dispatch brings them
-    for (auto [i, walk] : llvm::enumerate(p.walks))
-      if (walk.argument == argument)
-        declareOperand(i);
+    declareArgument(argument);
   declareResult();
   w.channel("x_in", 1, columns);
   w.channel("x", 1, {columns, rows});

@@ -162,9 +162,21 @@ def add_chain(model, number):
     return f"{number}: " + " ".join(said)
 
 
+def add_twice(model, number):
+    """One tensor that two walks read."""
+    x = np.random.default_rng(number).standard_normal((2, 9, 70)).astype(F)
+    name = model.input(x)
+    parts = []
+    for first in (0, 35):
+        given = [model.weight(np.array([value], np.int64), onnx_file.INT64) for value in (first, first + 35, 2)]
+        parts.append(model.node("Slice", " ".join([name, *given])))
+    model.output(model.node("Tanh", model.node("Mul", " ".join(parts))), rounded(np.tanh)(x[..., :35] * x[..., 35:]))
+    return f"{number}: one tensor read twice"
+
+
 def check(folder, numbers):
     model = Model()
-    said = [add_chain(model, number) for number in numbers]
+    said = [add_chain(model, number) for number in numbers] + [add_twice(model, numbers[0])]
     path, data, bundle = folder / "r.onnx", folder / f"r{numbers[0]}", folder / "r.bundle"
     path.write_bytes(onnx_file.model(model.nodes, model.inputs, model.outputs, weights=model.weights))
     data.mkdir()
