@@ -1,6 +1,8 @@
 //===- Kernels.cpp - the table of the cores' library ----------------------===//
 #include "Kernels.h"
 
+#include "RowKernels.h"
+
 #include <algorithm>
 
 namespace dmx::aie {
@@ -9,7 +11,7 @@ namespace {
 constexpr int64_t kClocksOfSteps = 1; ///< a number, all steps together (assumed)
 constexpr int64_t kMostOfADim = 4096; ///< no memory of a tile holds more
 
-enum class Form : uint8_t { Zero, Product, Bias, Relu, Steps, Residual };
+enum class Form : uint8_t { Zero, Product, Bias, Relu, Steps, Residual, Rows };
 struct Entry {
   KernelInfo info;
   Form form;
@@ -31,6 +33,22 @@ const std::array<Entry, static_cast<size_t>(KernelId::Count)> &table() {
       {{"steps_f32", {"parameters", "c"}, {"count"}, 4096}, Form::Steps, 0},
       {{"residual_f32", {"r", "c"}, {"m", "n"}, 512}, Form::Residual, 2},
       {{"bias_i8_i32", {"bias", "c"}, {"m", "n"}, 512}, Form::Bias, 1},
+      {{"copy_f32", {"x", "c"}, {"count"}, 256}, Form::Rows, 0},
+      {{"add_f32", {"x", "c"}, {"count"}, 256}, Form::Rows, 0},
+      {{"subtract_f32", {"x", "c"}, {"count"}, 256}, Form::Rows, 0},
+      {{"subtract_from_f32", {"x", "c"}, {"count"}, 256}, Form::Rows, 0},
+      {{"multiply_f32", {"x", "c"}, {"count"}, 512}, Form::Rows, 0},
+      {{"divide_f32", {"x", "c"}, {"count"}, 1024}, Form::Rows, 0},
+      {{"divide_into_f32", {"x", "c"}, {"count"}, 1024}, Form::Rows, 0},
+      {{"add_row_f32", {"row", "c"}, {"m", "n"}, 256}, Form::Rows, 0},
+      {{"subtract_row_f32", {"row", "c"}, {"m", "n"}, 256}, Form::Rows, 0},
+      {{"subtract_from_row_f32", {"row", "c"}, {"m", "n"}, 256}, Form::Rows, 0},
+      {{"multiply_row_f32", {"row", "c"}, {"m", "n"}, 512}, Form::Rows, 0},
+      {{"divide_row_f32", {"row", "c"}, {"m", "n"}, 1024}, Form::Rows, 0},
+      {{"divide_into_row_f32", {"row", "c"}, {"m", "n"}, 1024}, Form::Rows, 0},
+      {{"softmax_f32", {"parameters", "c"}, {"m", "n"}, 2048}, Form::Rows, 0},
+      {{"layer_norm_f32", {"parameters", "c"}, {"m", "n"}, 1024}, Form::Rows, 0},
+      {{"rms_norm_f32", {"parameters", "c"}, {"m", "n"}, 1024}, Form::Rows, 0},
   }};
   return all;
 }
@@ -74,7 +92,7 @@ std::optional<KernelId> kernelNamed(std::string_view name) {
   return std::nullopt;
 }
 
-bool takesParameters(KernelId kernel) { return entryOf(kernel).form == Form::Steps; }
+bool takesParameters(KernelId kernel) { return infoOf(kernel).addresses.front() == "parameters"; }
 
 std::string_view macKind(KernelId kernel) {
   const Entry &entry = entryOf(kernel);
@@ -100,6 +118,8 @@ std::vector<Touch> touches(const Call &call, std::string &error) {
       return wrong(
           entry, "adds to whole matrix steps, not to " + std::to_string(first) + " x " + std::to_string(second), error);
     return {{0, second / step.n * kBiasStepBytes, true, false}, {1, 4 * first * second, true, true}};
+  case Form::Rows:
+    return touchesOfRows(call, error);
   case Form::Zero:
   case Form::Relu:
   case Form::Steps:
@@ -132,6 +152,8 @@ static int64_t clocksOfBlock(const Machine &machine, const Entry &entry, int64_t
 int64_t clocksOf(const Machine &machine, const Call &call) {
   const Entry &entry = entryOf(call.kernel);
   const auto &[m, k, n, rest0, rest1, rest2, rest3, rest4] = call.scalars;
+  if (entry.form == Form::Rows)
+    return machine.callClocks + clocksOfRows(machine, call);
   if (entry.form == Form::Product) {
     int64_t blocks = m / stepOf(entry).blockM() * (n / stepOf(entry).blockN());
     return machine.callClocks + blocks * clocksOfBlock(machine, entry, k);

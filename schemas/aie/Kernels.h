@@ -28,6 +28,22 @@ enum class KernelId : uint8_t {
   StepsF32,
   ResidualF32,
   BiasI8I32,
+  CopyF32, ///< from here on: of rows of f32 (RowKernels.h)
+  AddF32,
+  SubtractF32,
+  SubtractFromF32,
+  MultiplyF32,
+  DivideF32,
+  DivideIntoF32,
+  AddRowF32,
+  SubtractRowF32,
+  SubtractFromRowF32,
+  MultiplyRowF32,
+  DivideRowF32,
+  DivideIntoRowF32,
+  SoftmaxF32,
+  LayerNormF32,
+  RmsNormF32,
   Count
 };
 

@@ -3,6 +3,7 @@
 #include "Tilings.h"
 #include "lower/Lower.h"
 #include "passes/Passes.h"
+#include "rows/RowRegions.h"
 
 #include "targets/common/code/SaveTemps.h"
 
@@ -31,14 +32,18 @@ public:
     aie::insertDialects(registry);
     aie::registerDevice(registry, machine);
   }
-  std::optional<std::string> refuses(Operation *op) const override { return aie::refuses(machine, herd, op); }
-  bool startsRegion(Operation *op) const override { return Contraction::is(op); }
+  std::optional<std::string> refuses(Operation *op) const override;
+  bool startsRegion(Operation *op) const override { return !isa<dmir::ReshapeOp, dmir::BroadcastOp>(op); }
   bool hasFunction(Operation *function) const override {
     return isa<dmir::SiluOp, dmir::GeluOp, dmir::GeluTanhOp>(function);
   }
-  bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
+  bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
+    return !Contraction::is(root) && aie::fusesRowProducer(machine, herd, root, use, producer);
+  }
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
-    return Contraction::is(root) && result.hasOneUse() && aie::isEpilogue(consumer, result);
+    if (!Contraction::is(root))
+      return aie::fusesRowConsumer(machine, herd, root, result, consumer);
+    return result.hasOneUse() && aie::isEpilogue(consumer, result) && !aie::refuses(machine, herd, consumer);
   }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override;
@@ -66,17 +71,32 @@ private:
   std::string saveTempsDir;
 };
 
+/// Rows are what is no product, and not behind one.
+bool isOfRows(Block *block) {
+  return llvm::none_of(*block, [](Operation &op) { return Contraction::is(&op); });
+}
+
 /// What cores multiply, and how much of that is what whole blocks add.
 std::string algorithmOf(const aie::Mapping &mapping) {
   const aie::Numbers &numbers = mapping.numbers;
   std::string text = numbers.name.str() + " tiles of " + std::to_string(numbers.m) + "x" + std::to_string(numbers.k) +
                      "x" + std::to_string(numbers.n);
+  if (mapping.image && mapping.image->groups > 1)
+    text += ", " + std::to_string(mapping.matrices) + " times " + std::to_string(mapping.image->together) + " of " +
+            std::to_string(mapping.image->groups) + " groups";
   if (mapping.image)
     text +=
         ", " + std::to_string(mapping.image->pixels) + (mapping.image->pixels > 1 ? " pixels" : " pixel") + " a row";
   char share[64];
   std::snprintf(share, sizeof share, ", %.0f %% padding", std::floor(100 * (1 - 1 / mapping.work())));
   return text + share;
+}
+
+std::optional<std::string> AieTarget::refuses(Operation *op) const {
+  std::optional<std::string> why = aie::refuses(machine, herd, op);
+  if (!why || Contraction::is(op))
+    return why;
+  return aie::refusesRows(machine, herd, op, [&](Operation *other) { return !aie::refuses(machine, herd, other); });
 }
 
 /// Without a tiling. Constants are packed, but for several matrices, which are put at the border.
@@ -87,13 +107,15 @@ Result<aie::Mapping> AieTarget::mappingOf(dmir::RegionOp region) const {
     if (dmir::isConstant(input))
       constants.set(std::to_string(i), b.getUnitAttr());
   Result<aie::Mapping> mapping = aie::mappingOf(region.getBlock(), constants.getDictionary(region.getContext()));
-  if (mapping && mapping->matrices > 1)
+  if (mapping && mapping->matrices > 1 && !mapping->image)
     for (aie::Operand &operand : mapping->operands)
       operand.packed = operand.packed && operand.part == aie::Part::Bias;
   return mapping;
 }
 
 Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
+  if (isOfRows(region.getBlock()))
+    return aie::rowStrategy(machine, herd, region);
   Result<aie::Mapping> mapping = mappingOf(region);
   if (!mapping)
     return mapping.takeError();
@@ -127,6 +149,8 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
 }
 
 std::vector<Decision> AieTarget::decisions(dmir::RegionOp region, DictionaryAttr decided) const {
+  if (isOfRows(region.getBlock()))
+    return aie::rowDecisions(machine, herd, region.getBlock(), decided);
   Result<aie::Mapping> mapping = mappingOf(region);
   return mapping ? aie::Tilings(machine, herd, std::move(*mapping)).decisions(region.getContext(), decided)
                  : std::vector<Decision>();
@@ -137,6 +161,18 @@ Status AieTarget::writeGrid(dlir::KernelOp kernel) const {
     return modelError("kernel '" + kernel.getSymName().str() + "' cannot be computed by the array: " + why);
   };
   DictionaryAttr strategy = kernel.getStrategy();
+  OpBuilder builder(kernel);
+  if (isOfRows(kernel.getBlock())) {
+    Result<aie::RowMapping> rows =
+        aie::rowMappingOf(machine, herd, kernel.getBlock(), strategy.get(aie::kTiling), DictionaryAttr());
+    if (!rows)
+      return wrong(rows.error().message);
+    if (std::optional<std::string> why = aie::refuses(machine, *rows))
+      return wrong(*why);
+    aie::writeRows(builder, kernel.getLoc(), machine, kernel.getSymName(), *rows);
+    kernel.erase();
+    return Status::ok();
+  }
   Result<aie::Mapping> mapping = aie::mappingOf(kernel.getBlock(), strategy.getAs<DictionaryAttr>(strategy::kPacked));
   if (mapping)
     mapping = aie::Tilings(machine, herd, std::move(*mapping)).choose(kernel.getContext(), strategy.get(aie::kTiling));
@@ -144,7 +180,6 @@ Status AieTarget::writeGrid(dlir::KernelOp kernel) const {
     return wrong(mapping.error().message);
   if (std::optional<std::string> why = aie::refuses(machine, *mapping))
     return wrong(*why);
-  OpBuilder builder(kernel);
   aie::writeProgram(builder, kernel.getLoc(), machine, kernel.getSymName(), *mapping);
   kernel.erase();
   return Status::ok();

@@ -48,8 +48,7 @@ static std::optional<float> numberOf(Value value) {
   return tensor && !std::isnan(*tensor->as<float>()) ? std::optional(*tensor->as<float>()) : std::nullopt;
 }
 
-/// What an op does to each number, as a step of the cores; nullopt where it is none.
-static std::optional<hw::Step> stepOf(const Follower &follower) {
+std::optional<hw::Step> aie::stepOf(const Follower &follower) {
   auto [op, value, other] = follower;
   using Kind = hw::StepKind;
   if (!typeOf(value).getElementType().isF32() || op->getNumResults() != 1 ||

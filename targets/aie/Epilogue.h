@@ -22,6 +22,8 @@ struct Epilogue {
   std::vector<hw::Step> steps;
 };
 
+/// What an op does to each number of f32, as a step of the cores; nullopt where it is none.
+std::optional<hw::Step> stepOf(const kernels::Follower &follower);
 /// nullopt where something in the chain is not what cores do, or not in that order.
 std::optional<Epilogue> epilogueOf(const kernels::Chain &chain);
 /// The chain that ends with a value, of what cores compute; nullopt where there is none.

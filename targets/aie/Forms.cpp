@@ -5,6 +5,7 @@
 #include "schemas/aie/Border.h"
 
 #include <cstring>
+#include <tuple>
 
 using namespace mlir;
 using namespace dmxc;
@@ -15,7 +16,8 @@ namespace hw = dmx::aie;
 
 // Of a form: rows of elements, and for a convolution how the window walks.
 constexpr StringRef kForm = "form", kSize = "size", kRows = "rows", kPitchKey = "pitch";
-constexpr StringRef kStrides = "strides", kPixels = "pixels_a_row", kTile = "tile", kNegated = "negated";
+constexpr StringRef kStrides = "strides", kDilations = "dilations", kGroups = "groups", kPixels = "pixels_a_row",
+                    kTile = "tile", kNegated = "negated";
 
 int64_t numberOf(DictionaryAttr form, StringRef key, int64_t most = UINT32_MAX) {
   auto value = form.getAs<IntegerAttr>(key);
@@ -62,36 +64,45 @@ std::optional<hw::Element> storedAs(StringRef name, DType type) {
 }
 
 /// Row k of the form is what tile, plane, column and channel of the kernel k is (place/ImageWalk.h), column n an output
-/// of one of the pixels of a row.
-void packWeights(Packing &packing, const aie::ImageWalk &w, int64_t tile, int64_t pitch) {
+/// of one of the pixels of a row; a matrix of some groups, which has so many rows, follows the other.
+void packWeights(Packing &packing, const aie::ImageWalk &w, int64_t tile, int64_t rows, int64_t pitch) {
   int64_t height = w.number(w.down.taps), width = w.number(w.across.taps);
-  int64_t row = 0; // of the kernel, as k has them
-  for (int64_t plane = 0; plane < w.planes(); ++plane)
-    for (int64_t y = plane; y < height; y += w.down.stride, ++row)
-      for (int64_t beside = 0; beside < w.pixels; ++beside)
-        for (int64_t x = 0; x < width; ++x)
-          for (int64_t channel = 0; channel < w.channels; ++channel) {
-            int64_t k = row * w.runTiles(tile) * tile + (beside * w.across.stride + x) * w.pixel() + channel;
-            for (int64_t output = 0; output < w.outputs; ++output)
-              packing.put(((output * w.channels + channel) * height + y) * width + x,
-                          k * pitch + beside * w.outputs + output);
-          }
+  int64_t channels = w.channels / w.together, outputs = w.outputs / w.together; // of a group
+  int64_t numbers = outputs * w.groups * channels * height * width;
+  for (int64_t number = 0; number < numbers; ++number) {
+    int64_t x = number % width, y = number / width % height, channel = number / (width * height) % channels;
+    int64_t output = number / (width * height * channels), group = output / outputs;
+    int64_t k = group / w.together * rows + w.kOf(y, x, tile) + group % w.together * channels + channel;
+    for (int64_t beside = 0; beside < w.pixels; ++beside)
+      packing.put(number, (k + beside * w.across.stride * w.pixel()) * pitch + beside * w.outputs + output % w.outputs);
+  }
+}
+
+/// Two numbers of a form, each of at least 1.
+std::optional<std::pair<int64_t, int64_t>> pairOf(DictionaryAttr form, StringRef key) {
+  auto both = form.getAs<DenseI64ArrayAttr>(key);
+  if (!both || both.size() != 2 ||
+      llvm::any_of(both.asArrayRef(), [](int64_t one) { return one < 1 || one > INT32_MAX; }))
+    return std::nullopt;
+  return std::pair(both[0], both[1]);
 }
 
 /// The walk whose weights these are, as far as they say.
 std::optional<aie::ImageWalk> imageWalkOf(DictionaryAttr form, const Tensor &weights, int64_t bytes) {
-  auto strides = form.getAs<DenseI64ArrayAttr>(kStrides);
+  auto strides = pairOf(form, kStrides), dilations = pairOf(form, kDilations), groups = pairOf(form, kGroups);
   int64_t pixels = numberOf(form, kPixels);
-  if (!strides || strides.size() != 2 || weights.rank() < 3 || weights.rank() > 4 || !pixels ||
-      llvm::any_of(strides.asArrayRef(), [](int64_t stride) { return stride < 1 || stride > INT32_MAX; }))
+  if (!strides || !dilations || !groups || weights.rank() < 3 || weights.rank() > 4 || !pixels ||
+      groups->first % groups->second || weights.shape()[0] % groups->first)
     return std::nullopt;
   aie::ImageWalk w;
-  w.outputs = weights.shape()[0];
+  w.groups = groups->first;
+  w.outputs = weights.shape()[0] / w.groups;
   w.channels = weights.shape()[1];
+  w.setTogether(groups->second);
   w.down.taps = weights.rank() == 4 ? weights.shape()[2] : 1;
   w.across.taps = weights.shape().back();
-  w.down.stride = strides[0];
-  w.across.stride = strides[1];
+  std::tie(w.down.stride, w.across.stride) = *strides;
+  std::tie(w.down.dilation, w.across.dilation) = *dilations;
   w.pixels = pixels;
   w.bytes = bytes;
   return w;
@@ -110,7 +121,10 @@ DictionaryAttr aie::formOf(Builder &b, const Mapping &mapping, const Operand &op
   for (auto [key, value] : {std::pair(kSize, bytes * rows * pitch), {kRows, rows}, {kPitchKey, pitch}})
     form.set(key, b.getI64IntegerAttr(value));
   if (mapping.image && operand.part == Part::B) {
-    form.set(kStrides, b.getDenseI64ArrayAttr({mapping.image->down.stride, mapping.image->across.stride}));
+    const ImageWalk &w = *mapping.image;
+    form.set(kStrides, b.getDenseI64ArrayAttr({w.down.stride, w.across.stride}));
+    form.set(kDilations, b.getDenseI64ArrayAttr({w.down.dilation, w.across.dilation}));
+    form.set(kGroups, b.getDenseI64ArrayAttr({w.groups, w.together}));
     form.set(kTile, b.getI64IntegerAttr(mapping.numbers.k));
   }
   if (mapping.image && operand.part != Part::A)
@@ -134,17 +148,18 @@ Status aie::pack(DictionaryAttr form, const Tensor &constant, std::span<std::byt
   if (form.contains(kStrides)) {
     std::optional<ImageWalk> walk = imageWalkOf(form, constant, bytes);
     int64_t tile = numberOf(form, kTile);
-    if (!walk || !tile || walk->k(tile) > rows || walk->n() > pitch)
+    int64_t rowsOfOne = walk ? rows / walk->matrices() : 0;
+    if (!walk || !tile || walk->k(tile) > rowsOfOne || walk->n() > pitch)
       return wrong();
-    packWeights(packing, *walk, tile, pitch);
+    packWeights(packing, *walk, tile, rowsOfOne, pitch);
     return Status::ok();
   }
   int64_t columns = constant.rank() ? constant.shape().back() : 1, pixels = 1;
-  if (form.contains(kPixels)) { // a bias, whose dims but one are 1
-    columns = constant.numElements();
+  if (form.contains(kPixels)) { // a bias, whose dims but one are 1: a row each matrix
+    columns = constant.numElements() / rows;
     pixels = numberOf(form, kPixels);
   }
-  if (constant.numElements() / columns > rows || pixels == 0 || columns > pitch / pixels)
+  if (columns == 0 || constant.numElements() / columns > rows || pixels == 0 || columns > pitch / pixels)
     return wrong();
   for (int64_t i = 0; i < constant.numElements(); ++i)
     for (int64_t beside = 0; beside < pixels; ++beside)

@@ -48,10 +48,6 @@ std::optional<std::string> refusesWindows(const Contraction &contraction) {
   const auto &axes = contraction.windows->axes;
   if (llvm::any_of(axes, [](const auto &axis) { return !axis.low.isStatic(); }))
     return "the array reads images with zeros of fixed numbers around";
-  if (int64_t groups = static_cast<int64_t>(conv.getGroups()); groups != 1)
-    return "the array computes convolutions of one group, not of " + std::to_string(groups);
-  if (llvm::any_of(axes, [](const auto &axis) { return axis.dilation != 1; }))
-    return "the array computes convolutions without dilation";
   if (axes.size() > 2)
     return "the array computes convolutions of one or two dims, not of " + std::to_string(axes.size());
   if (llvm::any_of(axes, [](const auto &axis) { return *axis.low.known() < 0; }))
@@ -91,6 +87,8 @@ std::optional<std::string> refusesProduct(const hw::Machine &machine, const Herd
     mapping->operands.push_back({Part::Residual, typeOf(residual)});
     mapping->expectResidual();
   }
+  if (mapping->image && mapping->image->groups > 1) // what the tiling will have by default
+    chooseWalk(machine, *mapping, {}, {});
   return aie::refuses(machine, *mapping);
 }
 

@@ -32,20 +32,30 @@ std::vector<int64_t> Tilings::pixelsOf(const Tiling &tiling) const {
   if (!mapping.image)
     return {1};
   std::vector<int64_t> all;
-  for (int64_t pixels :
-       kernels::evenParts(ImageWalk::number(mapping.image->across.out),
-                          std::max<int64_t>(1, tiling.herdColumns * tiling.n / mapping.image->outputs)))
+  int64_t outputs = mapping.image->outputs / mapping.image->together * tiling.groups;
+  for (int64_t pixels : kernels::evenParts(ImageWalk::number(mapping.image->across.out),
+                                           std::max<int64_t>(1, tiling.herdColumns * tiling.n / outputs)))
     all.push_back(pixels);
   return all;
 }
 
-std::optional<Tiling> Tilings::withPixels(Tiling tiling, std::optional<int64_t> pixels) const {
-  if (pixels || !mapping.image) {
-    tiling.pixels = pixels.value_or(1);
-  } else {
+/// All numbers of groups that leave none over.
+std::vector<int64_t> Tilings::groupsOf() const {
+  std::vector<int64_t> all;
+  int64_t groups = mapping.image ? mapping.image->groups : 1;
+  for (int64_t together = 1; together <= groups; ++together)
+    if (groups % together == 0)
+      all.push_back(together);
+  return all;
+}
+
+std::optional<Tiling> Tilings::withWalk(Tiling tiling, std::optional<int64_t> groups,
+                                        std::optional<int64_t> pixels) const {
+  tiling.groups = groups.value_or(1), tiling.pixels = pixels.value_or(1);
+  if (mapping.image && !(groups && pixels)) {
     Mapping tried = mapping;
     tried.setTiling(tiling);
-    choosePixels(machine, tried);
+    chooseWalk(machine, tried, groups, pixels);
     tiling = tried.tiling();
   }
   return holds(tiling) ? std::optional(tiling) : std::nullopt;
@@ -67,7 +77,7 @@ std::optional<Tiling> Tilings::complete(const Decided &decided) const {
     for (int64_t n : from(&Tiling::n))
       for (int64_t k : from(&Tiling::k)) {
         tiling.m = m, tiling.n = n, tiling.k = k;
-        if (std::optional<Tiling> whole = withPixels(tiling, decided[&Tiling::pixels]))
+        if (std::optional<Tiling> whole = withWalk(tiling, decided[&Tiling::groups], decided[&Tiling::pixels]))
           return whole;
       }
   return std::nullopt;
@@ -100,6 +110,7 @@ kernels::FreeTile<Tiling> Tilings::freeOf(MLIRContext *context, DictionaryAttr a
   add(&Tiling::herdColumns, upTo(most.columns));
   for (auto field : {&Tiling::m, &Tiling::n, &Tiling::k})
     add(field, sizesOf(field));
+  add(&Tiling::groups, groupsOf());
   if (std::optional<Tiling> tiling = complete(before))
     add(&Tiling::pixels, pixelsOf(*tiling));
   return free;

@@ -302,7 +302,7 @@ class Places(Base):
         text = self.run_tool(self.model, "-t", "aie", "-o", "m.bundle", "--placement-report", "-").stdout
         host = next(row.split("\t")[0] for row in text.splitlines() if "\tcpu\t" in row)
         wrong = self.run_tool(self.model, "-t", "aie", "--place", f"{host}=aie", "-o", "x.bundle", code=4).stderr
-        self.assertIn(f"node '{host}': error: --place {host}=aie cannot be met: aie refuses: the array only multiplies", wrong)
+        self.assertIn(f"node '{host}': error: --place {host}=aie cannot be met: aie refuses: the array multiplies matrices, convolves, and does to rows", wrong)
         wrong = self.run_tool(self.model, "-t", "cpu", "--place", "*=aie", "-o", "x.bundle", code=4).stderr
         self.assertIn("aie refuses: it is not among the -t targets", wrong)
         self.assertFalse((self.dir / "x.bundle").exists())

@@ -193,6 +193,7 @@ private:
 
 /// Runs a kernel's body on the bytes that it touches, in the order of hw::touches.
 void compute(const hw::Call &call, std::byte *const *touched);
+void computeRows(const hw::Call &call, std::byte *const *touched);
 
 /// Where an argument begins in the addresses of shims' BDs.
 inline constexpr int64_t kArgumentShift = 36;

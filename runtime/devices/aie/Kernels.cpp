@@ -161,8 +161,8 @@ void compute(const hw::Call &call, std::byte *const *touched) {
     return steps(call, touched[0], touched[1]);
   case hw::KernelId::ResidualF32:
     return residual(call, touched[0], touched[1]);
-  case hw::KernelId::Count:
-    return;
+  default:
+    return computeRows(call, touched);
   }
 }
 

@@ -17,7 +17,9 @@ static uint64_t modelMacs(const hw::KernelCode &kernel) {
     }
     if (!argument.output)
       continue;
-    auto columns = std::ranges::find(argument.axes, 1u, &hw::Axis::stride);
+    auto columns = std::ranges::find_if(argument.axes, [](const hw::Axis &axis) { // in each group
+      return axis.stride == 1 || (axis.split > 1 && axis.phase == 1);
+    });
     rows = columns == argument.axes.end() ? 0 : argument.hostElements() / columns->extent;
   }
   return weights * rows;

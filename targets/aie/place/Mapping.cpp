@@ -43,6 +43,7 @@ ArrayRef<kernels::TileField<Tiling>> Tiling::fields() {
       {"tile_m", &Tiling::m, "rows of a core's tile of the result"},
       {"tile_n", &Tiling::n, "columns of a core's tile of the result"},
       {"tile_k", &Tiling::k, "terms of a sum that a core takes at once"},
+      {"groups_a_matrix", &Tiling::groups, "groups of a convolution that are multiplied as one"},
       {"pixels_a_row", &Tiling::pixels, "output pixels beside each other that a row of the product has"}};
   return all;
 }
@@ -67,7 +68,9 @@ void Mapping::setTiling(const Tiling &tiling) {
   numbers.n = tiling.n;
   if (!image)
     return;
+  image->setTogether(tiling.groups);
   image->pixels = tiling.pixels;
+  matrices = image->matrices();
   m = image->m();
   k = image->k(numbers.k);
   n = image->n();
@@ -97,11 +100,15 @@ double Mapping::work() const {
 
 int64_t Mapping::imageRows() const {
   const ImageWalk &w = *image;
-  // The last tile of the last block of rows, most of which is behind the image.
-  int64_t reach = (w.planes() - 1) * w.plane() + (paddedM() - 1) * w.step() + (w.kernelRows(0) - 1) * w.imageRow() +
-                  w.runTiles(numbers.k) * numbers.k;
-  return (std::max(reach, w.down.stride * w.plane()) + w.imageRow() - 1) / w.imageRow();
+  int64_t end = w.down.stride * w.plane();
+  for (const ImageTask &task :
+       tasksOf(w, numbers.k)) // its last tile of the last block of rows, mostly behind the image
+    end = std::max(end, task.offset + (task.steps - 1) * task.stride + (task.tiles - 1) * task.tile + numbers.k +
+                            (paddedM() - 1) * w.step());
+  return (end + w.imageRow() - 1) / w.imageRow();
 }
+
+int64_t Mapping::matrixOfA() const { return image ? imageRows() * image->imageRow() : paddedM() * paddedK(); }
 
 std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
   switch (part) {
@@ -109,12 +116,12 @@ std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
     if (!image)
       return {matrices * paddedM(), paddedK()};
     int64_t pitch = image->imageRow();
-    return {imageRows() + (hasTileOfZeros() ? (zerosOfA() + pitch - 1) / pitch : 0), pitch};
+    return {matrices * imageRows() + (hasTileOfZeros() ? (zerosOfA() + pitch - 1) / pitch : 0), pitch};
   }
   case Part::B:
     return {matrices * paddedK(), paddedN()};
   case Part::Bias:
-    return {1, paddedN()};
+    return {image ? matrices : 1, paddedN()};
   case Part::Residual:
   case Part::C:
     break;
@@ -136,7 +143,10 @@ std::vector<hw::Axis> Mapping::axesOf(const Operand &operand) const {
   };
   if (operand.part == Part::Bias) {
     for (size_t dim = 0; dim < rank; ++dim)
-      place(dim, shape[dim] > 1);
+      if (bool isRow = shape[dim] > 1; image && isRow)
+        place(dim, paddedN(), 0, image->outputs, 1);
+      else
+        place(dim, isRow);
     return axes;
   }
   if (!image) {
@@ -152,7 +162,10 @@ std::vector<hw::Axis> Mapping::axesOf(const Operand &operand) const {
   bool isImage = operand.part == Part::A;
   int64_t row = isImage ? w.imageRow() : w.rowsAcross() * paddedN();
   place(0, w.rowsDown() * row);
-  place(1, 1);
+  if (matrices == 1)
+    place(1, 1);
+  else
+    place(1, isImage ? matrixOfA() : paddedM() * paddedN(), 0, isImage ? w.channels : w.outputs, 1);
   if (rank == 4)
     place(2, row, isImage ? ImageWalk::number(w.down.low) : 0, isImage ? w.down.stride : 1, isImage ? w.plane() : 0);
   if (isImage)
@@ -175,15 +188,14 @@ static std::optional<std::string> refusesWalk(const hw::Machine &machine, const 
        {std::pair("output pixels are ", walk.step()), {"rows of the image are ", walk.imageRow()}})
     if (elements * bytes / 4 > step)
       return most(what, elements * bytes / 4, " words apart, a shim's BD steps over ", step);
-  std::vector<ImageTask> tasks = tasksOf(walk);
+  std::vector<ImageTask> tasks = tasksOf(walk, mapping.numbers.k);
   if (tasks[0].steps > 1 && tasks[0].stride * bytes / 4 > step)
     return most("rows of a kernel read planes that are ", tasks[0].stride * bytes / 4,
                 " words apart, a shim's BD steps over ", step);
   if (tasks[0].steps > machine.largestIteration)
     return most("the kernel has ", tasks[0].steps, " rows for a task, a BD counts to ", machine.largestIteration);
-  if (walk.runTiles(mapping.numbers.k) > shim.largestWrap)
-    return most("a row of the kernel has ", walk.runTiles(mapping.numbers.k), " tiles, a dim of a shim's BD has ",
-                shim.largestWrap);
+  if (tasks[0].tiles > shim.largestWrap)
+    return most("a row of the kernel has ", tasks[0].tiles, " tiles, a dim of a shim's BD has ", shim.largestWrap);
   int64_t all = static_cast<int64_t>(tasks.size()) + mapping.hasTileOfZeros();
   if (all > machine.queueDepth)
     return most("rows by a stride of " + std::to_string(walk.down.stride) + " take ", all,
@@ -253,21 +265,29 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mappin
   return refusesForms(mapping);
 }
 
-void aie::choosePixels(const hw::Machine &machine, Mapping &mapping) {
+void aie::chooseWalk(const hw::Machine &machine, Mapping &mapping, std::optional<int64_t> groups,
+                     std::optional<int64_t> pixels) {
   Tiling chosen = mapping.tiling();
-  chosen.pixels = 1;
+  chosen.groups = groups.value_or(1), chosen.pixels = pixels.value_or(1);
   int64_t best = INT64_MAX, block = mapping.blockM() * mapping.blockN();
   int64_t macsPerClock = mapping.herd.rows * mapping.herd.columns * machine.macs(mapping.numbers.bytes);
   bool packed = mapping.hasPackedWeights();
-  for (Tiling tried = chosen; tried.pixels <= ImageWalk::number(mapping.image->across.out); ++tried.pixels) {
+  auto tryWalk = [&](Tiling tried) {
     mapping.setTiling(tried);
     if (tried.pixels > 1 && (!packed || mapping.n > mapping.blockN()))
-      break;
+      return false;
     int64_t cost = mapping.blocks() * (kBlockClocks + block * mapping.paddedK() / macsPerClock);
     if (cost < best && !refuses(machine, mapping)) {
       best = cost;
       chosen = tried;
     }
-  }
+    return true;
+  };
+  int64_t all = mapping.image->groups, mostPixels = ImageWalk::number(mapping.image->across.out);
+  for (Tiling tried = chosen; tried.groups <= groups.value_or(all); ++tried.groups)
+    if (all % tried.groups == 0)
+      for (tried.pixels = pixels.value_or(1); tried.pixels <= pixels.value_or(mostPixels); ++tried.pixels)
+        if (!tryWalk(tried))
+          break;
   mapping.setTiling(chosen);
 }

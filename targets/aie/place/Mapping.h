@@ -37,6 +37,7 @@ struct Herd {
 struct Tiling {
   int64_t herdRows = 4, herdColumns = 4;
   int64_t m = 64, k = 32, n = 64;
+  int64_t groups = 1; ///< of a convolution, that are one matrix
   int64_t pixels = 1; ///< of a convolution's result, that a row of the product has
 
   static llvm::ArrayRef<kernels::TileField<Tiling>> fields();
@@ -56,8 +57,8 @@ struct Operand {
 struct Mapping {
   Numbers numbers = kBf16;
   Herd herd;
-  int64_t m = 0, k = 0, n = 0, matrices = 1;
-  int64_t macs = 0; ///< multiplications of the model
+  int64_t m = 0, k = 0, n = 0, matrices = 1; ///< of a convolution by its groups
+  int64_t macs = 0;                          ///< multiplications of the model
   bool relu = false;
   std::vector<hw::Step> steps; ///< up to hw::kMostSteps
   std::optional<ImageWalk> image;
@@ -68,7 +69,13 @@ struct Mapping {
   Mapping(const kernels::Contraction &contraction, const Numbers &numbers);
 
   Tiling tiling() const {
-    return {herd.rows, herd.columns, numbers.m, numbers.k, numbers.n, image ? image->pixels : 1};
+    return {herd.rows,
+            herd.columns,
+            numbers.m,
+            numbers.k,
+            numbers.n,
+            image ? image->together : 1,
+            image ? image->pixels : 1};
   }
   void setTiling(const Tiling &tiling);
   /// Takes the default tiling of products with a residual, whose tiles are those of b.
@@ -90,13 +97,17 @@ struct Mapping {
   std::pair<int64_t, int64_t> formOf(Part part) const;
   bool hasTileOfZeros() const { return image && k / numbers.k % 2; }
   int64_t zerosOfA() const { return herd.parts() * numbers.m * numbers.k; }
-  int64_t imageRows() const; ///< of a, before the zeros
+  int64_t imageRows() const; ///< of a, of one matrix
+  /// Elements of a, from a matrix to the next.
+  int64_t matrixOfA() const;
   /// Where the numbers of an operand of a convolution or of several matrices lie in their form.
   std::vector<hw::Axis> axesOf(const Operand &operand) const;
 };
-/// Output pixels that a row of a convolution has so that it costs least: more of them are more columns and fewer rows.
-/// Above 1 for weights and biases that are packed.
-void choosePixels(const hw::Machine &machine, Mapping &convolution);
+/// The groups of a convolution that are together and the output pixels that a row has, where they are not given, so
+/// that it costs least: more of them are more columns and fewer rows or matrices, and more weights of zero. More pixels
+/// than one for weights and biases that are packed.
+void chooseWalk(const hw::Machine &machine, Mapping &convolution, std::optional<int64_t> groups,
+                std::optional<int64_t> pixels);
 /// nullopt where the array holds the product, else a clause that says why not.
 std::optional<std::string> refuses(const hw::Machine &machine, const Mapping &mapping);
 

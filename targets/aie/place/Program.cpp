@@ -274,14 +274,14 @@ void ProductProgram::writeRowsOfA() {
   if (!p.image) {
     walk(0, {{p.paddedK() / n.k, tile, 0}, {rows, step, 0}});
   } else {
-    for (const ImageTask &task : tasksOf(*p.image))
+    for (const ImageTask &task : tasksOf(*p.image, n.k))
       walk(task.offset * n.bytes,
-           {{task.steps, task.stride * n.bytes, 0}, {p.image->runTiles(n.k), tile, 0}, {rows, step, 0}});
-    zeros = p.hasTileOfZeros() ? p.imageRows() * pitch : 0;
+           {{task.steps, task.stride * n.bytes, 0}, {task.tiles, task.tile * n.bytes, 0}, {rows, step, 0}});
+    zeros = p.hasTileOfZeros() ? p.matrices * p.matrixOfA() * n.bytes : 0;
   }
   Value ofZeros = zeros ? w.descriptor({n.name, {}, n.k, {{rows, tile, 0}}}) : Value();
   blocks(kMm2s, 0, p.herd.rows / parts, [&](const Sum &matrix, const Sum &row, const Sum &) {
-    Sum first = matrix * (p.paddedM() * pitch) + row * (p.blockM() * step) + Sum(w.unit()) * (rows * step);
+    Sum first = matrix * (p.matrixOfA() * n.bytes) + row * (p.blockM() * step) + Sum(w.unit()) * (rows * step);
     for (auto [offset, descriptor] : walks)
       w.put("a_in", Sum(w.unit())).buffer(ddr[Part::A], first + offset).with(descriptor).create();
     if (ofZeros)
@@ -311,7 +311,7 @@ void ProductProgram::writeShims() {
         .with(ofB)
         .create();
     if (p.has(Part::Bias))
-      putBias(first);
+      putBias(p.image ? matrix * p.paddedN() + first : first);
     if (p.has(Part::Residual))
       w.put("b_in", Sum(w.unit()))
           .buffer(ddr[Part::Residual], matrix * (p.paddedM() * out) + row * (p.blockM() * out) + first * c.bytes)

@@ -117,13 +117,13 @@ class Tilings(DecisionsBase):
         self.run_tool("p.mlir", *AIE, "--emit", "partition", "-o", "t.mlir")
         text = (self.dir / "t.mlir").read_text()
         strategy = re.search(r"strategy = \{.*?\}\}(?= \{)", text)[0]
-        self.assertIn("tiling = {herd_columns = 4 : i64, herd_rows = 4 : i64, pixels_a_row = 1 : i64, tile_k = 32 : i64, tile_m = 64 : i64, tile_n = 64 : i64}", strategy)
+        self.assertIn("tiling = {groups_a_matrix = 1 : i64, herd_columns = 4 : i64, herd_rows = 4 : i64, pixels_a_row = 1 : i64, tile_k = 32 : i64, tile_m = 64 : i64, tile_n = 64 : i64}", strategy)
         resume = lambda tiling, code=0: (
             (self.dir / "w.mlir").write_text(text.replace(strategy, f"strategy = {{tiling = {tiling}}}}}")),
             self.run_tool("w.mlir", *AIE, "--from", "partition", "-o", "w.bundle", code=code).stderr)[1]
         resume("{herd_rows = 1 : i64, tile_k = 16 : i64}")
         self.assertEqual(self.run_bundle("w.bundle"), decided)
-        wrong = (("{tile_q = 3 : i64}", "'tiling.tile_q' of its strategy is no field of it; it has herd_columns, herd_rows, pixels_a_row, tile_k, tile_m, tile_n"),
+        wrong = (("{tile_q = 3 : i64}", "'tiling.tile_q' of its strategy is no field of it; it has groups_a_matrix, herd_columns, herd_rows, pixels_a_row, tile_k, tile_m, tile_n"),
                  ("{tile_m = 0 : i64}", "'tiling.tile_m' of its strategy is 0; its values are 16, 32, 64, 128"),
                  ("{herd_rows = 9 : i64}", "'tiling.herd_rows' of its strategy is 9; its values are 1, 2, 3, 4"),
                  ("{pixels_a_row = 2 : i64}", "'tiling.pixels_a_row' of its strategy is 2, but must be 1"),

@@ -91,7 +91,7 @@ Mapping mappingOf(const Conv &conv) {
   tiling.pixels = std::max<int64_t>(conv.pixels, 1);
   out.setTiling(tiling);
   if (!conv.pixels)
-    dmxc::aie::choosePixels(*hw::machineOf("npu1"), out);
+    dmxc::aie::chooseWalk(*hw::machineOf("npu1"), out, {}, {});
   return out;
 }
 
