@@ -3,6 +3,7 @@
 #include "Tilings.h"
 #include "lower/Lower.h"
 #include "passes/Passes.h"
+#include "place/Cost.h"
 
 #include "targets/common/code/SaveTemps.h"
 
@@ -66,8 +67,8 @@ private:
   std::string saveTempsDir;
 };
 
-/// What cores multiply, and how much of that is what whole blocks add.
-std::string algorithmOf(const aie::Mapping &mapping) {
+/// What cores multiply, how much of that is what whole blocks add, and what it is expected to cost.
+std::string algorithmOf(const hw::Machine &machine, const aie::Mapping &mapping) {
   const aie::Numbers &numbers = mapping.numbers;
   std::string text = numbers.name.str() + " tiles of " + std::to_string(numbers.m) + "x" + std::to_string(numbers.k) +
                      "x" + std::to_string(numbers.n);
@@ -76,7 +77,7 @@ std::string algorithmOf(const aie::Mapping &mapping) {
         ", " + std::to_string(mapping.image->pixels) + (mapping.image->pixels > 1 ? " pixels" : " pixel") + " a row";
   char share[64];
   std::snprintf(share, sizeof share, ", %.0f %% padding", std::floor(100 * (1 - 1 / mapping.work())));
-  return text + share;
+  return text + share + ", ~" + std::to_string(aie::clocksOf(machine, mapping)) + " clocks";
 }
 
 /// Without a tiling. Constants are packed, but for several matrices, which are put at the border.
@@ -114,7 +115,7 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   }
   if (!packed.empty())
     list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
-  list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(chosen)));
+  list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(machine, chosen)));
   list.set(aie::kTiling, kernels::writeTile(chosen.tiling(), region.getContext()));
   const std::pair<StringRef, int64_t> figures[] = {{strategy::kWork, 1},
                                                    {strategy::kGrain, 1},

@@ -1,11 +1,14 @@
 //===- Tilings.cpp - what of a product on the array is free ---------------===//
 #include "Tilings.h"
 
-#include <numeric>
+#include "place/Cost.h"
 
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
+
+static constexpr int64_t kLargestTile = 128; ///< rows, columns; terms are as many steps as bytes of a row allow
+static constexpr int64_t kMostSteps = 16;    ///< matrix steps along k of a tile
 
 bool Tilings::holds(const Tiling &tiling) const {
   Mapping tried = mapping;
@@ -14,94 +17,99 @@ bool Tilings::holds(const Tiling &tiling) const {
     return false;
   return !refuses(machine, tried);
 }
+bool Tilings::holds(Candidate &candidate) const {
+  if (!candidate.holds)
+    candidate.holds = holds(candidate.tiling);
+  return *candidate.holds;
+}
 
-/// A fourth of the default to its double, as far as cores multiply whole blocks of 8 x a matrix step by that x 16.
+/// Whole blocks of what cores multiply: 8 x a matrix step by that x 16; along k powers of two.
 std::vector<int64_t> Tilings::sizesOf(int64_t Tiling::*field) const {
-  int64_t own = mapping.tiling().*field;
-  int64_t unit = field == &Tiling::k ? mapping.numbers.stepK : field == &Tiling::m ? 2 * hw::kStepM : 4 * hw::kStepN;
   std::vector<int64_t> sizes;
-  for (int64_t size : {own / 4, own / 2, own, 2 * own})
-    if (size >= unit && size % unit == 0)
-      sizes.push_back(size);
+  if (field == &Tiling::k) {
+    for (int64_t steps = 1; steps <= kMostSteps; steps *= 2)
+      sizes.push_back(steps * mapping.numbers.stepK);
+    return sizes;
+  }
+  int64_t unit = field == &Tiling::m ? 2 * hw::kStepM : 4 * hw::kStepN;
+  for (int64_t size = unit; size <= kLargestTile; size += unit)
+    sizes.push_back(size);
   return sizes;
 }
 
-/// Of numbers that give as many rows the least.
-std::vector<int64_t> Tilings::pixelsOf(const Tiling &tiling) const {
-  if (!mapping.image)
-    return {1};
-  std::vector<int64_t> all;
-  for (int64_t pixels :
-       kernels::evenParts(ImageWalk::number(mapping.image->across.out),
-                          std::max<int64_t>(1, tiling.herdColumns * tiling.n / mapping.image->outputs)))
-    all.push_back(pixels);
-  return all;
+/// Of numbers of pixels that give as many rows the least.
+void Tilings::addPixels(Tiling tiling) {
+  Mapping tried = mapping;
+  tried.setTiling(tiling);
+  int64_t most = 1;
+  if (mapping.image && mapping.hasPackedWeights())
+    most = std::max<int64_t>(1, tried.blockN() / mapping.image->outputs);
+  std::set<int64_t> pixels{1};
+  if (most > 1)
+    pixels = kernels::evenParts(ImageWalk::number(mapping.image->across.out), most);
+  for (int64_t each : pixels) {
+    tiling.pixels = each;
+    tried.setTiling(tiling);
+    candidates.push_back({tiling, clocksOf(machine, tried), std::nullopt});
+  }
 }
 
-std::optional<Tiling> Tilings::withPixels(Tiling tiling, std::optional<int64_t> pixels) const {
-  if (pixels || !mapping.image) {
-    tiling.pixels = pixels.value_or(1);
-  } else {
-    Mapping tried = mapping;
-    tried.setTiling(tiling);
-    choosePixels(machine, tried);
-    tiling = tried.tiling();
-  }
-  return holds(tiling) ? std::optional(tiling) : std::nullopt;
+/// Tiles that a core has room for.
+void Tilings::addTiles(Tiling tiling) {
+  int64_t bytes = mapping.numbers.bytes, room = machine.tile(hw::TileKind::Core).dataBytes;
+  for (int64_t m : sizesOf(&Tiling::m))
+    for (int64_t n : sizesOf(&Tiling::n))
+      for (int64_t k : sizesOf(&Tiling::k))
+        if (2 * (bytes * k * (m + n) + 4 * m * n) <= room) {
+          tiling.m = m, tiling.n = n, tiling.k = k;
+          addPixels(tiling);
+        }
+}
+
+Tilings::Tilings(const hw::Machine &machine, const Herd &most, Mapping whole)
+    : machine(machine), most(most), mapping(std::move(whole)) {
+  Tiling tiling = mapping.tiling();
+  for (tiling.herdRows = most.rows; tiling.herdRows > 0; --tiling.herdRows)
+    for (tiling.herdColumns = most.columns; tiling.herdColumns > 0; --tiling.herdColumns)
+      addTiles(tiling);
+  llvm::stable_sort(candidates, [](const Candidate &one, const Candidate &other) { return one.clocks < other.clocks; });
+}
+
+/// Whether a tiling has what is decided.
+static bool agrees(const Tiling &tiling, const kernels::DecidedFields<Tiling> &decided) {
+  return llvm::all_of(Tiling::fields(), [&](const kernels::TileField<Tiling> &field) {
+    auto member = std::get<int64_t Tiling::*>(field.member);
+    return decided[member].value_or(tiling.*member) == tiling.*member;
+  });
 }
 
 /// nullopt where the array holds none.
-std::optional<Tiling> Tilings::complete(const Decided &decided) const {
-  Tiling tiling = mapping.tiling();
-  tiling.herdRows = decided[&Tiling::herdRows].value_or(most.rows);
-  tiling.herdColumns = decided[&Tiling::herdColumns].value_or(most.columns);
-  auto from = [&](int64_t Tiling::*field) { // the default first, then smaller ones
-    if (std::optional<int64_t> value = decided[field])
-      return std::vector<int64_t>{*value};
-    std::vector<int64_t> sizes = sizesOf(field);
-    sizes.erase(llvm::find(sizes, mapping.tiling().*field) + 1, sizes.end());
-    return std::vector<int64_t>(sizes.rbegin(), sizes.rend());
-  };
-  for (int64_t m : from(&Tiling::m))
-    for (int64_t n : from(&Tiling::n))
-      for (int64_t k : from(&Tiling::k)) {
-        tiling.m = m, tiling.n = n, tiling.k = k;
-        if (std::optional<Tiling> whole = withPixels(tiling, decided[&Tiling::pixels]))
-          return whole;
-      }
+std::optional<Tiling> Tilings::best(const Decided &decided) const {
+  for (Candidate &each : candidates)
+    if (agrees(each.tiling, decided) && holds(each))
+      return each.tiling;
   return std::nullopt;
 }
 
-/// A field's values rest on those before it, decided or not.
+std::set<int64_t> Tilings::domainOf(int64_t Tiling::*field, const Decided &before) const {
+  std::set<int64_t> domain;
+  for (Candidate &each : candidates)
+    if (!domain.contains(each.tiling.*field) && agrees(each.tiling, before) && holds(each))
+      domain.insert(each.tiling.*field);
+  return domain;
+}
+
+/// A field's values rest on what is decided of those before it; what is not decided, on all that is.
 kernels::FreeTile<Tiling> Tilings::freeOf(MLIRContext *context, DictionaryAttr asked) const {
-  kernels::FreeTile<Tiling> free("", context, asked);
-  Decided before;
-  auto add = [&](int64_t Tiling::*field, ArrayRef<int64_t> values) {
-    std::optional<Tiling> preferred = complete(before);
-    if (!preferred) // nothing fits, as the phases are told
-      return;
-    std::set<int64_t> domain;
-    for (int64_t value : values) {
-      Decided tried = before;
-      tried.set(field, value);
-      if (complete(tried))
-        domain.insert(value);
-    }
-    free.add(field, std::move(domain), (*preferred).*field);
-    before.set(field, free.decided()[field].value_or((*preferred).*field));
+  auto fieldsFrom = [&](const Decided &all) {
+    kernels::FreeTile<Tiling> free("", context, asked);
+    std::optional<Tiling> preferred = best(all);
+    for (const kernels::TileField<Tiling> &field : Tiling::fields())
+      if (auto member = std::get<int64_t Tiling::*>(field.member); preferred)
+        free.add(member, domainOf(member, free.decided()), (*preferred).*member);
+    return free; // of nothing where nothing fits, as the phases are told
   };
-  auto upTo = [](int64_t last) {
-    std::vector<int64_t> all(static_cast<size_t>(last));
-    std::iota(all.begin(), all.end(), 1);
-    return all;
-  };
-  add(&Tiling::herdRows, upTo(most.rows));
-  add(&Tiling::herdColumns, upTo(most.columns));
-  for (auto field : {&Tiling::m, &Tiling::n, &Tiling::k})
-    add(field, sizesOf(field));
-  if (std::optional<Tiling> tiling = complete(before))
-    add(&Tiling::pixels, pixelsOf(*tiling));
-  return free;
+  return fieldsFrom(fieldsFrom({}).decided());
 }
 
 std::vector<Decision> Tilings::decisions(MLIRContext *context, DictionaryAttr asked) const {
@@ -119,7 +127,7 @@ Result<Mapping> Tilings::choose(MLIRContext *context, Attribute written, Diction
   Tiling tiling = mapping.tiling();
   tiling.herdRows = most.rows, tiling.herdColumns = most.columns;
   Mapping chosen = mapping;
-  chosen.setTiling(complete(free.decided()).value_or(tiling)); // the phases are told where nothing fits
+  chosen.setTiling(best(free.decided()).value_or(tiling)); // the phases are told where nothing fits
   DictionaryAttr whole = kernels::writeTile(chosen.tiling(), context);
   NamedAttrList given(whole); // what is left out is derived
   for (NamedAttribute each : own ? own.getValue() : ArrayRef<NamedAttribute>())

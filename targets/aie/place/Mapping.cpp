@@ -15,8 +15,6 @@ const Numbers kUi8{"i8", "matmul_ui8_i32", "zero_i32", "bias_i32", "relu_i32", "
 
 static constexpr int64_t kMostBlocks = 4096; ///< a few MB of control stream
 static constexpr int64_t kMostBytes = int64_t(1) << 32;
-/// Clocks of a block of results beside its multiplications: its fill and drain.
-static constexpr int64_t kBlockClocks = 4096;
 
 const Numbers *aie::numbersOf(Type a, Type b, Type c) {
   auto isSigned = [](Type type, unsigned width) { return type.isInteger(width) && !type.isUnsignedInteger(); };
@@ -251,23 +249,4 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mappin
                     ", the array's control stream holds ",
                 kMostBlocks);
   return refusesForms(mapping);
-}
-
-void aie::choosePixels(const hw::Machine &machine, Mapping &mapping) {
-  Tiling chosen = mapping.tiling();
-  chosen.pixels = 1;
-  int64_t best = INT64_MAX, block = mapping.blockM() * mapping.blockN();
-  int64_t macsPerClock = mapping.herd.rows * mapping.herd.columns * machine.macs(mapping.numbers.bytes);
-  bool packed = mapping.hasPackedWeights();
-  for (Tiling tried = chosen; tried.pixels <= ImageWalk::number(mapping.image->across.out); ++tried.pixels) {
-    mapping.setTiling(tried);
-    if (tried.pixels > 1 && (!packed || mapping.n > mapping.blockN()))
-      break;
-    int64_t cost = mapping.blocks() * (kBlockClocks + block * mapping.paddedK() / macsPerClock);
-    if (cost < best && !refuses(machine, mapping)) {
-      best = cost;
-      chosen = tried;
-    }
-  }
-  mapping.setTiling(chosen);
 }

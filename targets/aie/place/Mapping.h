@@ -94,9 +94,6 @@ struct Mapping {
   /// Where the numbers of an operand of a convolution or of several matrices lie in their form.
   std::vector<hw::Axis> axesOf(const Operand &operand) const;
 };
-/// Output pixels that a row of a convolution has so that it costs least: more of them are more columns and fewer rows.
-/// Above 1 for weights and biases that are packed.
-void choosePixels(const hw::Machine &machine, Mapping &convolution);
 /// nullopt where the array holds the product, else a clause that says why not.
 std::optional<std::string> refuses(const hw::Machine &machine, const Mapping &mapping);
 
