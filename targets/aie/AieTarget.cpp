@@ -13,6 +13,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <mutex>
 
 using namespace mlir;
 using namespace dmxc;
@@ -58,6 +59,7 @@ public:
 
 private:
   Result<aie::Mapping> mappingOf(dmir::RegionOp region) const;
+  const aie::Tilings &tilingsOf(aie::Mapping mapping) const;
   Status save(const hw::Image &image, ModuleOp texts) const;
   Status saveFile(const std::string &name, StringRef content) const;
   Status saveText(const std::string &name, Operation *op) const;
@@ -65,6 +67,8 @@ private:
   hw::Machine machine;
   aie::Herd herd;
   std::string saveTempsDir;
+  mutable std::mutex asking;
+  mutable std::optional<aie::Tilings> asked; ///< of the product of which was asked last
 };
 
 /// What cores multiply, how much of that is what whole blocks add, and what it is expected to cost.
@@ -94,12 +98,20 @@ Result<aie::Mapping> AieTarget::mappingOf(dmir::RegionOp region) const {
   return mapping;
 }
 
+/// Of one product phases and tuners ask again and again. `asking` is held while they are used.
+const aie::Tilings &AieTarget::tilingsOf(aie::Mapping mapping) const {
+  if (!asked || asked->of() != mapping)
+    asked.emplace(machine, herd, std::move(mapping));
+  return *asked;
+}
+
 Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   Result<aie::Mapping> mapping = mappingOf(region);
   if (!mapping)
     return mapping.takeError();
   DictionaryAttr given = region.getStrategyAttr();
-  mapping = aie::Tilings(machine, herd, std::move(*mapping))
+  std::lock_guard lock(asking);
+  mapping = tilingsOf(std::move(*mapping))
                 .choose(region.getContext(), given ? given.get(aie::kTiling) : Attribute(),
                         given ? given.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr());
   if (!mapping)
@@ -129,8 +141,8 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
 
 std::vector<Decision> AieTarget::decisions(dmir::RegionOp region, DictionaryAttr decided) const {
   Result<aie::Mapping> mapping = mappingOf(region);
-  return mapping ? aie::Tilings(machine, herd, std::move(*mapping)).decisions(region.getContext(), decided)
-                 : std::vector<Decision>();
+  std::lock_guard lock(asking);
+  return mapping ? tilingsOf(std::move(*mapping)).decisions(region.getContext(), decided) : std::vector<Decision>();
 }
 
 Status AieTarget::writeGrid(dlir::KernelOp kernel) const {
@@ -139,8 +151,9 @@ Status AieTarget::writeGrid(dlir::KernelOp kernel) const {
   };
   DictionaryAttr strategy = kernel.getStrategy();
   Result<aie::Mapping> mapping = aie::mappingOf(kernel.getBlock(), strategy.getAs<DictionaryAttr>(strategy::kPacked));
+  std::lock_guard lock(asking);
   if (mapping)
-    mapping = aie::Tilings(machine, herd, std::move(*mapping)).choose(kernel.getContext(), strategy.get(aie::kTiling));
+    mapping = tilingsOf(std::move(*mapping)).choose(kernel.getContext(), strategy.get(aie::kTiling));
   if (!mapping)
     return wrong(mapping.error().message);
   if (std::optional<std::string> why = aie::refuses(machine, *mapping))

@@ -13,7 +13,7 @@ static constexpr int64_t kMostSteps = 16;    ///< matrix steps along k of a tile
 bool Tilings::holds(const Tiling &tiling) const {
   Mapping tried = mapping;
   tried.setTiling(tiling);
-  if (tiling.pixels > 1 && (!tried.hasPackedWeights() || tried.n > tried.blockN()))
+  if (tiling.pixels > 1 && (!packsWeights || tried.n > tried.blockN()))
     return false;
   return !refuses(machine, tried);
 }
@@ -23,7 +23,8 @@ bool Tilings::holds(Candidate &candidate) const {
   return *candidate.holds;
 }
 
-/// Whole blocks of what cores multiply: 8 x a matrix step by that x 16; along k powers of two.
+/// Whole blocks of what cores multiply: 8 x a matrix step by that x 16, of larger ones every second; along k
+/// powers of two.
 std::vector<int64_t> Tilings::sizesOf(int64_t Tiling::*field) const {
   std::vector<int64_t> sizes;
   if (field == &Tiling::k) {
@@ -32,71 +33,90 @@ std::vector<int64_t> Tilings::sizesOf(int64_t Tiling::*field) const {
     return sizes;
   }
   int64_t unit = field == &Tiling::m ? 2 * hw::kStepM : 4 * hw::kStepN;
-  for (int64_t size = unit; size <= kLargestTile; size += unit)
+  for (int64_t size = unit; size <= kLargestTile; size += size < kLargestTile / 2 ? unit : 2 * unit)
     sizes.push_back(size);
   return sizes;
 }
 
 /// Of numbers of pixels that give as many rows the least.
-void Tilings::addPixels(Tiling tiling) {
-  Mapping tried = mapping;
+void Tilings::addPixels(Mapping &tried, Tiling tiling) {
   tried.setTiling(tiling);
-  int64_t most = 1;
-  if (mapping.image && mapping.hasPackedWeights())
-    most = std::max<int64_t>(1, tried.blockN() / mapping.image->outputs);
-  std::set<int64_t> pixels{1};
-  if (most > 1)
-    pixels = kernels::evenParts(ImageWalk::number(mapping.image->across.out), most);
-  for (int64_t each : pixels) {
-    tiling.pixels = each;
+  int64_t most = tried.image && packsWeights ? tried.blockN() / tried.image->outputs : 1;
+  const std::set<int64_t> all =
+      most > 1 ? kernels::evenParts(ImageWalk::number(tried.image->across.out), most) : std::set<int64_t>{1};
+  for (int64_t pixels : all) {
+    tiling.pixels = pixels;
     tried.setTiling(tiling);
     candidates.push_back({tiling, clocksOf(machine, tried), std::nullopt});
   }
 }
 
 /// Tiles that a core has room for.
-void Tilings::addTiles(Tiling tiling) {
+void Tilings::addTiles(Mapping &tried, Tiling tiling) {
   int64_t bytes = mapping.numbers.bytes, room = machine.tile(hw::TileKind::Core).dataBytes;
   for (int64_t m : sizesOf(&Tiling::m))
     for (int64_t n : sizesOf(&Tiling::n))
       for (int64_t k : sizesOf(&Tiling::k))
         if (2 * (bytes * k * (m + n) + 4 * m * n) <= room) {
           tiling.m = m, tiling.n = n, tiling.k = k;
-          addPixels(tiling);
+          addPixels(tried, tiling);
         }
 }
 
 Tilings::Tilings(const hw::Machine &machine, const Herd &most, Mapping whole)
-    : machine(machine), most(most), mapping(std::move(whole)) {
+    : machine(machine), most(most), mapping(std::move(whole)), packsWeights(mapping.hasPackedWeights()) {
+  Mapping tried = mapping;
   Tiling tiling = mapping.tiling();
   for (tiling.herdRows = most.rows; tiling.herdRows > 0; --tiling.herdRows)
     for (tiling.herdColumns = most.columns; tiling.herdColumns > 0; --tiling.herdColumns)
-      addTiles(tiling);
+      addTiles(tried, tiling);
   llvm::stable_sort(candidates, [](const Candidate &one, const Candidate &other) { return one.clocks < other.clocks; });
 }
 
-/// Whether a tiling has what is decided.
-static bool agrees(const Tiling &tiling, const kernels::DecidedFields<Tiling> &decided) {
-  return llvm::all_of(Tiling::fields(), [&](const kernels::TileField<Tiling> &field) {
+/// What is decided of each field.
+static SmallVector<std::pair<int64_t Tiling::*, int64_t>> listOf(const kernels::DecidedFields<Tiling> &decided) {
+  SmallVector<std::pair<int64_t Tiling::*, int64_t>> all;
+  for (const kernels::TileField<Tiling> &field : Tiling::fields()) {
     auto member = std::get<int64_t Tiling::*>(field.member);
-    return decided[member].value_or(tiling.*member) == tiling.*member;
-  });
+    if (std::optional<int64_t> value = decided[member])
+      all.emplace_back(member, *value);
+  }
+  return all;
+}
+static bool agrees(const Tiling &tiling, ArrayRef<std::pair<int64_t Tiling::*, int64_t>> decided) {
+  return llvm::all_of(decided, [&](const auto &one) { return tiling.*one.first == one.second; });
 }
 
 /// nullopt where the array holds none.
 std::optional<Tiling> Tilings::best(const Decided &decided) const {
+  auto values = listOf(decided);
   for (Candidate &each : candidates)
-    if (agrees(each.tiling, decided) && holds(each))
+    if (agrees(each.tiling, values) && holds(each))
       return each.tiling;
   return std::nullopt;
 }
 
+/// Powers of two; the default may be another number.
 std::set<int64_t> Tilings::domainOf(int64_t Tiling::*field, const Decided &before) const {
   std::set<int64_t> domain;
+  auto values = listOf(before);
+  bool isSize = field == &Tiling::m || field == &Tiling::n;
+  auto isFree = [&](int64_t value) {
+    return (!isSize || llvm::isPowerOf2_64(static_cast<uint64_t>(value))) && !domain.contains(value);
+  };
   for (Candidate &each : candidates)
-    if (!domain.contains(each.tiling.*field) && agrees(each.tiling, before) && holds(each))
+    if (isFree(each.tiling.*field) && agrees(each.tiling, values) && holds(each))
       domain.insert(each.tiling.*field);
   return domain;
+}
+
+/// The tiling that a text has, all of it, where it is one that may be.
+std::optional<Tiling> Tilings::wholeOf(DictionaryAttr written) const {
+  Tiling tiling = kernels::readTile<Tiling>(written);
+  bool isWhole = written && written == kernels::writeTile(tiling, written.getContext());
+  auto found = isWhole ? llvm::find_if(candidates, [&](const Candidate &each) { return each.tiling == tiling; })
+                       : candidates.end();
+  return found != candidates.end() && holds(*found) ? std::optional(tiling) : std::nullopt;
 }
 
 /// A field's values rest on what is decided of those before it; what is not decided, on all that is.
@@ -120,6 +140,11 @@ Result<Mapping> Tilings::choose(MLIRContext *context, Attribute written, Diction
   auto own = dyn_cast_or_null<DictionaryAttr>(written);
   if (written && !own)
     return modelError("'" + kTiling.str() + "' of its strategy is no dictionary; what is left out is derived");
+  if (std::optional<Tiling> whole = decided ? std::nullopt : wholeOf(own)) {
+    Mapping chosen = mapping;
+    chosen.setTiling(*whole);
+    return chosen;
+  }
   NamedAttrList asked(own);
   for (NamedAttribute each : decided ? decided.getValue() : ArrayRef<NamedAttribute>())
     asked.set(each.getName(), each.getValue());

@@ -15,6 +15,7 @@ class Tilings {
 public:
   Tilings(const hw::Machine &machine, const Herd &most, Mapping mapping);
 
+  const Mapping &of() const { return mapping; }
   /// What is free, of what is `asked` for already (may be null): all that the array holds.
   std::vector<Decision> decisions(mlir::MLIRContext *context, mlir::DictionaryAttr asked) const;
   /// The mapping with the tiling that a text has (may be null), and what is `decided` (may be null) instead. The rest
@@ -32,8 +33,9 @@ private:
   };
   kernels::FreeTile<Tiling> freeOf(mlir::MLIRContext *context, mlir::DictionaryAttr asked) const;
   std::vector<int64_t> sizesOf(int64_t Tiling::*field) const;
-  void addTiles(Tiling tiling);
-  void addPixels(Tiling tiling);
+  void addTiles(Mapping &tried, Tiling tiling);
+  void addPixels(Mapping &tried, Tiling tiling);
+  std::optional<Tiling> wholeOf(mlir::DictionaryAttr written) const;
   std::optional<Tiling> best(const Decided &decided) const;
   std::set<int64_t> domainOf(int64_t Tiling::*field, const Decided &before) const;
   bool holds(const Tiling &tiling) const;
@@ -42,6 +44,7 @@ private:
   const hw::Machine &machine;
   Herd most;
   Mapping mapping;
+  bool packsWeights;
   mutable std::vector<Candidate> candidates; ///< the cheapest first
 };
 

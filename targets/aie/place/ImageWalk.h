@@ -23,6 +23,7 @@ struct ImageWalk {
   int64_t images = 1, channels = 1, outputs = 1;
   int64_t pixels = 1; ///< of the result, beside each other, that a row of the product has
   int64_t bytes = 2;  ///< of an element; at most a word
+  bool operator==(const ImageWalk &) const = default;
 
   /// Of a convolution of one or two axes, one group, fixed sizes and no dilation.
   static ImageWalk of(const kernels::Contraction &convolution, int64_t bytes);
