@@ -23,16 +23,16 @@ bool Tilings::holds(Candidate &candidate) const {
   return *candidate.holds;
 }
 
-/// Whole blocks of what cores multiply: 8 x a matrix step by that x 16, of larger ones every second; along k
-/// powers of two.
+/// Whole blocks of what cores multiply, of larger ones every second; along k powers of two.
 std::vector<int64_t> Tilings::sizesOf(int64_t Tiling::*field) const {
+  const hw::MatrixStep &step = mapping.numbers.step;
   std::vector<int64_t> sizes;
   if (field == &Tiling::k) {
     for (int64_t steps = 1; steps <= kMostSteps; steps *= 2)
-      sizes.push_back(steps * mapping.numbers.stepK);
+      sizes.push_back(steps * step.k);
     return sizes;
   }
-  int64_t unit = field == &Tiling::m ? 2 * hw::kStepM : 4 * hw::kStepN;
+  int64_t unit = field == &Tiling::m ? step.blockM() : step.blockN();
   for (int64_t size = unit; size <= kLargestTile; size += size < kLargestTile / 2 ? unit : 2 * unit)
     sizes.push_back(size);
   return sizes;
