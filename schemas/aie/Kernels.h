@@ -80,6 +80,7 @@ enum class StepKind : uint32_t { None, Relu, Add, Multiply, Divide, Clip, Sigmoi
 struct Step {
   StepKind kind = StepKind::None;
   float a = 0, b = 0; ///< Add: x + a; Multiply: x * a; Divide: x / a; Clip: from a to b
+  bool operator==(const Step &) const = default;
 };
 /// Where the steps lie in a core's parameters, and how many there are, of those that do nothing too.
 inline constexpr int64_t kFirstStepWord = 4, kStepWords = 3, kMostSteps = 3;

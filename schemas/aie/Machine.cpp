@@ -28,6 +28,7 @@ Machine npu1(std::string_view name, uint32_t columns) {
   machine.hopWords = 8;
   machine.memoryBytesPerClock = 30;
   machine.shimBytesPerClock = 16;
+  machine.shimRunClocks = 5;
   machine.ddrBytesPerClock = 48;
   machine.bf16Macs = 128;
   machine.i32Macs = 16;
@@ -121,6 +122,7 @@ std::vector<Figure> figures(const Machine &m) {
       {"switch.hop_words", number(m.hopWords), Mark::Fact, kManual},
       {"memory.bytes_per_clock", number(m.memoryBytesPerClock), Mark::Derived, "AM020: 30 GB/s each way at 1 GHz"},
       {"shim.bytes_per_clock", number(m.shimBytesPerClock), Mark::Fact, kManual},
+      {"shim.run_clocks", number(m.shimRunClocks), Mark::Assumption, "fitted to public logs of mlir-aie's whole_array"},
       {"ddr.bytes_per_clock", number(m.ddrBytesPerClock), Mark::Assumption, "both ways together"},
       {"core.bf16_macs", number(m.bf16Macs), Mark::Derived, "matrix steps of iree-amd-aie"},
       {"core.i8_macs", number(m.i8Macs), Mark::Derived, "matrix steps of iree-amd-aie"},

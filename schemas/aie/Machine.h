@@ -54,6 +54,7 @@ struct Machine {
   int64_t hopClocks = 0, hopWords = 0;           ///< of a switch: latency, buffer
   int64_t memoryBytesPerClock = 0;               ///< of a memory tile, each way
   int64_t shimBytesPerClock = 0;                 ///< of a shim, each way
+  int64_t shimRunClocks = 0;                     ///< of a shim, for each run of words that it reads
   int64_t ddrBytesPerClock = 0;                  ///< of all shims together, both ways
   int64_t bf16Macs = 0, i32Macs = 0, i8Macs = 0; ///< of a core in a clock
   int64_t loadsPerClock = 0, storesPerClock = 0, accessBytes = 0; ///< of a core's vector unit

@@ -3,6 +3,7 @@
 #include "Tilings.h"
 #include "lower/Lower.h"
 #include "passes/Passes.h"
+#include "place/Cost.h"
 #include "rows/RowRegions.h"
 
 #include "targets/common/code/SaveTemps.h"
@@ -13,6 +14,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <mutex>
 
 using namespace mlir;
 using namespace dmxc;
@@ -62,6 +64,7 @@ public:
 
 private:
   Result<aie::Mapping> mappingOf(dmir::RegionOp region) const;
+  const aie::Tilings &tilingsOf(aie::Mapping mapping) const;
   Status save(const hw::Image &image, ModuleOp texts) const;
   Status saveFile(const std::string &name, StringRef content) const;
   Status saveText(const std::string &name, Operation *op) const;
@@ -69,6 +72,8 @@ private:
   hw::Machine machine;
   aie::Herd herd;
   std::string saveTempsDir;
+  mutable std::mutex asking;
+  mutable std::optional<aie::Tilings> asked; ///< of the product of which was asked last
 };
 
 /// Rows are what is no product, and not behind one.
@@ -76,8 +81,8 @@ bool isOfRows(Block *block) {
   return llvm::none_of(*block, [](Operation &op) { return Contraction::is(&op); });
 }
 
-/// What cores multiply, and how much of that is what whole blocks add.
-std::string algorithmOf(const aie::Mapping &mapping) {
+/// What cores multiply, how much of that is what whole blocks add, and what it is expected to cost.
+std::string algorithmOf(const hw::Machine &machine, const aie::Mapping &mapping) {
   const aie::Numbers &numbers = mapping.numbers;
   std::string text = numbers.name.str() + " tiles of " + std::to_string(numbers.m) + "x" + std::to_string(numbers.k) +
                      "x" + std::to_string(numbers.n);
@@ -89,7 +94,7 @@ std::string algorithmOf(const aie::Mapping &mapping) {
         ", " + std::to_string(mapping.image->pixels) + (mapping.image->pixels > 1 ? " pixels" : " pixel") + " a row";
   char share[64];
   std::snprintf(share, sizeof share, ", %.0f %% padding", std::floor(100 * (1 - 1 / mapping.work())));
-  return text + share;
+  return text + share + ", ~" + std::to_string(aie::clocksOf(machine, mapping)) + " clocks";
 }
 
 std::optional<std::string> AieTarget::refuses(Operation *op) const {
@@ -113,6 +118,13 @@ Result<aie::Mapping> AieTarget::mappingOf(dmir::RegionOp region) const {
   return mapping;
 }
 
+/// Of one product phases and tuners ask again and again. `asking` is held while they are used.
+const aie::Tilings &AieTarget::tilingsOf(aie::Mapping mapping) const {
+  if (!asked || asked->of() != mapping)
+    asked.emplace(machine, herd, std::move(mapping));
+  return *asked;
+}
+
 Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   if (isOfRows(region.getBlock()))
     return aie::rowStrategy(machine, herd, region);
@@ -120,7 +132,8 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   if (!mapping)
     return mapping.takeError();
   DictionaryAttr given = region.getStrategyAttr();
-  mapping = aie::Tilings(machine, herd, std::move(*mapping))
+  std::lock_guard lock(asking);
+  mapping = tilingsOf(std::move(*mapping))
                 .choose(region.getContext(), given ? given.get(aie::kTiling) : Attribute(),
                         given ? given.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr());
   if (!mapping)
@@ -136,7 +149,7 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   }
   if (!packed.empty())
     list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
-  list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(chosen)));
+  list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(machine, chosen)));
   list.set(aie::kTiling, kernels::writeTile(chosen.tiling(), region.getContext()));
   const std::pair<StringRef, int64_t> figures[] = {{strategy::kWork, 1},
                                                    {strategy::kGrain, 1},
@@ -152,8 +165,8 @@ std::vector<Decision> AieTarget::decisions(dmir::RegionOp region, DictionaryAttr
   if (isOfRows(region.getBlock()))
     return aie::rowDecisions(machine, herd, region.getBlock(), decided);
   Result<aie::Mapping> mapping = mappingOf(region);
-  return mapping ? aie::Tilings(machine, herd, std::move(*mapping)).decisions(region.getContext(), decided)
-                 : std::vector<Decision>();
+  std::lock_guard lock(asking);
+  return mapping ? tilingsOf(std::move(*mapping)).decisions(region.getContext(), decided) : std::vector<Decision>();
 }
 
 Status AieTarget::writeGrid(dlir::KernelOp kernel) const {
@@ -174,8 +187,9 @@ Status AieTarget::writeGrid(dlir::KernelOp kernel) const {
     return Status::ok();
   }
   Result<aie::Mapping> mapping = aie::mappingOf(kernel.getBlock(), strategy.getAs<DictionaryAttr>(strategy::kPacked));
+  std::lock_guard lock(asking);
   if (mapping)
-    mapping = aie::Tilings(machine, herd, std::move(*mapping)).choose(kernel.getContext(), strategy.get(aie::kTiling));
+    mapping = tilingsOf(std::move(*mapping)).choose(kernel.getContext(), strategy.get(aie::kTiling));
   if (!mapping)
     return wrong(mapping.error().message);
   if (std::optional<std::string> why = aie::refuses(machine, *mapping))

@@ -1,119 +1,143 @@
 //===- Tilings.cpp - what of a product on the array is free ---------------===//
 #include "Tilings.h"
 
-#include <numeric>
+#include "place/Cost.h"
 
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
 
+static constexpr int64_t kLargestTile = 128; ///< rows, columns; terms are as many steps as bytes of a row allow
+static constexpr int64_t kMostSteps = 16;    ///< matrix steps along k of a tile
+
 bool Tilings::holds(const Tiling &tiling) const {
   Mapping tried = mapping;
   tried.setTiling(tiling);
-  if (tiling.pixels > 1 && (!tried.hasPackedWeights() || tried.n > tried.blockN()))
+  if (tiling.pixels > 1 && (!packsWeights || tried.n > tried.blockN()))
     return false;
   return !refuses(machine, tried);
 }
+bool Tilings::holds(Candidate &candidate) const {
+  if (!candidate.holds)
+    candidate.holds = holds(candidate.tiling);
+  return *candidate.holds;
+}
 
-/// A fourth of the default to its double, as far as cores multiply whole blocks.
+/// Whole blocks of what cores multiply, of larger ones every second; along k powers of two.
 std::vector<int64_t> Tilings::sizesOf(int64_t Tiling::*field) const {
-  int64_t own = mapping.tiling().*field;
   const hw::MatrixStep &step = mapping.numbers.step;
-  int64_t unit = field == &Tiling::k ? step.k : field == &Tiling::m ? step.blockM() : step.blockN();
   std::vector<int64_t> sizes;
-  for (int64_t size : {own / 4, own / 2, own, 2 * own})
-    if (size >= unit && size % unit == 0)
-      sizes.push_back(size);
+  if (field == &Tiling::k) {
+    for (int64_t steps = 1; steps <= kMostSteps; steps *= 2)
+      sizes.push_back(steps * step.k);
+    return sizes;
+  }
+  int64_t unit = field == &Tiling::m ? step.blockM() : step.blockN();
+  for (int64_t size = unit; size <= kLargestTile; size += size < kLargestTile / 2 ? unit : 2 * unit)
+    sizes.push_back(size);
   return sizes;
 }
 
-/// Of numbers that give as many rows the least.
-std::vector<int64_t> Tilings::pixelsOf(const Tiling &tiling) const {
-  if (!mapping.image)
-    return {1};
-  std::vector<int64_t> all;
-  int64_t outputs = mapping.image->outputs / mapping.image->together * tiling.groups;
-  for (int64_t pixels : kernels::evenParts(ImageWalk::number(mapping.image->across.out),
-                                           std::max<int64_t>(1, tiling.herdColumns * tiling.n / outputs)))
-    all.push_back(pixels);
-  return all;
-}
-
-/// All numbers of groups that leave none over.
-std::vector<int64_t> Tilings::groupsOf() const {
-  std::vector<int64_t> all;
-  int64_t groups = mapping.image ? mapping.image->groups : 1;
-  for (int64_t together = 1; together <= groups; ++together)
-    if (groups % together == 0)
-      all.push_back(together);
-  return all;
-}
-
-std::optional<Tiling> Tilings::withWalk(Tiling tiling, std::optional<int64_t> groups,
-                                        std::optional<int64_t> pixels) const {
-  tiling.groups = groups.value_or(1), tiling.pixels = pixels.value_or(1);
-  if (mapping.image && !(groups && pixels)) {
-    Mapping tried = mapping;
+/// Of numbers of pixels that give as many rows the least.
+void Tilings::addPixels(Mapping &tried, Tiling tiling) {
+  tried.setTiling(tiling);
+  int64_t most = tried.image && packsWeights ? tried.blockN() / tried.image->outputs : 1;
+  const std::set<int64_t> all =
+      most > 1 ? kernels::evenParts(ImageWalk::number(tried.image->across.out), most) : std::set<int64_t>{1};
+  for (int64_t pixels : all) {
+    tiling.pixels = pixels;
     tried.setTiling(tiling);
-    chooseWalk(machine, tried, groups, pixels);
-    tiling = tried.tiling();
+    candidates.push_back({tiling, clocksOf(machine, tried), std::nullopt});
   }
-  return holds(tiling) ? std::optional(tiling) : std::nullopt;
+}
+
+/// Of a convolution in groups all numbers of groups in a matrix that leave none over.
+void Tilings::addWalks(Mapping &tried, Tiling tiling) {
+  int64_t groups = mapping.image ? mapping.image->groups : 1;
+  for (tiling.groups = 1; tiling.groups <= groups; ++tiling.groups)
+    if (groups % tiling.groups == 0)
+      addPixels(tried, tiling);
+}
+
+/// Tiles that a core has room for.
+void Tilings::addTiles(Mapping &tried, Tiling tiling) {
+  int64_t bytes = mapping.numbers.bytes, room = machine.tile(hw::TileKind::Core).dataBytes;
+  for (int64_t m : sizesOf(&Tiling::m))
+    for (int64_t n : sizesOf(&Tiling::n))
+      for (int64_t k : sizesOf(&Tiling::k))
+        if (2 * (bytes * k * (m + n) + 4 * m * n) <= room) {
+          tiling.m = m, tiling.n = n, tiling.k = k;
+          addWalks(tried, tiling);
+        }
+}
+
+Tilings::Tilings(const hw::Machine &machine, const Herd &most, Mapping whole)
+    : machine(machine), most(most), mapping(std::move(whole)), packsWeights(mapping.hasPackedWeights()) {
+  Mapping tried = mapping;
+  Tiling tiling = mapping.tiling();
+  for (tiling.herdRows = most.rows; tiling.herdRows > 0; --tiling.herdRows)
+    for (tiling.herdColumns = most.columns; tiling.herdColumns > 0; --tiling.herdColumns)
+      addTiles(tried, tiling);
+  llvm::stable_sort(candidates, [](const Candidate &one, const Candidate &other) { return one.clocks < other.clocks; });
+}
+
+/// What is decided of each field.
+static SmallVector<std::pair<int64_t Tiling::*, int64_t>> listOf(const kernels::DecidedFields<Tiling> &decided) {
+  SmallVector<std::pair<int64_t Tiling::*, int64_t>> all;
+  for (const kernels::TileField<Tiling> &field : Tiling::fields()) {
+    auto member = std::get<int64_t Tiling::*>(field.member);
+    if (std::optional<int64_t> value = decided[member])
+      all.emplace_back(member, *value);
+  }
+  return all;
+}
+static bool agrees(const Tiling &tiling, ArrayRef<std::pair<int64_t Tiling::*, int64_t>> decided) {
+  return llvm::all_of(decided, [&](const auto &one) { return tiling.*one.first == one.second; });
 }
 
 /// nullopt where the array holds none.
-std::optional<Tiling> Tilings::complete(const Decided &decided) const {
-  Tiling tiling = mapping.tiling();
-  tiling.herdRows = decided[&Tiling::herdRows].value_or(most.rows);
-  tiling.herdColumns = decided[&Tiling::herdColumns].value_or(most.columns);
-  auto from = [&](int64_t Tiling::*field) { // the default first, then smaller ones
-    if (std::optional<int64_t> value = decided[field])
-      return std::vector<int64_t>{*value};
-    std::vector<int64_t> sizes = sizesOf(field);
-    sizes.erase(llvm::find(sizes, mapping.tiling().*field) + 1, sizes.end());
-    return std::vector<int64_t>(sizes.rbegin(), sizes.rend());
-  };
-  for (int64_t m : from(&Tiling::m))
-    for (int64_t n : from(&Tiling::n))
-      for (int64_t k : from(&Tiling::k)) {
-        tiling.m = m, tiling.n = n, tiling.k = k;
-        if (std::optional<Tiling> whole = withWalk(tiling, decided[&Tiling::groups], decided[&Tiling::pixels]))
-          return whole;
-      }
+std::optional<Tiling> Tilings::best(const Decided &decided) const {
+  auto values = listOf(decided);
+  for (Candidate &each : candidates)
+    if (agrees(each.tiling, values) && holds(each))
+      return each.tiling;
   return std::nullopt;
 }
 
-/// A field's values rest on those before it, decided or not.
+/// Powers of two; the default may be another number.
+std::set<int64_t> Tilings::domainOf(int64_t Tiling::*field, const Decided &before) const {
+  std::set<int64_t> domain;
+  auto values = listOf(before);
+  bool isSize = field == &Tiling::m || field == &Tiling::n;
+  auto isFree = [&](int64_t value) {
+    return (!isSize || llvm::isPowerOf2_64(static_cast<uint64_t>(value))) && !domain.contains(value);
+  };
+  for (Candidate &each : candidates)
+    if (isFree(each.tiling.*field) && agrees(each.tiling, values) && holds(each))
+      domain.insert(each.tiling.*field);
+  return domain;
+}
+
+/// The tiling that a text has, all of it, where it is one that may be.
+std::optional<Tiling> Tilings::wholeOf(DictionaryAttr written) const {
+  Tiling tiling = kernels::readTile<Tiling>(written);
+  bool isWhole = written && written == kernels::writeTile(tiling, written.getContext());
+  auto found = isWhole ? llvm::find_if(candidates, [&](const Candidate &each) { return each.tiling == tiling; })
+                       : candidates.end();
+  return found != candidates.end() && holds(*found) ? std::optional(tiling) : std::nullopt;
+}
+
+/// A field's values rest on what is decided of those before it; what is not decided, on all that is.
 kernels::FreeTile<Tiling> Tilings::freeOf(MLIRContext *context, DictionaryAttr asked) const {
-  kernels::FreeTile<Tiling> free("", context, asked);
-  Decided before;
-  auto add = [&](int64_t Tiling::*field, ArrayRef<int64_t> values) {
-    std::optional<Tiling> preferred = complete(before);
-    if (!preferred) // nothing fits, as the phases are told
-      return;
-    std::set<int64_t> domain;
-    for (int64_t value : values) {
-      Decided tried = before;
-      tried.set(field, value);
-      if (complete(tried))
-        domain.insert(value);
-    }
-    free.add(field, std::move(domain), (*preferred).*field);
-    before.set(field, free.decided()[field].value_or((*preferred).*field));
+  auto fieldsFrom = [&](const Decided &all) {
+    kernels::FreeTile<Tiling> free("", context, asked);
+    std::optional<Tiling> preferred = best(all);
+    for (const kernels::TileField<Tiling> &field : Tiling::fields())
+      if (auto member = std::get<int64_t Tiling::*>(field.member); preferred)
+        free.add(member, domainOf(member, free.decided()), (*preferred).*member);
+    return free; // of nothing where nothing fits, as the phases are told
   };
-  auto upTo = [](int64_t last) {
-    std::vector<int64_t> all(static_cast<size_t>(last));
-    std::iota(all.begin(), all.end(), 1);
-    return all;
-  };
-  add(&Tiling::herdRows, upTo(most.rows));
-  add(&Tiling::herdColumns, upTo(most.columns));
-  for (auto field : {&Tiling::m, &Tiling::n, &Tiling::k})
-    add(field, sizesOf(field));
-  add(&Tiling::groups, groupsOf());
-  if (std::optional<Tiling> tiling = complete(before))
-    add(&Tiling::pixels, pixelsOf(*tiling));
-  return free;
+  return fieldsFrom(fieldsFrom({}).decided());
 }
 
 std::vector<Decision> Tilings::decisions(MLIRContext *context, DictionaryAttr asked) const {
@@ -124,6 +148,11 @@ Result<Mapping> Tilings::choose(MLIRContext *context, Attribute written, Diction
   auto own = dyn_cast_or_null<DictionaryAttr>(written);
   if (written && !own)
     return modelError("'" + kTiling.str() + "' of its strategy is no dictionary; what is left out is derived");
+  if (std::optional<Tiling> whole = decided ? std::nullopt : wholeOf(own)) {
+    Mapping chosen = mapping;
+    chosen.setTiling(*whole);
+    return chosen;
+  }
   NamedAttrList asked(own);
   for (NamedAttribute each : decided ? decided.getValue() : ArrayRef<NamedAttribute>())
     asked.set(each.getName(), each.getValue());
@@ -131,7 +160,7 @@ Result<Mapping> Tilings::choose(MLIRContext *context, Attribute written, Diction
   Tiling tiling = mapping.tiling();
   tiling.herdRows = most.rows, tiling.herdColumns = most.columns;
   Mapping chosen = mapping;
-  chosen.setTiling(complete(free.decided()).value_or(tiling)); // the phases are told where nothing fits
+  chosen.setTiling(best(free.decided()).value_or(tiling)); // the phases are told where nothing fits
   DictionaryAttr whole = kernels::writeTile(chosen.tiling(), context);
   NamedAttrList given(whole); // what is left out is derived
   for (NamedAttribute each : own ? own.getValue() : ArrayRef<NamedAttribute>())

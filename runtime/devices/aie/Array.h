@@ -153,6 +153,7 @@ private:
   Lock *lockOf(const TileState &tile, int64_t number);
   sim::CheckedMemory *memoryOf(const TileState &tile, int64_t word, int64_t &inside);
   bool move(Channel &channel);
+  void beginRun(const Channel &channel);
   void finishBd(Channel &channel);
   void finishTask(Channel &channel);
   // Cores.cpp

@@ -1,6 +1,7 @@
 //===- Channels.cpp - DMA channels ----------------------------------------===//
 #include "Array.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace dmxrt::aie {
@@ -42,6 +43,8 @@ bool Array::step(Channel &channel) {
     }
     channel.acquired = check(channel);
     channel.startedAt = now;
+    if (channel.acquired)
+      beginRun(channel);
     return true;
   }
   return move(channel);
@@ -88,7 +91,8 @@ bool Array::startBd(Channel &channel) {
   channel.left = channel.bd[F::Length];
   channel.acquired = false;
   channel.thread.position = channel.bdNumber;
-  channel.wakeAt = skewed ? now + skew(kSkew) : 0;
+  if (skewed)
+    channel.wakeAt = std::max(channel.wakeAt, now + skew(kSkew));
   return true;
 }
 
@@ -157,6 +161,17 @@ sim::CheckedMemory *Array::memoryOf(const TileState &tile, int64_t word, int64_t
   return there ? there->memory.get() : nullptr;
 }
 
+/// A shim asks DDR for each run of words that lie together; meanwhile none of its channels reads.
+void Array::beginRun(const Channel &channel) {
+  const TileState &tile = *find(channel.tile);
+  if (tile.kind != TileKind::Shim || channel.direction != Direction::MM2S)
+    return;
+  for (uint32_t i = 0; i < machine.tile(tile.kind).channels; ++i) {
+    uint64_t &wakeAt = this->channel(tile, Direction::MM2S, i).wakeAt;
+    wakeAt = std::max(wakeAt, now + 1) + static_cast<uint64_t>(machine.shimRunClocks);
+  }
+}
+
 /// A word, where there is one and room for it.
 bool Array::move(Channel &channel) {
   bool isShim = machine.kindOf(channel.tile.row) == TileKind::Shim;
@@ -186,10 +201,14 @@ bool Array::move(Channel &channel) {
   }
   ddrWordsLeft -= isShim;
   ++channel.busy;
-  if (--channel.left == 0)
+  int64_t address = channel.walk.address();
+  if (--channel.left == 0) {
     finishBd(channel);
-  else
-    channel.walk.next();
+    return true;
+  }
+  channel.walk.next();
+  if (channel.walk.address() != address + 1)
+    beginRun(channel);
   return true;
 }
 

@@ -28,6 +28,7 @@ struct ImageWalk {
   int64_t groups = 1, together = 1;
   int64_t pixels = 1; ///< of the result, beside each other, that a row of the product has
   int64_t bytes = 2;  ///< of an element; at most a word
+  bool operator==(const ImageWalk &) const = default;
 
   /// Of a convolution of one or two axes and fixed sizes; each group by itself.
   static ImageWalk of(const kernels::Contraction &convolution, int64_t bytes);

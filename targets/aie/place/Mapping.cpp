@@ -15,8 +15,6 @@ const Numbers kUi8{"i8", "matmul_ui8_i32", "zero_i32", "bias_i8_i32", "relu_i32"
 
 static constexpr int64_t kMostBlocks = 4096; ///< a few MB of control stream
 static constexpr int64_t kMostBytes = int64_t(1) << 32;
-/// Clocks of a block of results beside its multiplications: its fill and drain.
-static constexpr int64_t kBlockClocks = 4096;
 
 const Numbers *aie::numbersOf(Type a, Type b, Type c) {
   auto isSigned = [](Type type, unsigned width) { return type.isInteger(width) && !type.isUnsignedInteger(); };
@@ -263,31 +261,4 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mappin
                     ", the array's control stream holds ",
                 kMostBlocks);
   return refusesForms(mapping);
-}
-
-void aie::chooseWalk(const hw::Machine &machine, Mapping &mapping, std::optional<int64_t> groups,
-                     std::optional<int64_t> pixels) {
-  Tiling chosen = mapping.tiling();
-  chosen.groups = groups.value_or(1), chosen.pixels = pixels.value_or(1);
-  int64_t best = INT64_MAX, block = mapping.blockM() * mapping.blockN();
-  int64_t macsPerClock = mapping.herd.rows * mapping.herd.columns * machine.macs(mapping.numbers.bytes);
-  bool packed = mapping.hasPackedWeights();
-  auto tryWalk = [&](Tiling tried) {
-    mapping.setTiling(tried);
-    if (tried.pixels > 1 && (!packed || mapping.n > mapping.blockN()))
-      return false;
-    int64_t cost = mapping.blocks() * (kBlockClocks + block * mapping.paddedK() / macsPerClock);
-    if (cost < best && !refuses(machine, mapping)) {
-      best = cost;
-      chosen = tried;
-    }
-    return true;
-  };
-  int64_t all = mapping.image->groups, mostPixels = ImageWalk::number(mapping.image->across.out);
-  for (Tiling tried = chosen; tried.groups <= groups.value_or(all); ++tried.groups)
-    if (all % tried.groups == 0)
-      for (tried.pixels = pixels.value_or(1); tried.pixels <= pixels.value_or(mostPixels); ++tried.pixels)
-        if (!tryWalk(tried))
-          break;
-  mapping.setTiling(chosen);
 }

@@ -21,6 +21,7 @@ struct Numbers {
   int64_t m, k, n;                         ///< of a core's tiles; by default, where no mapping has them
   hw::MatrixStep step;
   int64_t bytes; ///< of an operand's element; results have 4
+  bool operator==(const Numbers &) const = default;
 };
 extern const Numbers kBf16, kI32, kI8, kUi8; ///< kUi8: bytes of a without a sign
 /// Those of a product of these elements; null where the array multiplies no such numbers.
@@ -31,6 +32,7 @@ struct Herd {
   int64_t rows = 4, columns = 4;
   /// How many rows' parts of a a memory tile has: as few as the columns allow, the same number in each that has some.
   int64_t parts() const;
+  bool operator==(const Herd &) const = default;
 };
 
 /// What of a mapping is free.
@@ -41,6 +43,7 @@ struct Tiling {
   int64_t pixels = 1; ///< of a convolution's result, that a row of the product has
 
   static llvm::ArrayRef<kernels::TileField<Tiling>> fields();
+  bool operator==(const Tiling &) const = default;
 };
 
 /// What an operand of the kernel is.
@@ -50,6 +53,7 @@ struct Operand {
   mlir::RankedTensorType tensor;
   bool packed = false;  ///< the bundle has it in its form
   bool negated = false; ///< a bias that is subtracted: so in its form
+  bool operator==(const Operand &) const = default;
 };
 
 /// c = steps(relu(a * b + bias + residual)): a is m x k, b is k x n, the residual is as c; or so many of them. Of a
@@ -65,6 +69,7 @@ struct Mapping {
   std::vector<Operand> operands; ///< as a dispatch brings them
 
   Mapping() = default;
+  bool operator==(const Mapping &) const = default;
   /// Of a contraction that the array computes, with the default tiling; without its operands.
   Mapping(const kernels::Contraction &contraction, const Numbers &numbers);
 
@@ -103,11 +108,6 @@ struct Mapping {
   /// Where the numbers of an operand of a convolution or of several matrices lie in their form.
   std::vector<hw::Axis> axesOf(const Operand &operand) const;
 };
-/// The groups of a convolution that are together and the output pixels that a row has, where they are not given, so
-/// that it costs least: more of them are more columns and fewer rows or matrices, and more weights of zero. More pixels
-/// than one for weights and biases that are packed.
-void chooseWalk(const hw::Machine &machine, Mapping &convolution, std::optional<int64_t> groups,
-                std::optional<int64_t> pixels);
 /// nullopt where the array holds the product, else a clause that says why not.
 std::optional<std::string> refuses(const hw::Machine &machine, const Mapping &mapping);
 

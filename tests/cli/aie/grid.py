@@ -24,6 +24,15 @@ import sampling  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 M, K, N = 128, 256, 256
+# Cores and tiles that the texts below are of.
+TILING = """module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%m: !transform.any_op {transform.readonly}) {
+    %r = transform.dmx.match {op = "dmir.matmul"} in %m : !transform.any_op -> !transform.any_op
+    transform.dmx.decide %r {herd_rows = 4, herd_columns = 4, tile_m = 64, tile_n = 64, tile_k = 32} : !transform.any_op
+    transform.yield
+  }
+}
+"""
 
 
 def bf16(values):
@@ -122,7 +131,8 @@ class Grid(unittest.TestCase):
         (cls.dir / "data").mkdir()
         np.save(cls.dir / "data/in_a.npy", a)
         np.save(cls.dir / "data/out_y.npy", (bf16(a) @ bf16(b)).astype(np.float32))
-        done = cls.dmxc("m.onnx", "--dump-phases", "phases", "-o", "direct.bundle")
+        (cls.dir / "s.mlir").write_text(TILING)
+        done = cls.dmxc("m.onnx", "--schedule", "s.mlir", "--dump-phases", "phases", "-o", "direct.bundle")
         assert done.returncode == 0, done.stderr
         [cls.file] = (cls.dir / "phases").glob("4?-grid.mlir")
         cls.text = cls.file.read_text()
@@ -153,7 +163,7 @@ class Grid(unittest.TestCase):
             self.assertIn(word, self.text)
 
     def test_it_is_a_named_stop(self):
-        done = self.dmxc("m.onnx", "--emit", "schedule.grid", "-o", "emitted.mlir")
+        done = self.dmxc("m.onnx", "--schedule", "s.mlir", "--emit", "schedule.grid", "-o", "emitted.mlir")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((self.dir / "emitted.mlir").read_text(), self.text)
         self.assertIn("schedule.grid", self.dmxc("--print-phases").stdout)

@@ -14,6 +14,7 @@ struct WindowAxis {
   Dim low = 0;             ///< padding before the image
   Dim apart = 0;           ///< of a convolution's view: elements from a pixel of the image to the next
   Dim high = 0, extra = 0; ///< of a pooling: padding behind the image, and what of it rounding up has added
+  bool operator==(const WindowAxis &) const = default;
 
   /// Whether an output reads the pixel in its own place, and nothing else.
   bool isPointwise() const { return taps.is(1) && stride == 1 && low.is(0) && in == out; }

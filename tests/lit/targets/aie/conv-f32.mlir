@@ -2,10 +2,10 @@
 // texts that go on to the same words.
 // REQUIRES: frontend-mlir
 // RUN: rm -rf %t && mkdir -p %t
-// RUN: dmxc %s -t aie:cols=1+rows=1 -o %t/m.bundle --save-temps %t/direct --placement-report %t/report.txt
+// RUN: dmxc %s -t aie:cols=1+rows=1 --schedule %S/Inputs/tiling-conv.mlir -o %t/m.bundle --save-temps %t/direct --placement-report %t/report.txt
 // RUN: FileCheck %s --input-file=%t/report.txt --check-prefix=REPORT
-// RUN: dmxc %s -t aie:cols=1+rows=1 --emit schedule -o %t/placed.mlir
-// RUN: dmxc %s -t aie:cols=1+rows=1 --emit schedule.grid -o %t/grid.mlir
+// RUN: dmxc %s -t aie:cols=1+rows=1 --schedule %S/Inputs/tiling-conv.mlir --emit schedule -o %t/placed.mlir
+// RUN: dmxc %s -t aie:cols=1+rows=1 --schedule %S/Inputs/tiling-conv.mlir --emit schedule.grid -o %t/grid.mlir
 // RUN: dmx-opt %t/placed.mlir -o %t/plain.mlir
 // RUN: FileCheck %s --input-file=%t/plain.mlir --check-prefix=PLACED
 // RUN: bash %S/Inputs/same-words.sh %t cols=1+rows=1

@@ -1,9 +1,9 @@
 // i32, 64x256 by 256x64 on one row of four cores: two blocks along m, four pairs of tiles along k.
 // REQUIRES: frontend-mlir
 // RUN: rm -rf %t && mkdir -p %t
-// RUN: dmxc %s -t aie:cols=4+rows=1 -o %t/m.bundle --save-temps %t/direct
-// RUN: dmxc %s -t aie:cols=4+rows=1 --emit schedule -o %t/placed.mlir
-// RUN: dmxc %s -t aie:cols=4+rows=1 --emit schedule.grid -o %t/grid.mlir
+// RUN: dmxc %s -t aie:cols=4+rows=1 --schedule %S/Inputs/tiling-i32.mlir -o %t/m.bundle --save-temps %t/direct
+// RUN: dmxc %s -t aie:cols=4+rows=1 --schedule %S/Inputs/tiling-i32.mlir --emit schedule -o %t/placed.mlir
+// RUN: dmxc %s -t aie:cols=4+rows=1 --schedule %S/Inputs/tiling-i32.mlir --emit schedule.grid -o %t/grid.mlir
 // RUN: dmx-opt %t/placed.mlir -o %t/plain.mlir
 // RUN: FileCheck %s --input-file=%t/plain.mlir --check-prefix=PLACED
 // RUN: bash %S/Inputs/same-words.sh %t cols=4+rows=1

@@ -1,9 +1,9 @@
 // i32, 8x16 by 16x8 on one row of four cores: every text on the way, each of which goes on to the same words.
 // REQUIRES: frontend-mlir
 // RUN: rm -rf %t && mkdir -p %t
-// RUN: dmxc %s -t aie:cols=4+rows=1 -o %t/m.bundle --save-temps %t/direct
-// RUN: dmxc %s -t aie:cols=4+rows=1 --emit schedule -o %t/placed.mlir
-// RUN: dmxc %s -t aie:cols=4+rows=1 --emit schedule.grid -o %t/grid.mlir
+// RUN: dmxc %s -t aie:cols=4+rows=1 --schedule %S/Inputs/tiling-i32.mlir -o %t/m.bundle --save-temps %t/direct
+// RUN: dmxc %s -t aie:cols=4+rows=1 --schedule %S/Inputs/tiling-i32.mlir --emit schedule -o %t/placed.mlir
+// RUN: dmxc %s -t aie:cols=4+rows=1 --schedule %S/Inputs/tiling-i32.mlir --emit schedule.grid -o %t/grid.mlir
 // RUN: dmx-opt %t/placed.mlir -o %t/plain.mlir
 // RUN: FileCheck %s --input-file=%t/plain.mlir --check-prefix=PLACED
 // RUN: bash %S/Inputs/same-words.sh %t cols=4+rows=1

@@ -1,0 +1,86 @@
+//===- Cost.cpp - what a mapping costs ------------------------------------===//
+#include "Cost.h"
+
+using namespace dmxc;
+using namespace dmxc::aie;
+
+namespace {
+
+constexpr int64_t kBdClocks = 4;            ///< between two BDs of a channel
+constexpr int64_t kTileInstructions = 12;   ///< of a core, about a call: locks, addresses, sizes
+constexpr int64_t kHops = 6;                ///< switches from a shim to a core
+constexpr int64_t kTaskWords = 12 + 12 + 6; ///< of the control stream: a BD, its address, its start
+constexpr int64_t kWaitWords = 4;           ///< for a token
+constexpr int64_t kParameterClocks = 6;     ///< a word of a core's parameters is a write
+constexpr int64_t kLeastParameters = 4;
+
+class Cost {
+public:
+  Cost(const hw::Machine &machine, const Mapping &mapping)
+      : machine(machine), p(mapping), n(mapping.numbers), a(n.m * n.k * n.bytes / 4), b(n.k * n.n * n.bytes / 4),
+        c(n.m * n.n), steps(mapping.paddedK() / n.k), tilesOfB(steps + (p.has(Part::Bias) ? 2 : 0)) {
+    if (p.has(Part::Residual))
+      tilesOfB += p.herd.rows;
+  }
+
+  int64_t clocks() const {
+    int64_t alone = fill() + std::max(core(), streams()) + c + drain();
+    int64_t block = std::max({core(), streams(), drain(), ddr(), control(), alone / flights()});
+    return start() + alone + (p.blocks() - 1) * block;
+  }
+
+private:
+  int64_t call(std::string_view kernel, std::array<int64_t, hw::kScalars> scalars) const {
+    return hw::clocksOf(machine, {*hw::kernelNamed(kernel), {}, scalars}) + kTileInstructions;
+  }
+  /// Of a core for a block: its multiplications and what stands before and behind them.
+  int64_t core() const {
+    int64_t all = call(n.zero, {c}) + steps * call(n.matmul, {n.m, n.k, n.n});
+    if (p.has(Part::Bias))
+      all += call(n.bias, {n.m, n.n});
+    if (p.has(Part::Residual))
+      all += call("residual_f32", {n.m, n.n});
+    if (p.relu)
+      all += call(n.relu, {c});
+    return p.steps.empty() ? all : all + call(n.steps, {c});
+  }
+  /// Of the busier of the channels that bring operands.
+  int64_t streams() const { return std::max(steps * p.herd.parts() * (a + kBdClocks), tilesOfB * (b + kBdClocks)); }
+  int64_t drain() const { return p.herd.rows * (c + kBdClocks); }
+  int64_t ddr() const {
+    int64_t words = p.herd.rows * steps * a + p.herd.columns * (tilesOfB * b + p.herd.rows * c);
+    return 4 * words / machine.ddrBytesPerClock;
+  }
+  /// Tasks for a block of the channels that bring rows of a and columns of b.
+  int64_t tasksOfA() const { return p.image ? static_cast<int64_t>(tasksOf(*p.image).size()) + p.hasTileOfZeros() : 1; }
+  int64_t tasksOfB() const { return 1 + p.has(Part::Bias) + p.has(Part::Residual); }
+  /// Blocks that are begun before the first has to be done.
+  int64_t flights() const {
+    return std::max<int64_t>(1, std::min(machine.queueDepth / std::max(tasksOfA(), tasksOfB()),
+                                         machine.tile(hw::TileKind::Shim).bds / (tasksOfA() + tasksOfB() + 1)));
+  }
+  /// Of the controller, which starts a block's tasks and waits for them.
+  int64_t control() const {
+    int64_t tasks = p.herd.rows / p.herd.parts() * tasksOfA() + p.herd.columns * (tasksOfB() + 1);
+    return machine.controlClocks * (tasks * kTaskWords + p.herd.columns * kWaitWords);
+  }
+  /// Before the first task.
+  int64_t start() const {
+    int64_t words =
+        kLeastParameters + (p.steps.empty() && !p.has(Part::Residual) ? 0 : hw::kMostSteps * hw::kStepWords);
+    return machine.controlClocks * p.herd.rows * p.herd.columns * (words + 1) * kParameterClocks;
+  }
+  /// Until all cores have their first tiles.
+  int64_t fill() const { return control() + std::max(p.herd.parts() * a + a, 2 * b) + kHops * machine.hopClocks; }
+
+  const hw::Machine &machine;
+  const Mapping &p;
+  const Numbers &n;
+  int64_t a, b, c;  ///< words of a tile
+  int64_t steps;    ///< tiles along k
+  int64_t tilesOfB; ///< of a column and block, with those that a bias and a residual are
+};
+
+} // namespace
+
+int64_t aie::clocksOf(const hw::Machine &machine, const Mapping &mapping) { return Cost(machine, mapping).clocks(); }
