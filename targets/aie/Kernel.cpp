@@ -87,9 +87,14 @@ std::optional<std::string> refusesProduct(const hw::Machine &machine, const Herd
     mapping->operands.push_back({Part::Residual, typeOf(residual)});
     mapping->expectResidual();
   }
-  if (mapping->image && mapping->image->groups > 1) // what the tiling will have by default
-    chooseWalk(machine, *mapping, {}, {});
-  return aie::refuses(machine, *mapping);
+  std::optional<std::string> why = aie::refuses(machine, *mapping);
+  Tiling tiling = mapping->tiling(); // some number of groups in a matrix that the array holds is enough
+  for (int64_t all = mapping->image ? mapping->image->groups : 1; why && ++tiling.groups <= all;)
+    if (all % tiling.groups == 0) {
+      mapping->setTiling(tiling);
+      why = aie::refuses(machine, *mapping);
+    }
+  return why;
 }
 
 /// The arguments of a block in their order, and the result; none where some are not what the product takes.
