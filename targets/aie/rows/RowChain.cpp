@@ -43,6 +43,8 @@ static std::optional<unsigned> spineNumber(Operation *op) {
 
 static std::optional<RowOp> joinOf(Operation *op) {
   std::optional<unsigned> spine = spineNumber(op);
+  if (spine && op->getOperand(0) == op->getOperand(1) && isa<dmir::MulOp>(op))
+    return RowOp{op, 0, Kernel::MultiplyF32}; // with itself
   if (!spine || op->getOperand(0) == op->getOperand(1))
     return std::nullopt;
   RowOp row{op, *spine};

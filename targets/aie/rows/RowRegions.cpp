@@ -14,21 +14,33 @@ namespace {
 constexpr size_t kNear = 48; ///< ops that are looked at to find a product
 constexpr int64_t kMostLoops = 512;
 
-/// Of a chain with the most other tensors that it may have: what is taken into it later fits as well.
-std::optional<std::string> refusesLength(const hw::Machine &machine, RankedTensorType result) {
+/// Of rows that are joined with so many tensors.
+std::optional<std::string> refusesLength(const hw::Machine &machine, RankedTensorType result, size_t others) {
   RowMapping widest;
   widest.result = result;
   widest.columns = result.getRank() ? result.getShape().back() : 1;
-  widest.walks.resize(4);
+  widest.walks.resize(1 + others);
   if (widest.mostRows(machine) < 1)
-    return "a row of " + std::to_string(widest.columns) + " numbers, and what it may be joined with, twice, is more " +
-           "than a core's memory of " + std::to_string(machine.tile(hw::TileKind::Core).dataBytes) + " bytes";
+    return "a row of " + std::to_string(widest.columns) + " numbers and what comes of it" +
+           (others ? " and what it is joined with" : "") + ", each twice, are more than a core's memory of " +
+           std::to_string(machine.tile(hw::TileKind::Core).dataBytes) + " bytes";
   int64_t loops = 1;
   for (int64_t dim = 0; dim + 2 < result.getRank(); ++dim)
     loops *= result.getDimSize(dim);
   if (loops > kMostLoops)
     return "it has " + std::to_string(loops) + " matrices of rows, the array takes " + std::to_string(kMostLoops);
   return std::nullopt;
+}
+
+/// Whether the rows that an op is about may be cut anywhere (RowMapping.cpp).
+bool isByNumber(const RowOp &op) {
+  return op.kernel < hw::KernelId::SoftmaxF32 && (!op.other || op.other.getType() == op.op->getResult(0).getType());
+}
+
+/// Whether cores hold the rows of a chain, and of `more` tensors that it may be joined with.
+bool holdsRows(const hw::Machine &machine, const RowChain &chain, size_t more) {
+  return llvm::all_of(chain.ops, isByNumber) ||
+         !refusesLength(machine, typeOf(chain.ops.back().op->getResult(0)), chain.others() + more);
 }
 
 /// Of a value that is read through views of `origin`.
@@ -66,7 +78,7 @@ std::optional<std::string> refusesAlone(const hw::Machine &machine, Operation *o
       return "the array moves numbers of f32 of fixed sizes";
     if (isa<dmir::ReshapeOp>(op))
       return std::nullopt;
-    if (std::optional<std::string> why = refusesLength(machine, typeOf(op->getResult(0))))
+    if (std::optional<std::string> why = refusesLength(machine, typeOf(op->getResult(0)), 0))
       return why;
     return refusesRead(machine, op->getResult(0), op->getOperand(0), typeOf(op->getResult(0)));
   }
@@ -78,7 +90,8 @@ std::optional<std::string> refusesAlone(const hw::Machine &machine, Operation *o
            "and "
            "normalisation of the last dim";
   RankedTensorType result = typeOf(op->getResult(0));
-  if (std::optional<std::string> why = refusesLength(machine, result))
+  std::optional<std::string> why = isByNumber(*row) ? std::nullopt : refusesLength(machine, result, bool(row->other));
+  if (why)
     return why;
   return row->other ? refusesRead(machine, row->other, row->other, result) : std::nullopt;
 }
@@ -135,7 +148,8 @@ bool aie::fusesRowConsumer(const hw::Machine &machine, const Herd &, Operation *
     return false;
   RowChain chain = chainTo(consumer->getResult(0), root->getOperand(0));
   bool leavesRoom = chain.others() < kMostOthers; // for a join before the root
-  return llvm::any_of(chain.ops, [&](const RowOp &op) { return op.op == root; }) && leavesRoom && !aie::refuses(chain);
+  return llvm::any_of(chain.ops, [&](const RowOp &op) { return op.op == root; }) && leavesRoom &&
+         !aie::refuses(chain) && holdsRows(machine, chain, 1);
 }
 
 /// Views are read through wherever they are read; an op is computed on the way where its rows are what is changed next.
@@ -145,7 +159,8 @@ bool aie::fusesRowProducer(const hw::Machine &machine, const Herd &, Operation *
   if (isView(producer)) {
     Operation *reader = readerOf(owner);
     RankedTensorType result = typeOf(reader->getResult(0));
-    if (isa<dmir::BroadcastOp>(producer) || (isView(reader) && reader != root))
+    if (isa<dmir::BroadcastOp>(producer) || (isView(reader) && reader != root) ||
+        refusesLength(machine, result, kMostOthers))
       return false;
     if (isView(reader))
       return !refusesRead(machine, reader->getResult(0), producer->getOperand(0), result);
@@ -161,7 +176,8 @@ bool aie::fusesRowProducer(const hw::Machine &machine, const Herd &, Operation *
   bool holds = !up.ops.empty() && up.ops.front().op == producer && !aie::refuses(up);
   // What follows behind a root is in the region already, and is not seen from here: a join with one tensor has room.
   bool hasRoom = dmir::isPulled(root) || (up.ops.size() == 2 && row->other);
-  return holds && hasRoom && !refusesAlone(machine, producer);
+  return holds && hasRoom && holdsRows(machine, up, dmir::isPulled(root) ? 0 : kMostOthers - up.others()) &&
+         !refusesAlone(machine, producer);
 }
 
 Result<DictionaryAttr> aie::rowStrategy(const hw::Machine &machine, const Herd &herd, dmir::RegionOp region) {
