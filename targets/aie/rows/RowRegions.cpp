@@ -96,31 +96,49 @@ std::optional<std::string> refusesAlone(const hw::Machine &machine, Operation *o
   return row->other ? refusesRead(machine, row->other, row->other, result) : std::nullopt;
 }
 
-/// Whether what is computed row by row around an op touches a product, or nothing of the host's.
-bool saves(const hw::Machine &machine, Operation *op, function_ref<bool(Operation *)> isProduct) {
-  llvm::SetVector<Operation *> near;
-  near.insert(op);
-  bool meetsHost = false;
-  for (size_t i = 0; i < near.size() && i < kNear; ++i) {
-    auto visit = [&](Operation *other) {
-      if (!other || isa<dmir::ConstantOp>(other) || other->hasTrait<OpTrait::IsTerminator>())
-        return false;
-      if (isProduct(other))
-        return true;
-      if (!refusesAlone(machine, other))
-        near.insert(other);
-      else
-        meetsHost = true;
-      return false;
-    };
-    for (Value operand : near[i]->getOperands())
-      if (visit(operand.getDefiningOp()))
-        return true;
-    for (Operation *user : near[i]->getUsers())
-      if (visit(user))
-        return true;
+/// What is beside rows: products, what the host computes, and further rows.
+struct Beside {
+  llvm::SetVector<Operation *> products, hosts, rows;
+};
+
+/// Of ops and the views around them.
+Beside besideOf(const hw::Machine &machine, ArrayRef<Operation *> ops, const llvm::SetVector<Operation *> &seen,
+                function_ref<bool(Operation *)> isProduct) {
+  Beside beside;
+  SmallVector<Operation *> open(ops);
+  llvm::SetVector<Operation *> views;
+  auto visit = [&](Operation *other) {
+    if (!other || isa<dmir::ConstantOp>(other) || other->hasTrait<OpTrait::IsTerminator>() || seen.contains(other))
+      return;
+    bool isHost = refusesAlone(machine, other).has_value();
+    if (isProduct(other))
+      beside.products.insert(other);
+    else if (!isHost && isView(other) && views.insert(other))
+      open.push_back(other);
+    else if (!isView(other) || isHost)
+      (isHost ? beside.hosts : beside.rows).insert(other);
+  };
+  for (size_t i = 0; i < open.size() && i < kNear; ++i) { // grows while it runs
+    for (Value operand : open[i]->getOperands())
+      visit(operand.getDefiningOp());
+    for (Operation *user : open[i]->getUsers())
+      visit(user);
   }
-  return !meetsHost;
+  return beside;
+}
+
+/// Whether an op's rows cross less often, or no more, where they are the array's: what is nearest to them tells.
+bool saves(const hw::Machine &machine, Operation *op, function_ref<bool(Operation *)> isProduct) {
+  llvm::SetVector<Operation *> seen;
+  seen.insert(op);
+  for (SmallVector<Operation *> ring{op}; !ring.empty() && seen.size() < kNear;) {
+    Beside beside = besideOf(machine, ring, seen, isProduct);
+    if (size_t products = beside.products.size(), hosts = beside.hosts.size(); products || hosts)
+      return products >= hosts;
+    ring.assign(beside.rows.begin(), beside.rows.end());
+    seen.insert(ring.begin(), ring.end());
+  }
+  return true; // nothing of the host's
 }
 
 /// The value that lies in memory where only views are between it and the user; through values with one user.
@@ -137,7 +155,7 @@ std::optional<std::string> aie::refusesRows(const hw::Machine &machine, const He
   if (std::optional<std::string> why = refusesAlone(machine, op))
     return why;
   if (!saves(machine, op, isProduct))
-    return "the array computes no product beside it: its rows would cross to the array and back for this alone";
+    return "more of what is beside it is the host's than products of the array: its rows would cross for this alone";
   return std::nullopt;
 }
 
