@@ -135,11 +135,15 @@ def add_chain(model, number):
     draw = lambda shape: (rng.standard_normal(shape) * 3).astype(F)
     x = draw([random.randint(1, most) for most in ([70, 200], [5, 40, 60], [3, 4, 20, 90], [300])[number % 4]])
     name, x = add_view(model, random, model.input(x), x)
-    said = [f"{x.shape}"]
+    said, earlier = [f"{x.shape}"], []
     for _ in range(random.randint(1, 5)):
-        kind = random.choice(("tensor", "row", "row", "part", "number", "step", "square", "softmax", "norm"))
+        kind = random.choice(("tensor", "row", "row", "part", "number", "step", "square", "earlier", "softmax", "norm"))
         said.append(kind)
-        if kind == "softmax":
+        earlier.append((name, x))
+        if kind == "earlier":  # the same value or one before
+            other, value = random.choice(earlier)
+            name, x = model.node("Add", random.choice((f"{name} {other}", f"{other} {name}"))), x + value
+        elif kind == "softmax":
             name, x = model.node("Softmax", name, axis=-1), softmax(x)
         elif kind == "norm":
             scale, bias = draw(x.shape[-1:]), draw(x.shape[-1:])
