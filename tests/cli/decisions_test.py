@@ -346,7 +346,7 @@ class Obeyed(DecisionsBase):
             listed = re.search(pages[target], text, re.S)[1]
             names = set(re.findall(r"`([a-z_]+)`", listed))
             found = {}
-            for name in self.models("resnet18"):
+            for name in self.models("resnet18", *(("mobilenet_v2",) if target == AIE else ())):  # convolutions in groups
                 for more in ((), ("--schedule", "direct.mlir"))[:2 if target == CPU and name == "resnet18" else 1]:
                     for node, rows in self.explain(ZOO / name / "model.onnx", "-t", target, *more, longest=True).items():
                         for _, decision, _, _, values, _ in rows if self.kinds[node][0] == target.split(":")[0] else ():

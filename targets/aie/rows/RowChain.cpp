@@ -43,7 +43,10 @@ static std::optional<unsigned> spineNumber(Operation *op) {
 
 static std::optional<RowOp> joinOf(Operation *op) {
   std::optional<unsigned> spine = spineNumber(op);
-  if (!spine || op->getOperand(0) == op->getOperand(1))
+  bool isItself = op->getOperand(0) == op->getOperand(1);
+  if (spine && isItself && isa<dmir::AddOp, dmir::MulOp>(op))
+    return RowOp{op, 0, isa<dmir::AddOp>(op) ? Kernel::AddF32 : Kernel::MultiplyF32};
+  if (!spine || isItself)
     return std::nullopt;
   RowOp row{op, *spine};
   row.other = op->getOperand(1 - *spine);

@@ -15,7 +15,7 @@ struct RowOp {
   mlir::Operation *op = nullptr;
   unsigned spine = 0;                          ///< the operand whose rows it changes
   hw::KernelId kernel = hw::KernelId::CopyF32; ///< of a join the one of whole tensors; StepsF32 for a step
-  mlir::Value other;                           ///< of a join
+  mlir::Value other;                           ///< of a join; without one it is with the rows themselves
   hw::Step step;
   float epsilon = 0; ///< of a normalisation
 };

@@ -166,6 +166,8 @@ void RowsProgram::compute() {
     if (op.other) {
       Value ring = ofCores[operand++];
       w.drain(ring, [&] { call(op.kernel, {ring, ofResult}); });
+    } else if (op.kernel == hw::KernelId::AddF32 || op.kernel == hw::KernelId::MultiplyF32) {
+      call(op.kernel, {ofResult, ofResult});
     } else if (op.kernel != hw::KernelId::StepsF32 || !stepped) {
       call(op.kernel, ofResult);
       stepped |= op.kernel == hw::KernelId::StepsF32;
