@@ -32,6 +32,7 @@ public:
     aie::registerDevice(registry, machine);
   }
   std::optional<std::string> refuses(Operation *op) const override { return aie::refuses(machine, herd, op); }
+  bool multipliesBytesOfRuns() const override { return true; } // 16 times as many a clock as of i32
   bool startsRegion(Operation *op) const override { return Contraction::is(op); }
   bool hasFunction(Operation *function) const override {
     return isa<dmir::SiluOp, dmir::GeluOp, dmir::GeluTanhOp>(function);
