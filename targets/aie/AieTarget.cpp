@@ -67,7 +67,7 @@ private:
   std::string saveTempsDir;
 };
 
-/// What cores multiply, and how much of that is what whole blocks add.
+/// What cores multiply, how much of that is the model's, and what whole blocks add to it.
 std::string algorithmOf(const aie::Mapping &mapping) {
   const aie::Numbers &numbers = mapping.numbers;
   std::string text = numbers.name.str() + " tiles of " + std::to_string(numbers.m) + "x" + std::to_string(numbers.k) +
@@ -76,8 +76,8 @@ std::string algorithmOf(const aie::Mapping &mapping) {
     text +=
         ", " + std::to_string(mapping.image->pixels) + (mapping.image->pixels > 1 ? " pixels" : " pixel") + " a row";
   char share[64];
-  std::snprintf(share, sizeof share, ", %.0f %% padding", std::floor(100 * (1 - 1 / mapping.work())));
-  return text + share;
+  std::snprintf(share, sizeof share, ", %.1f %% padding", std::floor(1000 * (1 - 1 / mapping.work())) / 10);
+  return text + ", " + std::to_string(mapping.macs) + " MACs" + share;
 }
 
 /// Without a tiling. Constants are packed, but for several matrices, which are put at the border.
