@@ -75,6 +75,7 @@ struct Overlay {
 struct KernelCode {
   std::string name;
   uint32_t overlay = 0;
+  uint64_t usefulMacs = 0; ///< multiplications that the model asks for, whatever the cores do; 0: nobody said
   std::vector<Argument> arguments;
   std::vector<ControlOp> control;
   bool operator==(const KernelCode &) const = default;

@@ -42,7 +42,8 @@ Json describeKernel(const Image &image, const KernelCode &kernel) {
   return {
       {"name", kernel.name},         {"runs_on", image.machine + ", overlay " + image.overlays[kernel.overlay].name},
       {"streams", {"control"}},      {"instructions", counts},
-      {"footprint", {{"DDR", ddr}}}, {"arguments", arguments}};
+      {"footprint", {{"DDR", ddr}}}, {"arguments", arguments},
+      {"macs", kernel.usefulMacs}};
 }
 
 std::string shapeOf(const Argument &argument) {
@@ -105,7 +106,8 @@ Text printCode(Bytes code, std::string_view kernel, std::string &error) {
   for (const Overlay &overlay : image->overlays)
     print(text, overlay);
   for (const KernelCode &each : image->kernels) {
-    text += "kernel \"" + each.name + "\" overlay \"" + image->overlays[each.overlay].name + "\"\n";
+    text += "kernel \"" + each.name + "\" overlay \"" + image->overlays[each.overlay].name + "\" macs " +
+            std::to_string(each.usefulMacs) + "\n";
     for (const Argument &argument : each.arguments)
       text += "  argument \"" + argument.name + "\" " +
               (argument.output   ? "output"

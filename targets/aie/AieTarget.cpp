@@ -35,6 +35,7 @@ public:
     aie::registerDevice(registry, machine);
   }
   std::optional<std::string> refuses(Operation *op) const override;
+  bool multipliesBytesOfRuns() const override { return true; } // 16 times as many a clock as of i32
   bool startsRegion(Operation *op) const override { return !isa<dmir::ReshapeOp, dmir::BroadcastOp>(op); }
   bool hasFunction(Operation *function) const override {
     return isa<dmir::SiluOp, dmir::GeluOp, dmir::GeluTanhOp>(function);
@@ -81,7 +82,7 @@ bool isOfRows(Block *block) {
   return llvm::none_of(*block, [](Operation &op) { return Contraction::is(&op); });
 }
 
-/// What cores multiply, how much of that is what whole blocks add, and what it is expected to cost.
+/// What cores multiply, how much of that is the model's, what whole blocks add, and what it is expected to cost.
 std::string algorithmOf(const hw::Machine &machine, const aie::Mapping &mapping) {
   const aie::Numbers &numbers = mapping.numbers;
   std::string text = numbers.name.str() + " tiles of " + std::to_string(numbers.m) + "x" + std::to_string(numbers.k) +
@@ -93,8 +94,9 @@ std::string algorithmOf(const hw::Machine &machine, const aie::Mapping &mapping)
     text +=
         ", " + std::to_string(mapping.image->pixels) + (mapping.image->pixels > 1 ? " pixels" : " pixel") + " a row";
   char share[64];
-  std::snprintf(share, sizeof share, ", %.0f %% padding", std::floor(100 * (1 - 1 / mapping.work())));
-  return text + share + ", ~" + std::to_string(aie::clocksOf(machine, mapping)) + " clocks";
+  std::snprintf(share, sizeof share, ", %.1f %% padding", std::floor(1000 * (1 - 1 / mapping.work())) / 10);
+  return text + ", " + std::to_string(mapping.macs) + " MACs" + share + ", ~" +
+         std::to_string(aie::clocksOf(machine, mapping)) + " clocks";
 }
 
 std::optional<std::string> AieTarget::refuses(Operation *op) const {

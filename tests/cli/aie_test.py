@@ -242,6 +242,45 @@ def check_bytes(folder):
         run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", "0", "--atol", "0")
 
 
+# Bytes a run brings, both: the types of a and b, which zero points there are and whether a run brings them too.
+OF_RUNS = {
+    "plain": (np.uint8, np.int8, {}, False),
+    "both_signed": (np.int8, np.int8, {"za": (), "zb": ()}, False),
+    "both_unsigned": (np.uint8, np.uint8, {"za": (), "zb": ()}, True),
+    "columns": (np.int8, np.uint8, {"za": (), "zb": (90,)}, False),
+    "rows": (np.uint8, np.int8, {"za": (70,), "zb": (90,)}, True),
+}
+
+
+def check_bytes_of_runs(folder):
+    """MatMulInteger of two matrices of a run multiplies bytes, whatever their signs and zero points: numpy's sums modulo 2^32."""
+    rng = np.random.default_rng(11)
+    kinds = {np.uint8: onnx_file.UINT8, np.int8: onnx_file.INT8}
+    for name, (left, right, zeros, at_run) in OF_RUNS.items():
+        make = lambda number, shape: rng.integers(np.iinfo(number).min, np.iinfo(number).max + 1, shape).astype(number)
+        values = {"a": make(left, (70, 150)), "b": make(right, (150, 90))}
+        points = {key: make(left if key == "za" else right, shape) for key, shape in zeros.items()}
+        a, b = values["a"].astype(np.int64), values["b"].astype(np.int64)
+        if zeros:
+            a, b = a - points["za"].astype(np.int64).reshape(-1, 1), b - points["zb"].astype(np.int64)
+        y = (a @ b).astype(np.int32)
+        inputs = values | (points if at_run else {})
+        weights = [onnx_file.tensor(key, kinds[left if key == "za" else right], list(value.shape), raw=value.tobytes())
+                   for key, value in ({} if at_run else points).items()]
+        (folder / f"{name}.onnx").write_bytes(onnx_file.model(
+            [onnx_file.node("MatMulInteger", " ".join(["a", "b", *zeros]), "y")],
+            [onnx_file.info(key, kinds[value.dtype.type], value.shape) for key, value in inputs.items()],
+            [onnx_file.info("y", onnx_file.INT32, y.shape)], weights=weights))
+        data, bundle = folder / f"{name}-data", folder / f"{name}.bundle"
+        data.mkdir()
+        for key, value in inputs.items():
+            np.save(data / f"in_{key}.npy", value)
+        np.save(data / "out_y.npy", y)
+        said = run(BIN / "dmxc", folder / f"{name}.onnx", "-t", "aie", "-o", bundle, "--placement-report", "-")
+        expect(re.search(r"dmir.matmul\taie\t\d+\ti8 tiles of 64x64x64", said), f"{name}: {said}")
+        run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", "0", "--atol", "0")
+
+
 def check_quantised(folder):
     """All products of a quantised model are of bytes: the host's bits."""
     model = ZOO / "lenet_qdq" if ZOO else None
@@ -410,6 +449,6 @@ def check_zoo(folder):
 
 
 with tempfile.TemporaryDirectory(prefix="dmxc-aie-") as scratch:
-    for check in (check_products, check_epilogues, check_steps, check_residuals, check_convolutions, check_bytes, check_quantised, check_refusals, check_words, check_limits, check_zoo):
+    for check in (check_products, check_epilogues, check_steps, check_residuals, check_convolutions, check_bytes, check_bytes_of_runs, check_quantised, check_refusals, check_words, check_limits, check_zoo):
         check(pathlib.Path(scratch))
 sys.exit(1 if failures else 0)

@@ -112,6 +112,9 @@ public:
   /// True if products whose batch has an axis along which the right operand is one matrix read that once for all of the
   /// axis, as attention of grouped heads wants it.
   virtual bool groupsHeads() const { return false; }
+  /// True if a product of two matrices of bytes that a run brings is worth the sums of their rows and columns that zero
+  /// points then cost: products of integers minus zero points become such ones.
+  virtual bool multipliesBytesOfRuns() const { return false; }
   /// The layout the target wants a value to have when `op` (a convolution, pooling, ...) produces it; null = row-major.
   virtual mlir::Attribute preferredResultLayout(mlir::Operation *op) const { return {}; }
   /// The layouts `op` can read operand `operand` in, given its result layout; false = it needs row-major there.

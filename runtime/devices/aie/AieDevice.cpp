@@ -6,6 +6,7 @@
 #include "runtime/devices/common/Trace.h"
 #include "schemas/aie/Border.h"
 
+#include <chrono>
 #include <cstring>
 
 namespace dmxrt {
@@ -111,18 +112,23 @@ private:
     machine = kernel.machine;
     Array array(*kernel.machine, *kernel.image, *kernel.code, seed);
     array.keepsTrace = !traceFile.empty();
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point start = Clock::now();
     for (size_t i = 0; i < arguments.size(); ++i)
       if (!arguments[i].output)
         if (std::byte *form = array.host(i, true))
           give(arguments[i], static_cast<const std::byte *>(task.buffers[i]), form);
+    Clock::duration atHost = Clock::now() - start;
     array.run();
     Figures figures = figuresOf(array, *kernel.code);
+    start = Clock::now();
     for (size_t i = 0; i < arguments.size() && array.fault.empty(); ++i)
       if (arguments[i].output)
         if (const std::byte *form = array.host(i, false))
           hw::toHost(arguments[i], form, static_cast<std::byte *>(task.buffers[i]));
     if (!array.fault.empty())
       return {kDeviceFault, 0, array.fault};
+    figures.hostSeconds = std::chrono::duration<double>(atHost + (Clock::now() - start)).count();
     lastRun.push_back(std::move(figures));
     record(array, *kernel.code);
     return {};

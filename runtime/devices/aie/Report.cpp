@@ -5,30 +5,10 @@
 
 namespace dmxrt::aie {
 
-/// Each number of b is multiplied once for each row of the result, whose columns lie one beside the other.
-static uint64_t modelMacs(const hw::KernelCode &kernel) {
-  uint64_t weights = 0, rows = 0;
-  for (const hw::Argument &argument : kernel.arguments) {
-    if (argument.name == "b") {
-      weights = argument.hostElements();
-      size_t rank = argument.axes.size();
-      if (!argument.packed && rank > 2) // of matrices one, which meets its own rows alone
-        weights = uint64_t(argument.axes[rank - 2].extent) * argument.axes[rank - 1].extent;
-    }
-    if (!argument.output)
-      continue;
-    auto columns = std::ranges::find_if(argument.axes, [](const hw::Axis &axis) { // in each group
-      return axis.stride == 1 || (axis.split > 1 && axis.phase == 1);
-    });
-    rows = columns == argument.axes.end() ? 0 : argument.hostElements() / columns->extent;
-  }
-  return weights * rows;
-}
-
 Figures figuresOf(const Array &array, const hw::KernelCode &kernel) {
   Figures out;
   out.kernel = kernel.name;
-  out.modelMacs = modelMacs(kernel);
+  out.usefulMacs = kernel.usefulMacs;
   for (const hw::Argument &argument : kernel.arguments)
     (argument.output ? out.hostOut : out.hostIn) += argument.hostBytes();
   out.clocks = array.now;
@@ -74,17 +54,19 @@ std::string_view boundOf(const hw::Machine &machine, const Figures &figures) {
 }
 
 void write(sim::ReportWriter &out, const hw::Machine &machine, const Figures &figures) {
-  out.kernel(figures.kernel, figures.hostIn, figures.hostOut, 0);
+  out.kernel(figures.kernel, figures.hostIn, figures.hostOut, figures.hostSeconds);
   double clocks = static_cast<double>(std::max<uint64_t>(figures.clocks, 1));
+  uint64_t done = figures.bf16Macs + figures.i32Macs + figures.i8Macs;
   const sim::Count units[] = {{"cores", figures.cores},
-                              {"model_macs", figures.modelMacs},
+                              {"model_macs", figures.usefulMacs},
+                              {"padding_macs", done - std::min(figures.usefulMacs, done)},
                               {"configuration_words", figures.configurationWords},
                               {"control_words", figures.controlWords}},
                    macs[] = {{"bf16", figures.bf16Macs}, {"i32", figures.i32Macs}, {"i8", figures.i8Macs}};
-  double work = static_cast<double>(figures.bf16Macs + figures.i32Macs + figures.i8Macs),
-         least = macClocks(machine, figures);
+  auto work = static_cast<double>(done), useful = static_cast<double>(figures.usefulMacs),
+       least = macClocks(machine, figures);
   double peak = least > 0 ? work / least : static_cast<double>(machine.bf16Macs) * static_cast<double>(figures.cores);
-  const sim::Share share{"mac_peak_share", least / clocks};
+  const sim::Share shares[] = {{"mac_peak_share", least / clocks}, {"useful_peak_share", useful / peak / clocks}};
   std::vector<sim::Share> busy;
   for (const auto &[name, time] : figures.busy)
     busy.push_back({name, static_cast<double>(time) / clocks});
@@ -95,7 +77,7 @@ void write(sim::ReportWriter &out, const hw::Machine &machine, const Figures &fi
                        static_cast<double>(figures.clocks) / machine.clockHz,
                        units,
                        boundOf(machine, figures),
-                       {&share, 1},
+                       shares,
                        {figures.readBytes, figures.writtenBytes, links, macs, 0, figures.instructions},
                        busy,
                        {},

@@ -11,9 +11,10 @@ namespace dmxrt::aie {
 struct Figures {
   std::string kernel;
   uint64_t hostIn = 0, hostOut = 0; ///< bytes
+  double hostSeconds = 0;           ///< that this host took to put them into the array's forms and back
   uint64_t clocks = 0, bf16Macs = 0, i32Macs = 0, i8Macs = 0, instructions = 0, controlWords = 0,
            configurationWords = 0, cores = 0;
-  uint64_t modelMacs = 0; ///< of the model: those of the cores without what is computed with padding
+  uint64_t usefulMacs = 0; ///< that the model asks for: those of the cores without what is computed with padding
   std::array<uint64_t, 3> readBytes = {}, writtenBytes = {};     ///< of kMemories
   std::vector<std::pair<std::string, uint64_t>> linkWords, busy; ///< busy: clocks of cores and channels
 };

@@ -10,8 +10,11 @@
 // product is that of w - c, which are, and (zw - c) * sum of a is subtracted, a sum a row or window. Static f32
 // products of such weights stay f32.
 //
-// Done where w is constant, za and sa are one number (of a matrix of integers za may be one a row), and the target that
-// computes the product also computes the one of bytes. Others are left as they are.
+// Weights may be what a run brings too, of products of integers for a target that wants them (matrices of i8, or ui8
+// less 128): their sums are then computed in each run.
+//
+// Else done where w is constant, za and sa are one number (of a matrix of integers za may be one a row), and the target
+// that computes the product also computes the one of bytes. Others are left as they are.
 //
 //===----------------------------------------------------------------------===//
 #include "Quantised.h"
@@ -62,6 +65,7 @@ struct ZeroPoint {
 /// Weights as w - zw = bytes - rest. A null rest is 0; else it broadcasts against the product.
 struct Weights {
   Value bytes, rest;
+  bool ofRun = false;
 };
 
 class Rewriter {
@@ -77,10 +81,10 @@ public:
       return;
     std::optional<Quantised> lhs = match(op->getOperand(0)), rhs = match(op->getOperand(1));
     if (!lhs || !rhs || static_cast<bool>(lhs->scale) != scaled || static_cast<bool>(rhs->scale) != scaled ||
-        !isConstant(*rhs) || !scalesFit(*lhs, *rhs))
+        (!isConstant(*rhs) && !takesOfRun()) || !scalesFit(*lhs, *rhs))
       return;
     std::optional<ZeroPoint> zero = zeroOf(lhs->zero, elementOf(lhs->bytes));
-    std::optional<Weights> weights = zero ? signedWeights(*rhs) : std::nullopt;
+    std::optional<Weights> weights = !zero ? std::nullopt : isConstant(*rhs) ? signedWeights(*rhs) : weightsOfRun(*rhs);
     if (!weights || !worthSums(*lhs, *zero, *weights))
       return;
     Value factor = scaled ? productOfScales(*lhs, *rhs) : Value();
@@ -130,6 +134,12 @@ private:
       return true;
     bool isStatic = !zero.atRun && lhs.scale && isConstantExpression(lhs.scale);
     return !isStatic && (!isConv() || typeOf(weights.bytes).getDimSize(0) >= kFewestChannels);
+  }
+
+  /// Whether the right operand may be one of a run: of a product of integers for a target that wants it.
+  bool takesOfRun() const {
+    const TargetBackend *target = context.responsible(op);
+    return !isConv() && elementOf(op->getResult(0)).isInteger(32) && target && target->multipliesBytesOfRuns();
   }
 
   static bool isConstant(const Quantised &q) {
@@ -280,9 +290,24 @@ private:
                    besideResult(middle ? plus(rest, -middle) : rest)};
   }
 
+  /// Those of a run as s8: nullopt where zero points vary in a column.
+  std::optional<Weights> weightsOfRun(const Quantised &rhs) {
+    int64_t rank = typeOf(rhs.bytes).getRank();
+    std::optional<Tensor> zero = rhs.zero ? evaluateConstant(rhs.zero) : std::nullopt;
+    bool isSigned = elementOf(rhs.bytes).isSignlessInteger(8);
+    bool none = !rhs.zero || (zero && rangeOf(*zero) == std::pair<int64_t, int64_t>(0, 0));
+    if (!none && !variesAlong(rank - 1, rank, typeOf(rhs.zero)))
+      return std::nullopt;
+    Value rest = none ? Value() : besideResult(rhs.zero);
+    if (isSigned)
+      return Weights{rhs.bytes, rest, true};
+    Value bytes = cast(plus(cast(rhs.bytes, i32()), -128), b.getIntegerType(8));
+    return Weights{bytes, rest ? plus(rest, -128) : number(i32(), -128), true};
+  }
+
   /// The i32 sums of (bytes - zero) * weights, plus a bias if there is one; null when the target does not compute them.
   Value product(Value bytes, ZeroPoint zero, const Weights &weights, Value bias) {
-    if (!elementOf(bytes).isUnsignedInteger(8)) {
+    if (!elementOf(bytes).isUnsignedInteger(8) && !weights.ofRun) {
       bytes = cast(plus(cast(bytes, i32()), 128), ui8());
       zero.atRun ? void(zero.atRun = plus(zero.atRun, 128)) : void(zero.number += 128);
     }

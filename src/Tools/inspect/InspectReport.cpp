@@ -181,6 +181,15 @@ std::string shareOfPeak(const Json &run) {
   return most > 0 ? percent(numberOf(roofline, "ops") / most) + " of peak" : "";
 }
 
+/// Without what only fills whole blocks; of devices that tell.
+std::string usefulOf(const Json &run) {
+  if (!partOf(run, "useful_peak_share").is_number())
+    return "";
+  double useful = numberOf(run, "model_macs"), padding = numberOf(run, "padding_macs");
+  return percent(numberOf(run, "useful_peak_share")) + " of peak; " +
+         percent(padding / std::max(useful + padding, 1.0)) + " of its MACs are padding";
+}
+
 std::string runSection(const std::string &title, const Json &run, double clockHz) {
   std::string body = utilisationBars(run) + rooflines(run, clockHz) + tableHtml(traffic(run), 4);
   if (Table tasks = tasksOf(run, clockHz); !tasks.rows.empty())
@@ -193,7 +202,8 @@ std::string reportSection(const std::string &file, const Json &report) {
   std::string html = heading(2, "report " + file + ": " + textOf(report, "machine") + ", run " +
                                     std::to_string(wholeOf(report, "runs")) + " of the session");
   Table table{"programs",
-              {"program", "clocks", "us", "bound by", "MAC array", "joules", "host bytes in", "host bytes out"},
+              {"program", "clocks", "us", "bound by", "MAC array", "useful", "joules", "host bytes in",
+               "host bytes out", "host us"},
               {}};
   std::string sections;
   auto add = [&](const Json &kernel, const char *program) {
@@ -202,8 +212,9 @@ std::string reportSection(const std::string &file, const Json &report) {
       return;
     std::string name = std::string(program) + " of '" + textOf(kernel, "kernel") + "'";
     table.add({name, partOf(run, "clocks"), number(1e6 * numberOf(run, "seconds")), textOf(run, "bound"),
-               shareOfPeak(run), numberOf(partOf(run, "energy_joules"), "total"), partOf(kernel, "host_bytes_in"),
-               partOf(kernel, "host_bytes_out")});
+               shareOfPeak(run), usefulOf(run), numberOf(partOf(run, "energy_joules"), "total"),
+               partOf(kernel, "host_bytes_in"), partOf(kernel, "host_bytes_out"),
+               number(1e6 * numberOf(kernel, "host_link_seconds"))});
     sections += runSection(name, run, clockHz);
   };
   for (const Json &kernel : partOf(report, "first"))

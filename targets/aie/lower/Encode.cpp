@@ -206,6 +206,10 @@ LogicalResult Encoding::add(Operation &op, hw::KernelCode &kernel) {
 
 LogicalResult Encoding::control(hw::KernelCode &kernel) {
   RuntimeSequenceOp sequence = device.sequence();
+  FailureOr<uint64_t> macs = usefulMacsOf(sequence);
+  if (failed(macs))
+    return failure();
+  kernel.usefulMacs = *macs;
   for (unsigned i = 0; i < sequence.getBody().getNumArguments(); ++i)
     kernel.arguments.push_back(*argumentOf(sequence, i));
   for (Operation &op : sequence.getBody().front())
@@ -239,7 +243,8 @@ LogicalResult aie::encode(DeviceOp device, hw::Image &image) {
   image.machine = machine;
   Encoding encoding(device);
   hw::Overlay overlay;
-  hw::KernelCode kernel{device.getSymName().str(), 0, {}, {}};
+  hw::KernelCode kernel;
+  kernel.name = device.getSymName().str();
   if (failed(encoding.configure(overlay)) || failed(encoding.control(kernel)))
     return failure();
   auto same = [&](const hw::Overlay &other) {

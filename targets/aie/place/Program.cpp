@@ -379,6 +379,7 @@ dlir::DeviceProgramOp aie::writeProgram(OpBuilder &builder, Location where, cons
   OpBuilder::InsertionGuard guard(builder);
   ProgramWriter writer(builder, where, name, kDevice);
   writer.program()->setAttr(kMachineKey, builder.getStringAttr(StringRef(machine.name)));
+  writer.program()->setAttr(kUsefulMacs, builder.getI64IntegerAttr(mapping.macs));
   ProductProgram(writer, mapping).write();
   return writer.program();
 }

@@ -183,6 +183,8 @@ LogicalResult Placement::writeSequence() {
   if (failed(ahead))
     return failure();
   auto sequence = RuntimeSequenceOp::create(b, where, b.getArrayAttr({}));
+  if (Attribute macs = program->getAttr(kUsefulMacs))
+    sequence->setAttr(kUsefulMacs, macs);
   Block &block = sequence.getBody().emplaceBlock();
   SmallVector<Attribute> operands;
   IRMapping values;

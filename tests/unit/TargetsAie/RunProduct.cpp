@@ -74,6 +74,7 @@ dmxc::aie::Mapping mappingOf(const Sizes &sizes, const Form &form) {
   out.m = sizes.m;
   out.k = sizes.k;
   out.n = sizes.n;
+  out.macs = sizes.m * sizes.k * sizes.n;
   out.relu = form.relu;
   out.operands = {{Part::A, tensor(sizes.m, sizes.k)}, {Part::B, tensor(sizes.k, sizes.n), form.packed}};
   if (form.swapped)

@@ -5,7 +5,8 @@ def IntegerProducts : Pass<"dmir-integer-products", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createIntegerProductsPass(context)";
   let summary = "Products of dequantised bytes become i32 products of the bytes and one multiplication by the scales";
   let description = [{
-    Where the right operand is constant and the target computes products of bytes. The left operand's zero point and scale may be
+    Where the right operand is constant and the target computes products of bytes; of a matrix product of integers also where a run
+    brings both and the target wants that, with sums of its rows and columns in each run. The left operand's zero point and scale may be
     those of a run; the zero point is corrected with sums of the weights, and padding is that zero point. Weights that do not
     fit s8 without their zero points are corrected with sums of the left operand's rows or windows. Integer sums are exact. A
     bias of multiples of the scales' product is part of them.
