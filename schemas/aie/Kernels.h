@@ -81,6 +81,7 @@ struct MatrixStep {
   /// Rows and columns of a result that a kernel has at once.
   constexpr int64_t blockM() const { return m * sumsDown; }
   constexpr int64_t blockN() const { return n * sumsAcross; }
+  bool operator==(const MatrixStep &) const = default;
 };
 inline constexpr MatrixStep kStepBf16{4, 8, 4, 2, 4}, kStepI32{4, 4, 4, 2, 4}, kStepI8{4, 8, 8, 4, 2};
 /// A bias lies in the place of an operand of k x n as its first rows do: the numbers of a step's columns at the first
