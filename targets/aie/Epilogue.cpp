@@ -14,6 +14,7 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
 using kernels::Chain;
+using kernels::Contraction;
 using kernels::Follower;
 
 static constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -33,10 +34,23 @@ static bool addsRow(const Follower &follower, Operation *product) {
   return kernels::spreadOver(product, row) == kernels::Spread::Outputs;
 }
 
+/// Whether the host would make a tensor for its one use alone, where it makes none if that use is its own: then adding
+/// it on the array costs a task and a crossing. What products lead to by ops of one shape is none of the host's.
+static bool isMadeForOneUse(Value tensor) {
+  if (!tensor.getDefiningOp() || !tensor.hasOneUse() || dmir::isConstant(tensor))
+    return false;
+  for (Operation *op = tensor.getDefiningOp();
+       op && op->getNumOperands() && op->getResult(0).getType() == tensor.getType();
+       op = op->getOperand(0).getDefiningOp())
+    if (Contraction::is(op))
+      return false;
+  return true;
+}
+
 /// Whether an op adds a tensor of f32 of the product's shape.
 static bool addsTensor(const Follower &follower, Operation *product) {
   return isa<dmir::AddOp>(follower.op) && follower.other != follower.value &&
-         !llvm::is_contained(product->getOperands(), follower.other) &&
+         !llvm::is_contained(product->getOperands(), follower.other) && !isMadeForOneUse(follower.other) &&
          follower.other.getType() == follower.value.getType() && typeOf(follower.value).getElementType().isF32();
 }
 

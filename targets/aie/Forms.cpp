@@ -18,6 +18,9 @@ namespace hw = dmx::aie;
 constexpr StringRef kForm = "form", kSize = "size", kRows = "rows", kPitchKey = "pitch";
 constexpr StringRef kStrides = "strides", kDilations = "dilations", kGroups = "groups", kPixels = "pixels_a_row",
                     kTile = "tile", kNegated = "negated";
+// Of columns that lie panel after panel: rows of one, as wide as the pitch; of a bias the columns of a core, those of a
+// matrix step and those that lie together in a row of one.
+constexpr StringRef kDepth = "depth", kColumns = "columns";
 
 int64_t numberOf(DictionaryAttr form, StringRef key, int64_t most = UINT32_MAX) {
   auto value = form.getAs<IntegerAttr>(key);
@@ -63,18 +66,40 @@ std::optional<hw::Element> storedAs(StringRef name, DType type) {
   return name == "i8" && (type == DType::I8 || type == DType::U8) ? std::optional(hw::Element::I8) : std::nullopt;
 }
 
+/// Columns that lie panel after panel.
+struct Panels {
+  int64_t depth, width; ///< rows of a panel, and its columns
+  int64_t placeOf(int64_t row, int64_t column) const { return (column / width * depth + row) * width + column % width; }
+};
+
+/// As the pair of tiles of b that a core takes it for: of each row of a matrix step so many columns, over and over; of
+/// each matrix so many numbers.
+void packBias(Packing &packing, int64_t count, int64_t matrices, int64_t pixels, ArrayRef<int64_t> columns,
+              const Panels &pairs) {
+  int64_t tile = columns[0], step = columns[1], run = columns[2], panelsOfOne = pairs.depth / matrices;
+  for (int64_t first = 0; first < count * pixels; first += tile)
+    for (int64_t word = 0; word < pairs.width; ++word) {
+      int64_t ofStep = word / run % (tile / step), part = word / run / (tile / step) % (step / run);
+      int64_t column = first + ofStep * step + part * run + word % run;
+      if (column < count * pixels)
+        for (int64_t matrix = 0; matrix < matrices; ++matrix)
+          packing.put(matrix * count + column % count, (matrix * panelsOfOne + first / tile) * pairs.width + word);
+    }
+}
+
 /// Row k of the form is what tile, plane, column and channel of the kernel k is (place/ImageWalk.h), column n an output
-/// of one of the pixels of a row; a matrix of some groups, which has so many rows, follows the other.
-void packWeights(Packing &packing, const aie::ImageWalk &w, int64_t tile, int64_t rows, int64_t pitch) {
+/// of one of the pixels of a row; a matrix of some groups, which has so many columns, follows the other.
+void packWeights(Packing &packing, const aie::ImageWalk &w, int64_t tile, int64_t columns, const Panels &panels) {
   int64_t height = w.number(w.down.taps), width = w.number(w.across.taps);
   int64_t channels = w.channels / w.together, outputs = w.outputs / w.together; // of a group
   int64_t numbers = outputs * w.groups * channels * height * width;
   for (int64_t number = 0; number < numbers; ++number) {
     int64_t x = number % width, y = number / width % height, channel = number / (width * height) % channels;
     int64_t output = number / (width * height * channels), group = output / outputs;
-    int64_t k = group / w.together * rows + w.kOf(y, x, tile) + group % w.together * channels + channel;
+    int64_t k = w.kOf(y, x, tile) + group % w.together * channels + channel;
+    int64_t column = group / w.together * columns + output % w.outputs;
     for (int64_t beside = 0; beside < w.pixels; ++beside)
-      packing.put(number, (k + beside * w.across.stride * w.pixel()) * pitch + beside * w.outputs + output % w.outputs);
+      packing.put(number, panels.placeOf(k + beside * w.across.stride * w.pixel(), column + beside * w.outputs));
   }
 }
 
@@ -108,6 +133,16 @@ std::optional<aie::ImageWalk> imageWalkOf(DictionaryAttr form, const Tensor &wei
   return w;
 }
 
+/// Those of a bias; nullopt where they are none.
+std::optional<SmallVector<int64_t>> columnsOf(DictionaryAttr form) {
+  auto all = form.getAs<DenseI64ArrayAttr>(kColumns);
+  constexpr int64_t most = 1 << 20;
+  if (!all || all.size() != 3 || llvm::any_of(all.asArrayRef(), [](int64_t one) { return one < 1 || one > most; }) ||
+      all[0] % all[1] || all[1] % all[2])
+    return std::nullopt;
+  return SmallVector<int64_t>(all.asArrayRef());
+}
+
 } // namespace
 
 DictionaryAttr aie::formOf(Builder &b, const Mapping &mapping, const Operand &operand) {
@@ -120,15 +155,20 @@ DictionaryAttr aie::formOf(Builder &b, const Mapping &mapping, const Operand &op
     form.set(kNegated, b.getUnitAttr());
   for (auto [key, value] : {std::pair(kSize, bytes * rows * pitch), {kRows, rows}, {kPitchKey, pitch}})
     form.set(key, b.getI64IntegerAttr(value));
+  if (operand.part == Part::B)
+    form.set(kDepth, b.getI64IntegerAttr(mapping.paddedK()));
+  if (operand.part == Part::Bias)
+    form.set(kColumns, b.getDenseI64ArrayAttr({mapping.numbers.n, mapping.numbers.step.n, mapping.biasRun()}));
   if (mapping.image && operand.part == Part::B) {
     const ImageWalk &w = *mapping.image;
     form.set(kStrides, b.getDenseI64ArrayAttr({w.down.stride, w.across.stride}));
     form.set(kDilations, b.getDenseI64ArrayAttr({w.down.dilation, w.across.dilation}));
-    form.set(kGroups, b.getDenseI64ArrayAttr({w.groups, w.together}));
     form.set(kTile, b.getI64IntegerAttr(mapping.numbers.k));
   }
-  if (mapping.image && operand.part != Part::A)
+  if (mapping.image && operand.part != Part::A) {
+    form.set(kGroups, b.getDenseI64ArrayAttr({mapping.image->groups, mapping.image->together}));
     form.set(kPixels, b.getI64IntegerAttr(mapping.image->pixels));
+  }
   return form.getDictionary(b.getContext());
 }
 
@@ -145,24 +185,34 @@ Status aie::pack(DictionaryAttr form, const Tensor &constant, std::span<std::byt
       constant.numElements() == 0)
     return wrong();
   Packing packing(constant, *element, form.contains(kNegated), out);
+  Panels panels{form.contains(kDepth) ? numberOf(form, kDepth) : rows, pitch};
+  if (!panels.depth || rows % panels.depth)
+    return wrong();
+  int64_t width = rows / panels.depth * pitch;
   if (form.contains(kStrides)) {
     std::optional<ImageWalk> walk = imageWalkOf(form, constant, bytes);
     int64_t tile = numberOf(form, kTile);
-    int64_t rowsOfOne = walk ? rows / walk->matrices() : 0;
-    if (!walk || !tile || walk->k(tile) > rowsOfOne || walk->n() > pitch)
+    int64_t columns = walk ? width / walk->matrices() : 0; // of a matrix
+    if (!walk || !tile || walk->k(tile) > panels.depth || walk->n() > columns || columns % pitch)
       return wrong();
-    packWeights(packing, *walk, tile, rowsOfOne, pitch);
+    packWeights(packing, *walk, tile, columns, panels);
     return Status::ok();
   }
-  int64_t columns = constant.rank() ? constant.shape().back() : 1, pixels = 1;
-  if (form.contains(kPixels)) { // a bias, whose dims but one are 1: a row each matrix
-    columns = constant.numElements() / rows;
-    pixels = numberOf(form, kPixels);
+  if (form.contains(kColumns)) { // a bias, whose dims but one are 1
+    auto groups = pairOf(form, kGroups).value_or(std::pair<int64_t, int64_t>(1, 1));
+    int64_t pixels = form.contains(kPixels) ? numberOf(form, kPixels) : 1, count = constant.numElements();
+    int64_t matrices = groups.first / groups.second;
+    std::optional<SmallVector<int64_t>> columns = columnsOf(form);
+    if (!columns || !pixels || !matrices || count % matrices || rows % matrices ||
+        count > rows * (*columns)[0] / pixels)
+      return wrong();
+    packBias(packing, count / matrices, matrices, pixels, *columns, panels);
+    return Status::ok();
   }
-  if (columns == 0 || constant.numElements() / columns > rows || pixels == 0 || columns > pitch / pixels)
+  int64_t columns = constant.rank() ? constant.shape().back() : 1;
+  if (constant.numElements() / columns > panels.depth || columns > width)
     return wrong();
   for (int64_t i = 0; i < constant.numElements(); ++i)
-    for (int64_t beside = 0; beside < pixels; ++beside)
-      packing.put(i, i / columns * pitch + beside * columns + i % columns);
+    packing.put(i, panels.placeOf(i / columns, i % columns));
   return Status::ok();
 }

@@ -44,8 +44,14 @@ private:
       all += call(n.relu, {c});
     return p.steps.empty() ? all : all + call(n.steps, {c});
   }
-  /// Of the busier of the channels that bring operands.
-  int64_t streams() const { return std::max(steps * p.herd.parts() * (a + kBdClocks), tilesOfB * (b + kBdClocks)); }
+  /// Of a shim that brings operands: its busier channel, and what it stops for at each run of words.
+  int64_t streams() const {
+    int64_t runs = steps * p.herd.parts() * n.m + p.has(Part::Residual) * p.herd.rows * n.m;
+    if (p.has(Part::Bias) && !p.packs(Part::Bias))
+      runs += p.biasWords() / p.biasRun();
+    return std::max(steps * p.herd.parts() * (a + kBdClocks), tilesOfB * (b + kBdClocks)) +
+           runs * machine.shimRunClocks;
+  }
   int64_t drain() const { return p.herd.rows * (c + kBdClocks); }
   int64_t ddr() const {
     int64_t words = p.herd.rows * steps * a + p.herd.columns * (tilesOfB * b + p.herd.rows * c);

@@ -85,6 +85,10 @@ bool Mapping::has(Part part) const {
   return llvm::any_of(operands, [&](const Operand &operand) { return operand.part == part; });
 }
 
+bool Mapping::packs(Part part) const {
+  return llvm::any_of(operands, [&](const Operand &operand) { return operand.part == part && operand.packed; });
+}
+
 bool Mapping::hasPackedWeights() const {
   return llvm::all_of(operands, [](const Operand &operand) {
     return operand.packed || (operand.part != Part::B && operand.part != Part::Bias);
@@ -117,9 +121,12 @@ std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
     return {matrices * imageRows() + (hasTileOfZeros() ? (zerosOfA() + pitch - 1) / pitch : 0), pitch};
   }
   case Part::B:
-    return {matrices * paddedK(), paddedN()};
+    return {matrices * (paddedN() / numbers.n) * paddedK(), numbers.n};
   case Part::Bias:
-    return {image ? matrices : 1, paddedN()};
+    if (int64_t all = image ? matrices : 1; packs(part))
+      return {all * (paddedN() / numbers.n), biasWords()};
+    else
+      return {all, paddedN()};
   case Part::Residual:
   case Part::C:
     break;
@@ -150,7 +157,10 @@ std::vector<hw::Axis> Mapping::axesOf(const Operand &operand) const {
   if (!image) {
     auto [rows, pitch] = formOf(operand.part);
     int64_t stride = rows / matrices * pitch;
-    place(rank - 1, 1);
+    if (operand.part == Part::B)
+      place(rank - 1, paddedK() * pitch, 0, pitch, 1);
+    else
+      place(rank - 1, 1);
     place(rank - 2, pitch);
     for (size_t dim = rank - 2; dim-- > 0; stride *= shape[dim])
       place(dim, stride);
@@ -244,8 +254,7 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mappin
     return "a dim of the product is above " + std::to_string(largest);
   if (std::optional<std::string> why = refusesTiles(machine, mapping))
     return why;
-  int64_t step = machine.tile(hw::TileKind::Shim).largestStep, k = mapping.paddedK(), n = mapping.paddedN(),
-          bytes = mapping.numbers.bytes;
+  int64_t step = machine.tile(hw::TileKind::Shim).largestStep, k = mapping.paddedK(), bytes = mapping.numbers.bytes;
   const std::string over = " words, a shim's BD steps over ";
   if (mapping.image) {
     if (std::optional<std::string> why = refusesWalk(machine, mapping))
@@ -253,8 +262,6 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mappin
   } else if (k * bytes / 4 > step) {
     return most("a row of the first matrix has ", k * bytes / 4, over, step);
   }
-  if (int64_t words = mapping.numbers.k * n * bytes / 4; words > step)
-    return most(std::to_string(mapping.numbers.k) + " rows of the second matrix have ", words, over, step);
   if (mapping.blocks() > kMostBlocks)
     return most("the product has ", mapping.blocks(),
                 " blocks of " + std::to_string(mapping.blockM()) + " x " + std::to_string(mapping.blockN()) +

@@ -94,11 +94,16 @@ struct Mapping {
   int64_t paddedN() const { return (n + blockN() - 1) / blockN() * blockN(); }
   int64_t blocks() const { return matrices * (paddedM() / blockM()) * (paddedN() / blockN()); }
   bool has(Part part) const;
+  bool packs(Part part) const;
+  /// Words of the pair of tiles of b as which a bias comes, and those that lie together in DDR where it is not packed.
+  int64_t biasWords() const { return 2 * numbers.k * numbers.n * numbers.bytes / 4; }
+  int64_t biasRun() const { return numbers.step.n * numbers.bytes / 4; }
   /// Whether all of them that a run does not bring are packed, as rows of several pixels ask for.
   bool hasPackedWeights() const;
   /// Multiplications of the cores for one of the model.
   double work() const;
-  /// Rows and pitch of an operand's form in DDR.
+  /// Rows and pitch of an operand's form in DDR. b lies panel after panel, the columns of a core, and so does a bias
+  /// that is packed: what a shim reads of them is one run.
   std::pair<int64_t, int64_t> formOf(Part part) const;
   bool hasTileOfZeros() const { return image && k / numbers.k % 2; }
   int64_t zerosOfA() const { return herd.parts() * numbers.m * numbers.k; }

@@ -51,7 +51,7 @@ private:
   void writeMemoryTiles();
   void writeShims();
   void writeRowsOfA();
-  void putBias(const Sum &first);
+  void putBias(const Sum &panel);
   void writeParameters();
   void writeResidualParameters();
   void blocks(hw::Direction direction, int64_t number, int64_t units,
@@ -90,7 +90,7 @@ void ProductProgram::declareOperand(const Operand &operand) {
     w.piece(memory, name, 0, 0, {0}, {rows * pitch * bytes}, {pitch * bytes});
     return;
   }
-  if (p.image || p.matrices > 1) {
+  if (p.image || p.matrices > 1 || operand.part == Part::B) {
     declarePlaces(operand, memory, bytes, pitch);
     return;
   }
@@ -290,28 +290,36 @@ void ProductProgram::writeRowsOfA() {
 }
 
 /// The numbers of a matrix step's columns at its first words, again and again in all rows of a pair of tiles of b.
-void ProductProgram::putBias(const Sum &first) {
-  int64_t perRow = n.step.n * n.bytes / 4, times = n.step.n / perRow; // words of a step's row; rows that hold them all
+void ProductProgram::putBias(const Sum &panel) {
+  if (p.packs(Part::Bias)) { // it lies so already
+    int64_t row = n.step.n;
+    w.put("b_in", Sum(w.unit()))
+        .buffer(ddr[Part::Bias], panel * (p.biasWords() * 4))
+        .with(w.descriptor({c.kind, {}, row, {{p.biasWords() / row, row * 4, 0}}}))
+        .create();
+    return;
+  }
+  int64_t perRow = p.biasRun(), times = n.step.n / perRow; // words of a step's row; rows that hold them all
   DescriptorSpec spec{c.kind, {}, perRow, {}};
   spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / n.step.n, n.step.n * 4, 0}};
   spec.keepsDims = true;
   Value ofBias = w.descriptor(spec);
-  w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Bias], first * 4).with(ofBias).create();
+  w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Bias], panel * (n.n * 4)).with(ofBias).create();
 }
 
 void ProductProgram::writeShims() {
-  int64_t width = p.paddedN() * n.bytes, out = p.paddedN() * c.bytes;
+  int64_t width = n.n * n.bytes, out = p.paddedN() * c.bytes;
   Value ofB = w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}});
   Value ofC = w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, 0, out}}});
   writeRowsOfA();
   blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
-    Sum first = column * p.blockN() + Sum(w.unit()) * n.n;
+    Sum panel = column * p.herd.columns + Sum(w.unit()), first = panel * n.n;
     w.put("b_in", Sum(w.unit()))
-        .buffer(ddr[Part::B], matrix * (p.paddedK() * width) + first * n.bytes)
+        .buffer(ddr[Part::B], (matrix * (p.paddedN() / n.n) + panel) * (p.paddedK() * width))
         .with(ofB)
         .create();
     if (p.has(Part::Bias))
-      putBias(p.image ? matrix * p.paddedN() + first : first);
+      putBias(p.image ? matrix * (p.paddedN() / n.n) + panel : panel);
     if (p.has(Part::Residual))
       w.put("b_in", Sum(w.unit()))
           .buffer(ddr[Part::Residual], matrix * (p.paddedM() * out) + row * (p.blockM() * out) + first * c.bytes)

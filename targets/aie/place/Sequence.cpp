@@ -194,7 +194,6 @@ LogicalResult Placement::writeSequence() {
   sequence.setOperandsAttr(b.getArrayAttr(operands));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&block);
-  writeParameters();
   auto wait = [&] {
     for (const ShimQueue &shim : shims)
       if (shim.direction == DMAChannelDir::S2MM)
@@ -206,7 +205,11 @@ LogicalResult Placement::writeSequence() {
       wait();
     if (failed(writeMoves(static_cast<size_t>(count), count % *ahead, values)))
       return failure();
+    if (count == 0) // cores begin while the first of their tiles are on their way
+      writeParameters();
   }
+  if (all == 0)
+    writeParameters();
   for (int64_t i = 0; i < std::min(*ahead, count); ++i)
     wait();
   return success();

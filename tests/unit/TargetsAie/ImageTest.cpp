@@ -48,9 +48,9 @@ TEST(AieImage, WhatIsNotThereIsNamed) {
   EXPECT_EQ(with([](auto &i) { i.kernels[0].arguments[1].rows = 1 << 24; }),
             "kernel 'product': argument 'b' has a form that is mostly padding");
   EXPECT_EQ(with([](auto &i) { i.kernels[0].control[0].address = 0x30000000; }),
-            "kernel 'product': op 0 (write) writes 0x30000000, where the machine has no register");
-  EXPECT_EQ(with([](auto &i) { i.kernels[0].control[6].argument = 3; }),
-            "kernel 'product': op 6 (patch) patches in argument 3 of 3");
+            "kernel 'product': op 0 (blockwrite) writes 0x30000000, where the machine has no register");
+  EXPECT_EQ(with([](auto &i) { i.kernels[0].control[1].argument = 3; }),
+            "kernel 'product': op 1 (patch) patches in argument 3 of 3");
   EXPECT_EQ(with([](auto &i) { i.kernels[0].control.back().channel = 2; }),
             "kernel 'product': op 14 (sync) waits for channel 2 of a shim tile");
   EXPECT_EQ(with([](auto &i) { i.overlays[0].programs[0].code.pop_back(); }),

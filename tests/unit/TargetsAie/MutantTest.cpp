@@ -106,7 +106,7 @@ const Mutant kMutants[] = {
      "S2MM 0 of tile (3,0)"},
     {"a patch behind the matrix", true, [](auto &t) { replace(t, "arg_plus = 0 : i64", "arg_plus = 99999744 : i64"); },
      "kernel 'product'", "(patch) patches in byte 99999744 of argument 0, which has 196608"},
-    {"another block's columns", false, [](auto &t) { replace(t, "[0, 0, 0, 64]", "[0, 0, 0, 128]"); }, "", ""},
+    {"another block's columns", false, [](auto &t) { replace(t, "[0, 0, 0, 8192][1, 4, 32, 64]", "[0, 0, 0, 16384][1, 4, 32, 64]"); }, "", ""},
     {"a parameter never written", false, [](auto &t) { dropLine(t, "rtp_write(@parameters_3_5, 0, 2)"); },
      "undefined-read", "core (3,5)"},
     {"a core that does not wait", false,

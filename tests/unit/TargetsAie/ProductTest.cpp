@@ -160,7 +160,6 @@ TEST(AieProduct, WhatTheArrayDoesNotHoldIsSaid) {
   EXPECT_EQ(refusal({4096, 4096, 4096}), "");
   const std::pair<Sizes, const char *> cases[] = {
       {{64, 1 << 22, 64}, "a row of the first matrix has 2097152 words, a shim's BD steps over 1048576"},
-      {{64, 64, 1 << 17}, "32 rows of the second matrix have 2097152 words, a shim's BD steps over 1048576"},
       {{6400, 64, 6400}, "the product has 10000 blocks of 64 x 64, the array's control stream holds 4096"},
       {{int64_t(1) << 40, 1, 1}, "a dim of the product is above 1073741824"},
       {{1 << 16, 1 << 21, 64}, "a matrix takes more than 4 GiB of the array's DDR"}};

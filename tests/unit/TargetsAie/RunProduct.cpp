@@ -181,13 +181,15 @@ Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matric
             const std::vector<std::string> &settings) {
   std::vector<std::vector<uint32_t>> inputs = {of.a, of.b};
   if (form.packed) {
-    auto [rows, pitch] = mappingOf(sizes, form).formOf(Part::B);
+    const dmxc::aie::Mapping mapping = mappingOf(sizes, form);
+    auto [rows, pitch] = mapping.formOf(Part::B);
+    auto operand = llvm::find_if(mapping.operands, [](const auto &one) { return one.part == Part::B; });
     hw::Argument b{
         "b",
         false,
         false,
         form.integers ? hw::Element::I32 : hw::Element::Bf16,
-        hw::rowsOf(static_cast<uint32_t>(sizes.k), static_cast<uint32_t>(sizes.n), static_cast<uint32_t>(pitch)),
+        mapping.axesOf(*operand),
         static_cast<uint32_t>(rows),
         static_cast<uint32_t>(pitch)};
     inputs[1].resize(b.ddrBytes() / 4);

@@ -9,10 +9,12 @@
 // RUN: bash %S/Inputs/same-words.sh %t cols=4+rows=1
 // RUN: FileCheck %s --input-file=%t/control.mlir --check-prefix=CONTROL
 
-// PLACED: aie.runtime_sequence(%{{.*}}: memref<64x256xi32>, %{{.*}}: memref<256x128xi32>, %{{.*}}: memref<64x128xi32>) operands
-// PLACED: aiex.npu.rtp_write(@parameters_0_2, 0, 4)
+// PLACED: aie.runtime_sequence(%{{.*}}: memref<64x256xi32>, %{{.*}}: memref<1024x32xi32>, %{{.*}}: memref<64x128xi32>) operands
 // PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 0][1, 8, 32, 32][0, 32, 256, 1]) {id = 0 : i64, metadata = @a_in0}
-// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 96][1, 8, 32, 32][0, 4096, 128, 1]) {id = 0 : i64, metadata = @b_in3}
+// Columns of b lie panel after panel, 256 rows of 32.
+// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 24576][1, 8, 32, 32][0, 1024, 32, 1]) {id = 0 : i64, metadata = @b_in3}
+// Cores begin when their first tiles are on the way.
+// PLACED: aiex.npu.rtp_write(@parameters_0_2, 0, 4)
 // The shims of the other columns have no part of a. The second block's rows, by other BDs.
 // PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 8192][1, 8, 32, 32][0, 32, 256, 1]) {id = 3 : i64, metadata = @a_in0}
 

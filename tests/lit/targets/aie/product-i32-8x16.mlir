@@ -34,7 +34,7 @@
 // DLIR: aie.call "matmul_i32_i32" %[[A]][0] and %[[B]][0] and %[[C]][0]
 // DLIR: dlir.dispatch_queue "memory" "S2MM" 0 units 1 (%{{.*}}) {
 // DLIR: dlir.dispatch_queue "shim" "MM2S" 1 units 4 (%[[SHIM:.*]]) {
-// DLIR: dlir.put @b_in[%[[SHIM]]] %{{.*}}[%[[SHIM]] * 128] with
+// DLIR: dlir.put @b_in[%[[SHIM]]] %{{.*}}[%[[SHIM]] * 8192] with
 
 // PLACED: aie.device(npu1) @[[KERNEL:[^ ]+]] {
 // PLACED: %[[CORE:.*]] = aie.tile(0, 2)
@@ -56,11 +56,11 @@
 // PLACED: aie.core(%[[CORE]]) {
 // PLACED: aie.use_lock(%start_0_2, AcquireGreaterEqual, 1)
 // PLACED: func.call @matmul_i32_i32(%a0_0_2, %b0_0_2, %c0_0_2)
-// PLACED: aie.runtime_sequence(%{{.*}}: memref<32x64xi32>, %{{.*}}: memref<64x128xi32>, %{{.*}}: memref<32x128xi32>) operands
-// PLACED: aiex.npu.rtp_write(@parameters_0_2, 0, 1)
-// PLACED: aiex.set_lock(%start_0_2, 1)
+// PLACED: aie.runtime_sequence(%{{.*}}: memref<32x64xi32>, %{{.*}}: memref<256x32xi32>, %{{.*}}: memref<32x128xi32>) operands
 // PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 0][1, 2, 32, 32][0, 32, 64, 1]) {id = 0 : i64, metadata = @a_in0}
 // PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 0][1, 1, 32, 32][0, 0, 128, 1]) {id = 2 : i64, issue_token = true, metadata = @c_out0}
+// PLACED: aiex.npu.rtp_write(@parameters_0_2, 0, 1)
+// PLACED: aiex.set_lock(%start_0_2, 1)
 // PLACED: aiex.npu.dma_wait {symbol = @c_out3}
 
 // ROUTED-NOT: aie.flow
@@ -71,10 +71,10 @@
 
 // CONTROL-NOT: aiex.npu.dma_memcpy_nd
 // CONTROL: memref.global "private" constant @blockwrite_data_0 : memref<8xi32> = dense<
-// CONTROL: aiex.npu.write32 {address = {{[0-9]+}} : ui32, value = 1 : ui32}
 // CONTROL: aiex.npu.blockwrite(%{{.*}}) {address = 118784 : ui32} : memref<8xi32>
 // CONTROL-NEXT: aiex.npu.address_patch {addr = 118788 : ui32, arg_idx = 0 : i32, arg_plus = 0 : i64}
 // CONTROL-NEXT: aiex.npu.write32 {address = 119316 : ui32, value = 0 : ui32}
+// CONTROL: aiex.npu.write32 {address = {{[0-9]+}} : ui32, value = 1 : ui32}
 // CONTROL: aiex.npu.sync {channel = 0 : i32, column = 3 : i32, column_num = 1 : i32, direction = 0 : i32, row = 0 : i32, row_num = 1 : i32}
 
 // Six rows, npu1, version 0.1; one row of memory tiles, four columns.
