@@ -12,6 +12,7 @@ using namespace dmxc;
 using namespace dmxc::aie;
 
 static constexpr int64_t kMostBlocks = 1024;
+static constexpr int64_t kTaskWords = 30; ///< of the control stream, about: a BD, its address, its start, its wait
 static constexpr int64_t kMostRows = 128; ///< of a core, so that a column's are within a BD's wrap
 /// Of rows that nothing joins but number by number, which are cut as is best.
 static constexpr int64_t kCutColumns = 256;
@@ -44,7 +45,7 @@ int64_t RowMapping::mostRows(const hw::Machine &machine) const {
 
 int64_t RowMapping::clocks(const hw::Machine &machine) const {
   hw::Call call;
-  int64_t numbers = tiling.rows * pitch(), core = 0, words = numbers;
+  int64_t numbers = tiling.rows * pitch(), core = 0, whole = 0;
   auto add = [&](hw::KernelId kernel) {
     call.kernel = kernel;
     call.scalars = {hw::takesMatrix(kernel) ? tiling.rows : numbers, pitch()};
@@ -54,9 +55,11 @@ int64_t RowMapping::clocks(const hw::Machine &machine) const {
   for (const RowOp &op : ops)
     add(op.kernel);
   for (const RowWalk &walk : walks)
-    words += walk.isRow ? pitch() : 0;
-  words *= tiling.herdRows; // of a column
-  return outerCount() * blocks() * std::max(core, words);
+    whole += !walk.isRow;
+  int64_t in = tiling.herdRows * numbers * whole, out = tiling.herdRows * numbers; // of a column: a word a clock
+  int64_t tasks = tiling.herdColumns * (static_cast<int64_t>(walks.size()) + 1);
+  int64_t slowest = std::max({core, in, out, tasks * kTaskWords * machine.controlClocks});
+  return in + core + out + (outerCount() * blocks() - 1) * slowest; // the first one's fill, the last one's drain
 }
 
 //===--- walks ----------------------------------------------------------------------------===//
@@ -210,11 +213,34 @@ static Result<RowMapping> chainOf(Block *block, const Herd &herd) {
   return mapping;
 }
 
+/// The powers of two that a core holds and needs, and the fewest that make one block of all rows.
+static std::set<int64_t> rowsOf(const hw::Machine &machine, const RowMapping &mapping) {
+  std::set<int64_t> all;
+  int64_t needs = (mapping.inner + mapping.cores() - 1) / mapping.cores();
+  int64_t most = std::max<int64_t>(1, std::min(needs, mapping.mostRows(machine)));
+  RowMapping tried = mapping;
+  auto add = [&](int64_t rows) {
+    tried.tiling.rows = rows;
+    if (!aie::refuses(machine, tried))
+      all.insert(rows);
+  };
+  for (int64_t rows = 1; rows < most; rows *= 2)
+    add(rows);
+  add(most);
+  return all;
+}
+
+/// The one that costs least, of equal ones the largest.
 static int64_t preferredRows(const hw::Machine &machine, RowMapping mapping) {
-  int64_t most = std::max<int64_t>(1, mapping.mostRows(machine));
-  mapping.tiling.rows = most;
-  int64_t blocks = mapping.blocks(), share = blocks * mapping.cores(); // no more than the blocks need
-  return std::min(most, (mapping.inner + share - 1) / share);
+  int64_t best = 1, least = INT64_MAX;
+  for (int64_t rows : rowsOf(machine, mapping)) {
+    mapping.tiling.rows = rows;
+    if (int64_t clocks = mapping.clocks(machine); clocks <= least) {
+      least = clocks;
+      best = rows;
+    }
+  }
+  return best;
 }
 
 /// Herds first, then rows, by which a choice rests on what is decided before.
@@ -233,15 +259,7 @@ static kernels::FreeTile<RowTiling> freeOf(const hw::Machine &machine, const Her
   };
   add(&RowTiling::herdRows, upTo(most.rows), most.rows);
   add(&RowTiling::herdColumns, upTo(most.columns), most.columns);
-  std::set<int64_t> rows;
-  int64_t preferred = preferredRows(machine, mapping), needs = (mapping.inner + mapping.cores() - 1) / mapping.cores();
-  for (int64_t value = 1; value <= std::min(needs, mapping.mostRows(machine)); value *= 2) {
-    RowMapping tried = mapping;
-    tried.tiling.rows = value;
-    if (!aie::refuses(machine, tried))
-      rows.insert(value);
-  }
-  add(&RowTiling::rows, std::move(rows), preferred);
+  add(&RowTiling::rows, rowsOf(machine, mapping), preferredRows(machine, mapping));
   return free;
 }
 

@@ -49,7 +49,8 @@ struct RowMapping {
   int64_t elements(const RowWalk &walk) const;
   /// The most rows that a core holds at once; below 1 where it holds none.
   int64_t mostRows(const hw::Machine &machine) const;
-  /// A core's kernels for its rows of all blocks, and all words that come and go by a shim.
+  /// Of all blocks, one after the other: the slowest of cores, shims and the controller; the first one's way in, the
+  /// last one's out.
   int64_t clocks(const hw::Machine &machine) const;
 };
 

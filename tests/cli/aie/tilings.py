@@ -25,6 +25,7 @@ MODELS = {
     "residual": (matmul(300, 130, 200, constant=False).replace(") -> (", ', %r: tensor<300x200xf32> {dmir.name = "r"}) -> (', 1).replace("  return %0", """  %1 = dmir.add %0, %r : (tensor<300x200xf32>, tensor<300x200xf32>) -> tensor<300x200xf32>
   return %1"""), ()),
     "image": (conv(3, (33, 31), 20, 7, 2, pad=3), ("pixels_a_row",)),
+    "groups": (conv(24, (12, 20), 36, 3, groups=6, pad=1), ("groups_a_matrix", "pixels_a_row")),
     "patches": (conv(16, (12, 20), 24, 3, pad=1, batch=2), ("pixels_a_row",)),
 }
 
@@ -96,6 +97,30 @@ class Tilings(DecisionsBase):
                 print(f"{name}: {out.strip().splitlines()[-1]}\n{default} clocks by default, {tuned} tuned, {default / tuned:.2f} x")
                 self.assertLessEqual(default, 1.15 * tuned)
                 self.assertLess(abs(said - default), 0.1 * default, f"the placement report says {said}")
+
+    def test_rows(self):
+        """Softmax of a tensor and a row of a run, which no product is beside."""
+        x, r = "tensor<3x50x70xf32>", "tensor<70xf32>"
+        (self.dir / "p.mlir").write_text(f"""func.func @main(%x: {x} {{dmir.name = "x"}}, %r: {r} {{dmir.name = "r"}}) -> ({x} {{dmir.name = "y"}}) {{
+  %0 = dmir.add %x, %r : ({x}, {r}) -> {x} loc("product")
+  %1 = dmir.softmax %0 {{axis = 2 : i64}} : ({x}) -> {x} loc("product")
+  return %1 : {x}
+}}
+""")
+        default = self.clocks(expect=("--output-dir", "d.out"))
+        rows = {row[1]: row for row in self.explain("p.mlir", *AIE)["product"]}
+        self.assertEqual(set(rows), {"herd_rows", "herd_columns", "rows_a_core"})
+        values = rows["rows_a_core"][4]
+        self.assertEqual(values, ["1", "2", "4", "8", "10"])  # 150 rows on 16 cores
+        same = ("--expect", "d.out", "--rtol", 0, "--atol", 0)
+        clocks = [self.clocks(*values, expect=same) for values in (*([f"rows_a_core = {value}"] for value in values), ["herd_rows = 1"], ["herd_columns = 3", "herd_rows = 2", "rows_a_core = 4"])]
+        print(f"rows: {default} clocks, otherwise {clocks}")
+        self.assertLessEqual(default, 1.1 * min(clocks))
+        self.assertGreater(max(clocks), default)
+        for values, why in ((["rows_a_core = 3"], "refuses rows_a_core = 3 for node 'product'; its values are 1, 2, 4, 8, 10 ["),
+                            (["tile_m = 16"], "has no decision 'tile_m' for node 'product'; it has herd_columns, herd_rows, rows_a_core")):
+            self.write(*values)
+            self.assertIn("s.mlir:4:5: error: the aie target " + why, self.run_tool("p.mlir", *AIE, *self.decide, "-o", "x.bundle", code=1).stderr)
 
     def test_what_is_not_held(self):
         """One sentence that names the node, the value and those there are."""
