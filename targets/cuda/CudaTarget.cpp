@@ -65,6 +65,9 @@ public:
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override {
     return gemmDecisions(machine, region, decided);
   }
+  std::string explain(dmir::RegionOp region, DictionaryAttr decided) const override {
+    return explainGemm(machine, region, decided);
+  }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return packGemm(form, constant, out);
   }

@@ -28,6 +28,7 @@
 // FREE-NEXT: rows = 64  (default)  of 64, 128; rows of a block's part of the result; changes no bits
 // FREE-NEXT: columns = 64  (default)  of 64, 128, 256; columns of a block's part of the result; changes no bits
 // FREE-NEXT: stages = 3  (default)  of 2 to 8; slots of operand tiles that a block keeps in flight; changes no bits
+// FREE-NEXT: 3146 clocks with 64 x 64 expected; else 3530 clocks with 128 x 64, 3786 clocks with 64 x 128,
 // FREE: node 'odd': cuda, matmul-specialised
 // FREE: node 'few': cuda, matmul-plain
 // FREE-NEXT: algorithm = "matmul-plain"  (default)

@@ -66,7 +66,8 @@ void write(sim::ReportWriter &out, const Machine &machine, const LaunchFigures &
                        {},
                        2 * peak * machine.clockHz,
                        2 * done});
-  double rate = memoryBytesPerClock(machine) * machine.clockHz, l2 = l2BytesPerClock(machine) * machine.clockHz;
+  double rate = dmx::cuda::memoryBytesPerClock(machine) * machine.clockHz,
+         l2 = dmx::cuda::l2BytesPerClock(machine) * machine.clockHz;
   out.roof({"DRAM", 1, rate, rate, rate, true});
   out.roof({"L2", 1, l2, l2, l2, true});
 }

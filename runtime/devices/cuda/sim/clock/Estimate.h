@@ -26,10 +26,6 @@ struct LaunchFigures {
 
 LaunchFigures estimate(const Launch &launch, const Recorder &recorder, const Machine &machine, bool keepWaits);
 
-/// Of all multiprocessors together, in bytes a clock.
-double l2BytesPerClock(const Machine &machine);
-double memoryBytesPerClock(const Machine &machine);
-
 /// Shares of a multiprocessor's time, by what works.
 struct EngineShare {
   std::string_view name;
