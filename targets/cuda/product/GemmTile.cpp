@@ -15,7 +15,9 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kFewestStages = 2, kMostStages = 8, kUsualStages = 4;
+/// Slots cover the time until bytes are there; a block has its multiprocessor alone, so that they take room from
+/// nobody. By the clock more than six gain nothing.
+constexpr int64_t kFewestStages = 2, kMostStages = 8, kUsualStages = 6;
 constexpr int64_t kTileRows[] = {128, 64}, kTileColumns[] = {128, 64, 256}; ///< the first of equally good ones
 
 int64_t stepsOf(int64_t k) { return llvm::divideCeil(std::max<int64_t>(k, 1), dmx::cuda::kTileRowElements); }
