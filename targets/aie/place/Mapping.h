@@ -19,8 +19,8 @@ struct Numbers {
   llvm::StringRef matmul;                  ///< kernels of the cores' library
   llvm::StringRef zero, bias, relu, steps; ///< the last one for f32
   int64_t m, k, n;                         ///< of a core's tiles; by default, where no mapping has them
-  int64_t stepK;                           ///< of a matrix step
-  int64_t bytes;                           ///< of an operand's element; results have 4
+  hw::MatrixStep step;
+  int64_t bytes; ///< of an operand's element; results have 4
 };
 extern const Numbers kBf16, kI32, kI8, kUi8; ///< kUi8: bytes of a without a sign
 /// Those of a product of these elements; null where the array multiplies no such numbers.
