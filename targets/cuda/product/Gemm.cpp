@@ -205,7 +205,8 @@ std::string dmxc::cuda::explainGemm(const hw::Machine &machine, dmir::RegionOp r
   SharedProduct product = productIn(region);
   if (!product || !isSpecialised(*product, decided))
     return {};
-  return explainGemmTile(machine, product->nominalSizes(region.getBlock()), decided, region.getContext());
+  std::string tiles = explainGemmTile(machine, product->nominalSizes(region.getBlock()), decided, region.getContext());
+  return product->threadCopies().empty() ? tiles : tiles + "; without what threads copy";
 }
 
 Status dmxc::cuda::makePipeline(dlir::KernelOp kernel, const hw::Machine &machine) {
