@@ -44,14 +44,12 @@ std::optional<Machine> parseMachine(std::string_view json, std::string &error) {
   // What the capability fixes may be less, for kernels that leave room, never more.
   out.registers = figures.integer("multiprocessor.registers", 49152, kRegisters);
   out.multiplicationsPerClock = figures.number("multiprocessor.multiplications_per_clock", 1, 1e6);
-  out.cacheBytesPerClock = figures.number("multiprocessor.cache_bytes_per_clock", 0.001, 1e6);
   out.mostThreads = figures.integer("block.threads", 384, kMostThreads);
   out.mostShared = figures.integer("block.shared_bytes", kFewestShared, kMostShared);
   out.mostRegisters = figures.integer("thread.registers", 128, kMostRegisters);
   out.registerStep = figures.integer("thread.register_step", kRegisterStep, kRegisterStep);
   out.fewestRegisters = figures.integer("thread.fewest_registers", kFewestRegisters, 64);
   out.parameterBytes = figures.integer("kernel.parameter_bytes", 1024, kMostParameterBytes);
-  out.startClocks = figures.number("product.start_clocks", 0, 1e9);
   out.clocksFor128Sums = figures.number("product.clocks_for_128_sums", 0, 1e9);
   out.clock = readClock(figures);
   const double flops = figures.number("totals.flops_per_second", 1, 1e20);

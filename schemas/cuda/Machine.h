@@ -19,13 +19,13 @@ struct Machine {
   int multiprocessors = 0;
   // of a multiprocessor
   int registers = 0;
-  double multiplicationsPerClock = 0, cacheBytesPerClock = 0;
+  double multiplicationsPerClock = 0;
   // of a block
   int mostThreads = 0, mostShared = 0;
   // of a thread
   int mostRegisters = 0, registerStep = 0, fewestRegisters = 0;
   int parameterBytes = 0; ///< of a kernel
-  /// What the simulator's clock knows.
+  /// What the simulator's clock knows, and estimates of what it will say (Rates.h).
   struct Clock {
     // A multiprocessor has at most so many threads and blocks, and shared memory for them; a block takes some beside
     // its own.
@@ -41,9 +41,8 @@ struct Machine {
            productLatency = 0;
     double launchClocks = 0;
   } clock;
-  // What estimates add to a product's multiplications and copies.
-  double startClocks = 0, clocksFor128Sums = 0;
-  std::string source; ///< the JSON text it was read from
+  double clocksFor128Sums = 0; ///< that estimates add to a product's multiplications and copies
+  std::string source;          ///< the JSON text it was read from
 
   /// What setmaxnreg may give each thread of a group where so many of them have that many registers together.
   int64_t registersOfEach(int64_t all, int64_t threads) const { return all / threads / registerStep * registerStep; }

@@ -65,6 +65,9 @@ public:
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override {
     return gemmDecisions(machine, region, decided);
   }
+  std::string explain(dmir::RegionOp region, DictionaryAttr decided) const override {
+    return explainGemm(machine, region, decided);
+  }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return packGemm(form, constant, out);
   }
@@ -205,12 +208,21 @@ Status CudaTarget::schedule(ArrayRef<Operation *> kernels) const {
   return Status::ok();
 }
 
+/// A kernel with the bounds of its sizes, on which it rests whether a tensor map can read an operand.
+static std::string boundedText(Operation *kernel) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel->getLoc());
+  if (Attribute bounds = kernel->getParentOfType<ModuleOp>()->getAttr(dmir::kDimsAttr))
+    module.get()->setAttr(dmir::kDimsAttr, bounds);
+  module->getBody()->push_back(kernel->clone());
+  return kernelText(*module);
+}
+
 Result<std::vector<CodeEntry>> CudaTarget::emit(ArrayRef<Operation *> kernels) const {
   if (kernels.empty())
     return std::vector<CodeEntry>();
   std::vector<std::string> texts, names;
   for (Operation *kernel : kernels) {
-    texts.push_back(kernelText(kernel));
+    texts.push_back(boundedText(kernel));
     names.push_back(SymbolTable::getSymbolName(kernel).str());
   }
   auto compiled = compileAll<CompiledKernel>(

@@ -40,8 +40,8 @@ MACHINES = [
     ("four multiprocessors", {"multiprocessors": 4}, 4, 232448),
     ("half of the shared memory", {"block.shared_bytes": 116224}, None, 116224),
     ("the least shared memory", {"block.shared_bytes": 98336}, None, 98336),
-    ("a slow cache", {"multiprocessor.cache_bytes_per_clock": 2}, None, 232448),
-    ("a long start", {"product.start_clocks": 100000, "product.clocks_for_128_sums": 500}, None, 232448),
+    ("a slow cache", {"memory.l2_bytes_per_second": 2e11}, None, 232448),
+    ("a long start", {"kernel.launch_clocks": 100000, "product.clocks_for_128_sums": 500}, None, 232448),
 ]
 
 

@@ -147,6 +147,8 @@ public:
   /// What is free of a region's strategy, given what `decided` (a dictionary, may be null) has of it: what it decides
   /// is listed too. Of values in it that no domain has nothing follows.
   virtual std::vector<Decision> decisions(dmir::RegionOp region, mlir::DictionaryAttr decided) const { return {}; }
+  /// What it estimates of a region with these decisions, where it chooses by estimates: a clause for people.
+  virtual std::string explain(dmir::RegionOp region, mlir::DictionaryAttr decided) const { return {}; }
   /// The formats of an op in a region that has its strategy; nullopt where they are those of the tensors.
   virtual std::optional<OpFormats> formatsOf(mlir::Operation *op) const { return std::nullopt; }
 

@@ -37,6 +37,8 @@ void CudaImage::readLaunch(JsonCursor entry, KernelLaunch &kernel, bool isSecond
     names.emplace(dims.at(i).string(), static_cast<uint32_t>(i));
   kernel.dims = static_cast<uint32_t>(dims.size());
   kernel.grid = exprs.parse(entry["grid"], names);
+  if (JsonCursor products = entry.optional("multiply_adds"); products.present())
+    kernel.multiplyAdds = exprs.parse(products, names);
   JsonCursor shared = entry.optional("shared"), item = entry.optional("item"), maps = entry.optional("maps");
   for (JsonCursor each : {shared, item, maps})
     if (!isSecond)
@@ -176,6 +178,18 @@ Result<uint32_t> CudaImage::blocksOf(const DeviceTask &task) const {
     return badBundle("kernel '", kernel.name, "': the launch table has ", *blocks, " blocks of ", kernel.block,
                      " threads for ", task.work, " work items", kernel.byBlock ? " of a block each" : "");
   return static_cast<uint32_t>(*blocks);
+}
+
+Result<std::optional<uint64_t>> CudaImage::multiplyAddsOf(const DeviceTask &task) const {
+  const auto &kernel = *static_cast<const KernelLaunch *>(task.kernel);
+  if (!kernel.multiplyAdds)
+    return std::optional<uint64_t>();
+  auto count = exprs.evaluate(*kernel.multiplyAdds, {task.dims, task.dimCount});
+  if (!count)
+    return count.takeError();
+  if (*count < 0)
+    return badBundle("kernel '", kernel.name, "': the launch table has ", *count, " multiply-adds");
+  return std::optional<uint64_t>(static_cast<uint64_t>(*count));
 }
 
 Status CudaImage::checkTask(const DeviceTask &task) const {

@@ -8,6 +8,7 @@
 #include "schemas/cuda/TensorMap.h"
 
 #include <mutex>
+#include <optional>
 
 namespace dmxrt::cuda {
 
@@ -31,6 +32,7 @@ struct KernelLaunch {
   uint32_t shared = 0;  ///< bytes of shared memory that the launch gives a block
   bool byBlock = false; ///< a work item is a block's; else a thread's
   ExprId grid = 0;
+  std::optional<ExprId> multiplyAdds; ///< of the model's products
   std::vector<MapLaunch> maps;
   uint32_t buffers = 0, dims = 0, results = 0; ///< of the contract
   const class CudaImage *image = nullptr;
@@ -48,6 +50,9 @@ public:
   Status checkTask(const DeviceTask &task) const override;
   /// Blocks of a task's grid; an error where they do not fit its work.
   Result<uint32_t> blocksOf(const DeviceTask &task) const;
+
+  /// Multiply-adds that the model asks of a task; nothing where its kernel has no products.
+  Result<std::optional<uint64_t>> multiplyAddsOf(const DeviceTask &task) const;
 
   /// The tensor map of a task's kernel; its base is an offset into the buffer. An error names kernel, map and rule.
   Result<dmx::cuda::TensorMap> mapOf(const DeviceTask &task, size_t index) const;

@@ -31,6 +31,8 @@ std::string explainDecisions(ModuleOp module, const PhaseContext &context, const
     }
     if (none)
       text += "  nothing is free\n";
+    if (std::string estimated = target->explain(region, decided); !estimated.empty())
+      text += "  " + estimated + "\n";
   });
   return text;
 }

@@ -352,6 +352,8 @@ bool Tuner::tuneRegions() {
   auto regions = tunedRegions(options, *compilation, /*onDevicesAlone=*/true);
   if (!regions)
     return fail(regions.error(), shownModel(options));
+  if (regions->empty())
+    std::cout << "nothing is free of the regions on devices\n";
   size_t all = options.trials ? options.trials : kDefaultTrials * std::max<size_t>(regions->size(), 1);
   for (size_t i = 0; i < regions->size(); ++i) {
     size_t share = all / (regions->size() - i);

@@ -174,11 +174,26 @@ Table tasksOf(const Json &run, double clockHz) {
   return table;
 }
 
-/// Operations that were done, of those that the units in use could have done.
+/// Operations that were done, of those that the units in use could have done; where a device tells them apart, what
+/// filled up its tiles.
 std::string shareOfPeak(const Json &run) {
   const Json &roofline = partOf(run, "roofline");
-  double most = numberOf(roofline, "peak_ops_per_second") * numberOf(run, "seconds");
-  return most > 0 ? percent(numberOf(roofline, "ops") / most) + " of peak" : "";
+  double most = numberOf(roofline, "peak_ops_per_second") * numberOf(run, "seconds"),
+         filling = numberOf(run, "padded_peak_share");
+  if (most <= 0)
+    return "";
+  return percent(numberOf(roofline, "ops") / most) + " of peak" +
+         (filling > 0 ? ", " + percent(filling) + " padding" : "");
+}
+
+/// What else a device counts of a run.
+Table figuresOf(const Json &run) {
+  Table table{"figures", {"figure", "value"}, {}};
+  const std::set<std::string_view> elsewhere{"clocks", "seconds"};
+  for (const auto &[name, value] : run.items())
+    if (value.is_number() && !elsewhere.count(name))
+      table.add({name, value.is_number_float() ? Json(number(value.get<double>())) : value});
+  return table;
 }
 
 /// Without what only fills whole blocks; of devices that tell.
@@ -191,7 +206,8 @@ std::string usefulOf(const Json &run) {
 }
 
 std::string runSection(const std::string &title, const Json &run, double clockHz) {
-  std::string body = utilisationBars(run) + rooflines(run, clockHz) + tableHtml(traffic(run), 4);
+  std::string body =
+      utilisationBars(run) + rooflines(run, clockHz) + tableHtml(traffic(run), 4) + tableHtml(figuresOf(run), 4);
   if (Table tasks = tasksOf(run, clockHz); !tasks.rows.empty())
     body += tableHtml(tasks, 4);
   return heading(3, title) + body;

@@ -24,6 +24,9 @@ struct Windows {
 /// Sizes of a product of matrices: C[batch][m][n] = sum over k of A[batch][m][k] * B[batch][k][n].
 struct ContractionSizes {
   Dim batch = 1, m = 0, n = 0, k = 0;
+
+  /// What the model asks for: none of what tiles are filled up with.
+  Dim multiplyAdds() const { return batch * m * n * k; }
 };
 
 /// Sizes of a product of matrices, and where in memory its operands lie: of a dmir.matmul, or of a dmir.conv, whose

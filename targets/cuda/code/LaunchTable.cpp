@@ -5,6 +5,7 @@
 #include "Hopper.h"
 
 #include "schemas/cuda/Layouts.h"
+#include "targets/common/roots/Contraction.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Model.h"
@@ -29,6 +30,9 @@ CompiledKernel dmxc::cuda::describeLaunch(dlir::KernelOp kernel, const KernelPla
     compiled.nodes.push_back(node.str());
   for (StringAttr symbol : dmir::symbolsOf(kernel.getBlock()))
     compiled.dims.push_back(symbol.str());
+  for (Operation &op : *kernel.getBlock())
+    if (Contraction::is(&op))
+      compiled.multiplyAdds += Contraction::ofWhole(&op).multiplyAdds();
   compiled.contract = std::move(contract);
   compiled.hasBlocks = plan.launch.has_value();
   if (plan.launch) {
@@ -93,6 +97,8 @@ std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) 
         entry["maps"].push_back(mapJson(map));
     }
     entry["contract"] = kernel.contract;
+    if (!kernel.multiplyAdds.is(0))
+      entry["multiply_adds"] = sizeJson(kernel.multiplyAdds);
     text += (&kernel == &kernels.front() ? "\n//   " : ",\n//   ") +
             entry.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
   }

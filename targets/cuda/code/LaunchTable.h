@@ -16,6 +16,7 @@ struct CompiledKernel {
   std::vector<std::string> nodes, dims; ///< of the model that it computes; names of its dims
   kernels::Launch launch;
   bool hasBlocks = false;        ///< a work item is a block's
+  Dim multiplyAdds = 0;          ///< of the products in it, as the model has them
   std::vector<int64_t> contract; ///< words of dmx_kernel.h
   std::string ptx;
 };

@@ -169,23 +169,44 @@ static RegionBody bodyOf(Block *block) {
   return body;
 }
 
-std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir::RegionOp region,
-                                                DictionaryAttr decided) {
+/// The product of a region that tensor cores can compute; null: none.
+static SharedProduct productIn(dmir::RegionOp region) {
   RegionBody body = bodyOf(region.getBlock());
   if (!body.root)
-    return {};
-  GemmProduct product(body, [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); });
-  if (!product.refusal().empty())
+    return nullptr;
+  auto product = std::make_shared<GemmProduct>(
+      body, [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); });
+  return product->refusal().empty() ? product : nullptr;
+}
+
+/// Whether they do, as decided or by default.
+static bool isSpecialised(const GemmProduct &product, DictionaryAttr decided) {
+  StringRef asked = algorithmIn(decided);
+  return (asked.empty() ? preferredAlgorithm(product) : asked) == specialisedOf(product.op);
+}
+
+std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir::RegionOp region,
+                                                DictionaryAttr decided) {
+  SharedProduct product = productIn(region);
+  if (!product)
     return {};
   Builder b(region.getContext());
-  StringRef preferred = preferredAlgorithm(product), asked = algorithmIn(decided);
   std::vector<Decision> free{
       {strategy::kAlgorithm.str(), "",
-       Domain::oneOf({b.getStringAttr(specialisedOf(body.root)), b.getStringAttr(plainOf(body.root))}),
-       b.getStringAttr(preferred), Effect::Order, "by tensor cores, or an element a thread"}};
-  if ((asked.empty() ? preferred : asked) == specialisedOf(body.root))
-    llvm::append_range(free, gemmDecisions(machine, product.nominalSizes(body.block), decided, region.getContext()));
+       Domain::oneOf({b.getStringAttr(specialisedOf(product->op)), b.getStringAttr(plainOf(product->op))}),
+       b.getStringAttr(preferredAlgorithm(*product)), Effect::Order, "by tensor cores, or an element a thread"}};
+  if (isSpecialised(*product, decided))
+    llvm::append_range(free,
+                       gemmDecisions(machine, product->nominalSizes(region.getBlock()), decided, region.getContext()));
   return free;
+}
+
+std::string dmxc::cuda::explainGemm(const hw::Machine &machine, dmir::RegionOp region, DictionaryAttr decided) {
+  SharedProduct product = productIn(region);
+  if (!product || !isSpecialised(*product, decided))
+    return {};
+  std::string tiles = explainGemmTile(machine, product->nominalSizes(region.getBlock()), decided, region.getContext());
+  return product->threadCopies().empty() ? tiles : tiles + "; without what threads copy";
 }
 
 Status dmxc::cuda::makePipeline(dlir::KernelOp kernel, const hw::Machine &machine) {

@@ -40,6 +40,8 @@ struct CudaRequest : PlanRequest {
 void registerGemm(KernelTable &table);
 /// What is free of a region whose root is a product; nothing where tensor cores cannot compute it.
 std::vector<Decision> gemmDecisions(const hw::Machine &machine, dmir::RegionOp region, mlir::DictionaryAttr decided);
+/// What the default of these rests on: a clause; "" where nothing is estimated.
+std::string explainGemm(const hw::Machine &machine, dmir::RegionOp region, mlir::DictionaryAttr decided);
 /// Writes the pipeline of a kernel that is one of these, by the tile of its strategy, which it takes out of there.
 Status makePipeline(dlir::KernelOp kernel, const hw::Machine &machine);
 /// The tiles that a kernel with a pipeline computes; nothing where it has none.

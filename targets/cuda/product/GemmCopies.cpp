@@ -108,7 +108,9 @@ void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pai
   Type i16 = b.getIntegerType(16), i32 = b.getI32Type();
   constexpr int64_t ofRow = kTileRowElements / 2;
   Value lastRow = b.idx(operand.rows - 1), lastK = b.idx(operand.k - 1);
-  SmallVector<Value> values, places;
+  // All loads before what uses the first one: a warp waits there.
+  SmallVector<std::pair<Value, Value>> terms; // what is loaded, and whether the operand has it
+  SmallVector<Value> places;
   Value buffer = b.buffer(operand.buffer), elsewhere = b.buffer(product.left.buffer);
   for (int64_t i = 0; i < pairs; ++i) {
     Value own = b.addC(number, i * kWarpgroup);
@@ -117,7 +119,7 @@ void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pai
     Value tileK = b.mulC(alongK ? b.rem(own, b.idx(ofRow)) : b.floorDiv(own, b.idx(rows)), 2);
     // What lies behind the operand's ends is 0; an element of it that exists is read instead.
     Value ownRow = b.add(row, tileRow), readRow = b.minS(ownRow, lastRow);
-    Value hasRow = b.cmp(arith::CmpIPredicate::sle, ownRow, lastRow), pair;
+    Value hasRow = b.cmp(arith::CmpIPredicate::sle, ownRow, lastRow);
     Value rowSource = operand.windows ? Value() : b.add(source, b.mulC(readRow, operand.rowStride));
     Pixel pixel = operand.windows ? pixelOf(*operand.windows, readRow) : Pixel();
     for (int64_t half = 0; half < 2; ++half) {
@@ -133,16 +135,19 @@ void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pai
       } else {
         place = b.add(rowSource, b.mulC(readK, operand.kStride));
       }
-      Value bits = b.load(i16, base, place);
-      bits = arith::ExtUIOp::create(b, i32, arith::SelectOp::create(b, has, bits, b.constantInt(i16, 0)));
-      pair = half ? Value(arith::OrIOp::create(b, pair, arith::ShLIOp::create(b, bits, b.constantInt(i32, 16)))) : bits;
+      terms.emplace_back(b.load(i16, base, place), has);
     }
-    values.push_back(pair);
     // As swizzled() has it, of an offset in a tile: units of 16 bytes change places by the row.
     Value offset = b.add(b.mulC(tileRow, kTileRowBytes), b.mulC(tileK, 2));
     Value turn = b.mulC(b.rem(tileRow, b.idx(kPatternRows)), 16);
     places.push_back(b.add(to, arith::XOrIOp::create(b, offset, turn)));
   }
-  for (auto [value, place] : llvm::zip(values, places))
-    LLVM::StoreOp::create(b, value, async.shared(place), /*alignment=*/4);
+  auto bitsOf = [&](std::pair<Value, Value> term) {
+    auto [bits, has] = term;
+    return arith::ExtUIOp::create(b, i32, arith::SelectOp::create(b, has, bits, b.constantInt(i16, 0)));
+  };
+  for (auto [i, place] : llvm::enumerate(places)) {
+    Value high = arith::ShLIOp::create(b, bitsOf(terms[2 * i + 1]), b.constantInt(i32, 16));
+    LLVM::StoreOp::create(b, arith::OrIOp::create(b, bitsOf(terms[2 * i]), high), async.shared(place), /*alignment=*/4);
+  }
 }

@@ -2,9 +2,12 @@
 
 #include "GemmTile.h"
 
+#include "schemas/cuda/Rates.h"
+
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace dmxc;
 using namespace dmxc::cuda;
@@ -12,7 +15,9 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kFewestStages = 2, kMostStages = 8, kUsualStages = 4;
+/// Slots cover the time until bytes are there; a block has its multiprocessor alone, so that they take room from
+/// nobody. By the clock more than six gain nothing.
+constexpr int64_t kFewestStages = 2, kMostStages = 8, kUsualStages = 6;
 constexpr int64_t kTileRows[] = {128, 64}, kTileColumns[] = {128, 64, 256}; ///< the first of equally good ones
 
 int64_t stepsOf(int64_t k) { return llvm::divideCeil(std::max<int64_t>(k, 1), dmx::cuda::kTileRowElements); }
@@ -24,18 +29,47 @@ int64_t chooseStages(const hw::Machine &machine, const GemmSizes &sizes, const G
 
 } // namespace
 
+namespace {
+
+/// A tile's part of a product, as the simulator's clock will see it.
+struct Expected {
+  double rounds = 0, memory = 0; ///< clocks: of the multiprocessor with the most tiles; of the device's memory
+
+  Expected(const hw::Machine &machine, const GemmSizes &sizes, const GemmTile &tile);
+};
+
+double area(int64_t rows, int64_t columns) { return static_cast<double>(rows) * static_cast<double>(columns); }
+
+Expected::Expected(const hw::Machine &machine, const GemmSizes &sizes, const GemmTile &tile) {
+  auto batch = static_cast<double>(sizes.batch), steps = static_cast<double>(stepsOf(sizes.k));
+  double tiles = batch * area(llvm::divideCeil(std::max<int64_t>(sizes.m, 1), tile.rows),
+                              llvm::divideCeil(std::max<int64_t>(sizes.n, 1), tile.columns));
+  // Bytes: of operands of 16 bits and results of 32, each once, and of those that all blocks ask for.
+  auto slot = static_cast<double>(tile.slotBytes());
+  double results = 4 * batch * area(sizes.m, sizes.n),
+         once = 2 * batch * (area(sizes.m, sizes.k) + area(sizes.n, sizes.k)) + results,
+         asked = tiles * steps * slot + results;
+  hw::SharedRates rates =
+      hw::ratesOf(machine, std::min<double>(tiles, machine.multiprocessors), asked / std::max(once, 1.0));
+  // Of a step's products each consumer does some; what arrives for a later step is written in between.
+  constexpr int64_t depth = hw::kMmaDepth, times = hw::kTileRowElements / depth;
+  auto products = static_cast<double>(times * tile.consumers());
+  double arriving = slot / machine.clock.sharedBytesPerClock / products;
+  double multiplying = products * hw::productClocks(machine, tile.columns, depth, false, true).taken(arriving);
+  double step = std::max({multiplying, slot / rates.l2, slot / rates.dram});
+  double sums =
+      machine.clocksFor128Sums * area(tile.rows, tile.columns) / (128 * static_cast<double>(tile.consumers()));
+  rounds = std::ceil(tiles / machine.multiprocessors) * (steps * step + sums);
+  memory = once / hw::memoryBytesPerClock(machine);
+}
+
+} // namespace
+
 double dmxc::cuda::gemmClocks(const hw::Machine &machine, const GemmSizes &sizes, const GemmTile &tile) {
-  double tiles = static_cast<double>(sizes.batch) * llvm::divideCeil(std::max<int64_t>(sizes.m, 1), tile.rows) *
-                 llvm::divideCeil(std::max<int64_t>(sizes.n, 1), tile.columns);
-  double waves = std::ceil(tiles / machine.multiprocessors), busy = std::min<double>(tiles, machine.multiprocessors);
-  double multiplications = static_cast<double>(tile.rows * tile.columns * dmx::cuda::kTileRowElements);
-  // Multiprocessors without a tile leave their part of the second cache's bandwidth to others, up to twice as much.
-  double bytes = machine.cacheBytesPerClock * std::min(2.0, machine.multiprocessors / busy);
-  double step =
-      std::max(multiplications / machine.multiplicationsPerClock, static_cast<double>(tile.slotBytes()) / bytes);
-  double sums = machine.clocksFor128Sums * static_cast<double>(tile.rows * tile.columns) /
-                (128 * static_cast<double>(tile.consumers()));
-  return waves * (static_cast<double>(stepsOf(sizes.k)) * step + sums) + machine.startClocks;
+  const hw::Machine::Clock &clock = machine.clock;
+  Expected expected(machine, sizes, tile);
+  return clock.launchClocks + clock.memoryLatency + clock.bulkLatency + clock.barrierLatency +
+         std::max(expected.rounds, expected.memory);
 }
 
 ArrayRef<kernels::TileField<GemmTile>> GemmTile::fields() {
@@ -50,12 +84,15 @@ GemmTile dmxc::cuda::chooseGemmTile(const hw::Machine &machine, const GemmSizes 
                                     const kernels::DecidedFields<GemmTile> &decided) {
   std::optional<int64_t> ownRows = decided[&GemmTile::rows], ownColumns = decided[&GemmTile::columns];
   std::optional<GemmTile> best;
+  double least = 0;
   for (int64_t rows : kTileRows)
     for (int64_t columns : kTileColumns) {
       GemmTile tile{ownRows.value_or(rows), ownColumns.value_or(columns)};
       tile.stages = std::min(kUsualStages, tile.mostStages(machine));
-      if (!best || gemmClocks(machine, sizes, tile) < gemmClocks(machine, sizes, *best))
+      if (double rounds = Expected(machine, sizes, tile).rounds; !best || rounds < least) {
         best = tile;
+        least = rounds;
+      }
     }
   best->stages = decided[&GemmTile::stages].value_or(chooseStages(machine, sizes, *best));
   return *best;
@@ -82,6 +119,25 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, cons
 GemmTile dmxc::cuda::decidedGemmTile(const hw::Machine &machine, const GemmSizes &sizes, DictionaryAttr decided,
                                      MLIRContext *context) {
   return chooseGemmTile(machine, sizes, freeTile(machine, sizes, decided, context).decided());
+}
+
+std::string dmxc::cuda::explainGemmTile(const hw::Machine &machine, const GemmSizes &sizes, DictionaryAttr decided,
+                                        MLIRContext *context) {
+  GemmTile chosen = decidedGemmTile(machine, sizes, decided, context);
+  auto said = [&](const GemmTile &tile) {
+    return std::to_string(std::llround(gemmClocks(machine, sizes, tile))) + " clocks with " +
+           std::to_string(tile.rows) + " x " + std::to_string(tile.columns);
+  };
+  std::vector<std::pair<double, std::string>> others;
+  for (int64_t rows : kTileRows)
+    for (int64_t columns : kTileColumns)
+      if (GemmTile tile{rows, columns}; rows != chosen.rows || columns != chosen.columns)
+        others.emplace_back(gemmClocks(machine, sizes, tile), said(tile));
+  llvm::stable_sort(others, [](const auto &a, const auto &b) { return a.first < b.first; });
+  std::string text = said(chosen) + " expected; else ";
+  for (const auto &[clocks, other] : others)
+    text += (&other == &others.front().second ? "" : ", ") + other;
+  return text;
 }
 
 Result<GemmTile> dmxc::cuda::readGemmTile(const hw::Machine &machine, Attribute written, StringRef key,

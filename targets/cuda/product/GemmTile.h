@@ -40,12 +40,15 @@ struct GemmSizes {
   int64_t batch, m, n, k;
 };
 
-/// Clocks that a product is expected to take: of a multiprocessor the longer of its multiplications and its copies,
-/// times how often all of them have a tile.
+/// Clocks that a product is expected to take, as the simulator's clock will have it (schemas/cuda/Rates.h): of a
+/// multiprocessor the longer of its multiplications and its copies, times how often all of them have a tile.
 double gemmClocks(const hw::Machine &machine, const GemmSizes &sizes, const GemmTile &tile);
 /// The tile of the least clocks with the fields that are decided, and the slots that it is worth.
 GemmTile chooseGemmTile(const hw::Machine &machine, const GemmSizes &sizes,
                         const kernels::DecidedFields<GemmTile> &decided = {});
+/// What the tile's choice rests on: the clocks of the one with these fields, and of the others. A clause.
+std::string explainGemmTile(const hw::Machine &machine, const GemmSizes &sizes, mlir::DictionaryAttr decided,
+                            mlir::MLIRContext *context);
 /// What is free, of what is `decided` already (may be null).
 std::vector<Decision> gemmDecisions(const hw::Machine &machine, const GemmSizes &sizes, mlir::DictionaryAttr decided,
                                     mlir::MLIRContext *context);

@@ -60,6 +60,8 @@ TEST(CudaImage, LaunchTablesThatDoNotFit) {
       {replaced(good, "[19, 2, 1", "[19, 3, 1"), "kernel 'copy' has no contract"},
       {replaced(good, "\"dims\": [\"n\"]", "\"dims\": [\"n\", \"m\"]"), "kernel 'copy' has 2 dims, its contract 1"},
       {replaced(good, "\"add\", \"n\"", "\"add\", \"m\""), "grid"},
+      {replaced(good, "\"block\"", "\"multiply_adds\": [\"mul\", 3, \"m\"], \"block\""), "multiply_adds"},
+      {replaced(good, "\"block\"", "\"multiply_adds\": {}, \"block\""), "multiply_adds"},
       {entryText(R"({"launch_table": 1, "level": "sm_90a", "kernels": []})"),
        "the launch table has 0 kernels, its PTX 1"},
       {replaced(good, ", .param .u64 status", ""),
@@ -98,6 +100,27 @@ TEST(CudaImage, GridsOfTasks) {
   EXPECT_EQ(blocks(fewer, 5000, 5000, 0), -1);
   EXPECT_EQ(blocks(fewer, 5000, 5000, 16), 3); // threads with scratch may be fewer than items
   EXPECT_EQ(blocks(fewer, 100, 100, 16), -1);  // and never more
+}
+
+// What the model asks for, whatever blocks do.
+TEST(CudaImage, MultiplyAddsOfTasks) {
+  auto count = [](const std::string &expression, int64_t n) -> std::string {
+    auto image = loadEntry(
+        expression.empty() ? entryText()
+                           : replaced(entryText(), "\"block\"", "\"multiply_adds\": " + expression + ", \"block\""));
+    EXPECT_TRUE(image) << image.error().message;
+    DeviceTask task;
+    task.kernel = (*image)->findKernel("copy");
+    task.dims = &n;
+    task.dimCount = 1;
+    auto given = static_cast<const CudaImage &>(**image).multiplyAddsOf(task);
+    return !given ? given.error().message : *given ? std::to_string(**given) : "none";
+  };
+  EXPECT_EQ(count("", 5), "none");
+  EXPECT_EQ(count("0", 5), "0");
+  EXPECT_EQ(count(R"(["mul", 40, ["mul", 72, "n"]])", 5), "14400");
+  EXPECT_EQ(count(R"(["sub", 3, "n"])", 5), "kernel 'copy': the launch table has -2 multiply-adds");
+  EXPECT_NE(count(R"(["mul", 9000000000000000000, "n"])", 5).find("64 bits"), std::string::npos);
 }
 
 /// The same kernel with shared memory and a map of a tensor of n rows of 32 f32.

@@ -1,5 +1,6 @@
 //===- GemmTileTest.cpp - how products are cut and packed ---------------------===//
 
+#include "schemas/cuda/Rates.h"
 #include "targets/cuda/product/GemmProduct.h"
 
 #include "mlir/IR/Builders.h"
@@ -78,6 +79,39 @@ TEST(GemmTile, GrowsWithTheResult) {
   EXPECT_EQ(cut({1, 8192, 8192, 8192}), (std::pair<int64_t, int64_t>(128, 256)));
   EXPECT_EQ(chooseGemmTile(hw::builtinMachine(), {64, 64, 64, 64}).rows, 64);
   EXPECT_LE(chooseGemmTile(hw::builtinMachine(), {1, 128, 256, 64}).stages, 2);
+}
+
+// Counted on paper from h100.json.
+TEST(GemmTile, RatesAreTheMachines) {
+  const hw::Machine &machine = hw::builtinMachine();
+  // 16 rows of 256 columns by 16 terms at 512 a clock; each warp reads its 512 bytes and a quarter of 8 KiB at 128.
+  hw::ProductClocks wide = hw::productClocks(machine, 256, 16, false, true);
+  EXPECT_EQ(wide.multiplying, 128);
+  EXPECT_EQ(wide.reading, 4 * (512 + 2048) / 128.0);
+  EXPECT_EQ(wide.taken(10), 128);
+  EXPECT_EQ(wide.taken(70), 150);
+  EXPECT_EQ(wide.taken(1000), 160); // operands come first: half of the port
+  EXPECT_EQ(hw::productClocks(machine, 256, 8, true, false).reading, 4 * 2048 / 128.0);
+  EXPECT_EQ(hw::productClocks(machine, 256, 8, true, false).multiplying, 128);
+  // 5.5 TB/s in 1.83 GHz, of 132 multiprocessors; neighbours' requests join up to four at a time, and 64 pass at most.
+  EXPECT_NEAR(hw::ratesOf(machine, 132, 1).l2, 22.77, 0.01);
+  EXPECT_NEAR(hw::ratesOf(machine, 132, 2).l2, 45.54, 0.01);
+  EXPECT_EQ(hw::ratesOf(machine, 132, 100).l2, 64);
+  EXPECT_EQ(hw::ratesOf(machine, 1, 1).l2, 64);
+  EXPECT_NEAR(hw::ratesOf(machine, 132, 1).dram, 0.92 * 3.35e12 / 1.83e9 / 132, 0.001);
+}
+
+TEST(GemmTile, ExpectsClocks) {
+  const hw::Machine &machine = hw::builtinMachine();
+  // Two tiles of 64 x 64, two steps of 16 KiB that pass 64 bytes a clock, as long as their products take with the
+  // port; 64 x 64 sums; the launch, the first bytes and their barrier.
+  EXPECT_EQ(gemmClocks(machine, {1, 100, 50, 80}, {64, 64}), 1500 + 560 + 170 + 20 + 2 * 256 + 12 * 32);
+  // 8192^3: 2,048 tiles in 16 rounds of 128 steps, each 1,024 clocks of products and as many of the port.
+  EXPECT_EQ(gemmClocks(machine, {1, 8192, 8192, 8192}, {128, 256}), 2250 + 16 * (128 * 1024 + 12 * 128));
+  hw::Machine slow = machine;
+  slow.clock.l2BytesPerSecond = 5.5e11;
+  EXPECT_GT(gemmClocks(slow, {1, 8192, 8192, 8192}, {128, 256}),
+            4 * gemmClocks(machine, {1, 8192, 8192, 8192}, {128, 256}));
 }
 
 TEST(GemmProduct, PacksColumnsWithTheirTermsSideBySide) {

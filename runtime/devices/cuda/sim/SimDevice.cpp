@@ -203,7 +203,11 @@ void SimDevice::startRun() {
 }
 
 /// Kernels stand one after the other.
-LaunchOutcome SimDevice::timed(Launch &launch, const KernelLaunch &kernel) {
+LaunchOutcome SimDevice::timed(Launch &launch, const DeviceTask &task) {
+  const KernelLaunch &kernel = kernelOf(task);
+  auto products = kernel.image->multiplyAddsOf(task);
+  if (!products)
+    return {products.takeError().message, kernel.line, 0};
   Recorder recorder(launch);
   launch.recorder = &recorder;
   LaunchOutcome outcome = runLaunch(launch);
@@ -211,6 +215,7 @@ LaunchOutcome SimDevice::timed(Launch &launch, const KernelLaunch &kernel) {
     return outcome;
   LaunchFigures figures = estimate(launch, recorder, gpu(), !traceFile.empty());
   figures.kernel = kernel.name;
+  figures.modelMacs = *products;
   if (!traceFile.empty())
     write(trace, gpu(), figures, clocks);
   clocks += figures.clocks;
@@ -280,7 +285,7 @@ RunOutcome SimDevice::runTask(const DeviceTask &task) {
     launch.maps.push_back(*map);
   }
   launch.mostBlocks = mostBlocks;
-  LaunchOutcome outcome = reportFile.empty() && traceFile.empty() ? runLaunch(launch) : timed(launch, kernel);
+  LaunchOutcome outcome = reportFile.empty() && traceFile.empty() ? runLaunch(launch) : timed(launch, task);
   if (!outcome.fault.empty())
     return {kDeviceFault, 0,
             cat("kernel '", kernel.name, "', line ", outcome.line, " of its PTX, thread ", outcome.thread, ": ",

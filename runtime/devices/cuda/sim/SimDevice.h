@@ -27,7 +27,7 @@ private:
   RunOutcome runTask(const DeviceTask &task) override;
   void startRun() override;
   Status endRun() override;
-  LaunchOutcome timed(Launch &launch, const KernelLaunch &kernel);
+  LaunchOutcome timed(Launch &launch, const DeviceTask &task);
   const Machine &gpu() const { return described ? *described : dmx::cuda::builtinMachine(); }
   bool report() const;
   void addRegions(const DeviceTask &task, const KernelLaunch &kernel, const ProgramModule &module);

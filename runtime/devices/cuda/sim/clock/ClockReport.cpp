@@ -18,35 +18,44 @@ static double peakMacs(const LaunchCounts &counts, const Machine &machine) {
   return clocks > 0 ? macs / clocks : kSchedulers * kLanes;
 }
 
+/// Multiply-adds of tensor cores that the model does not ask for: what fills up tiles.
+static uint64_t padded(const LaunchFigures &figures) {
+  uint64_t done = figures.counts.macs16 + figures.counts.macsTf32, asked = figures.modelMacs.value_or(done);
+  return done - std::min(done, asked);
+}
+
 void write(sim::ReportWriter &out, const Machine &machine, const LaunchFigures &figures) {
   const LaunchCounts &counts = figures.counts;
   out.kernel(figures.kernel, 0, 0, 0);
-  const sim::Count units[] = {{"multiprocessors", figures.multiprocessors},
-                              {"blocks", figures.blocks},
-                              {"threads_a_block", figures.threads},
-                              {"blocks_at_a_time", figures.occupancy.blocks},
-                              {"waves", figures.waves},
-                              {"registers", figures.occupancy.registers},
-                              {"issues", counts.issues},
-                              {"memory_requests", counts.requests},
-                              {"sectors_read", counts.sectorsRead},
-                              {"sectors_written", counts.sectorsWritten},
-                              {"bytes_asked", counts.bytesRead + counts.bytesWritten},
-                              {"shared_requests", counts.sharedRequests},
-                              {"shared_wavefronts", counts.wavefronts},
-                              {"bank_conflicts", counts.wavefronts - counts.leastWavefronts},
-                              {"tma_bytes_read", counts.bulkRead},
-                              {"tma_bytes_written", counts.bulkWritten},
-                              {"wgmma", counts.wgmma}};
+  std::vector<sim::Count> units = {{"multiprocessors", figures.multiprocessors},
+                                   {"blocks", figures.blocks},
+                                   {"threads_a_block", figures.threads},
+                                   {"blocks_at_a_time", figures.occupancy.blocks},
+                                   {"waves", figures.waves},
+                                   {"registers", figures.occupancy.registers},
+                                   {"issues", counts.issues},
+                                   {"memory_requests", counts.requests},
+                                   {"sectors_read", counts.sectorsRead},
+                                   {"sectors_written", counts.sectorsWritten},
+                                   {"bytes_asked", counts.bytesRead + counts.bytesWritten},
+                                   {"shared_requests", counts.sharedRequests},
+                                   {"shared_wavefronts", counts.wavefronts},
+                                   {"bank_conflicts", counts.wavefronts - counts.leastWavefronts},
+                                   {"tma_bytes_read", counts.bulkRead},
+                                   {"tma_bytes_written", counts.bulkWritten},
+                                   {"wgmma", counts.wgmma}};
+  if (figures.modelMacs)
+    units.push_back({"model_macs", *figures.modelMacs});
   const sim::Count macs[] = {{"f16", counts.macs16}, {"tf32", counts.macsTf32}, {"f32", counts.macsF32}};
   double clocks = std::max(figures.clocks, 1.0), done = 0;
   for (const sim::Count &each : macs)
     done += static_cast<double>(each.number);
-  double peak = peakMacs(counts, machine) * machine.multiprocessors;
+  double peak = peakMacs(counts, machine) * machine.multiprocessors, filling = static_cast<double>(padded(figures));
   uint64_t asked = counts.bytesRead + counts.bytesWritten,
            moved = (counts.sectorsRead + counts.sectorsWritten) * kSectorBytes;
   const sim::Share shares[] = {
       {"mac_peak_share", done / (peak * clocks)},
+      {"padded_peak_share", filling / (peak * clocks)},
       {"coalescing", moved ? std::min(1.0, static_cast<double>(asked) / static_cast<double>(moved)) : 1},
       {"occupancy", static_cast<double>(figures.occupancy.blocks) * figures.threads / machine.clock.threads}};
   std::vector<sim::Share> busy;
@@ -65,8 +74,9 @@ void write(sim::ReportWriter &out, const Machine &machine, const LaunchFigures &
                        busy,
                        {},
                        2 * peak * machine.clockHz,
-                       2 * done});
-  double rate = memoryBytesPerClock(machine) * machine.clockHz, l2 = l2BytesPerClock(machine) * machine.clockHz;
+                       2 * (done - filling)});
+  double rate = dmx::cuda::memoryBytesPerClock(machine) * machine.clockHz,
+         l2 = dmx::cuda::l2BytesPerClock(machine) * machine.clockHz;
   out.roof({"DRAM", 1, rate, rate, rate, true});
   out.roof({"L2", 1, l2, l2, l2, true});
 }

@@ -66,11 +66,6 @@ std::string_view boundOf(const LaunchFigures &figures, const Machine &machine, d
 
 } // namespace
 
-double l2BytesPerClock(const Machine &machine) { return machine.clock.l2BytesPerSecond / machine.clockHz; }
-double memoryBytesPerClock(const Machine &machine) {
-  return machine.clock.memoryBytesPerSecond * machine.clock.memoryShare / machine.clockHz;
-}
-
 std::vector<EngineShare> sharesOf(const LaunchFigures &figures) {
   double clocks = std::max(figures.playClocks, 1.0), four = kSchedulers * clocks;
   std::vector<EngineShare> out{{"issue", figures.busy.issue / four}};
@@ -91,9 +86,8 @@ static SharedRates ratesOf(const LaunchFigures &figures, const std::vector<Block
     asked += static_cast<double>(own.size()) / static_cast<double>(traces.size());
   }
   double once = std::max(1.0, static_cast<double>(figures.dramRead + figures.dramWritten) / kSectorBytes),
-         sharing = std::max(1.0, asked * figures.blocks / once), most = machine.clock.l2BytesPerClock;
-  return {std::min(most, l2BytesPerClock(machine) / users * std::min(sharing, machine.clock.mergedRequests)),
-          std::min(most, memoryBytesPerClock(machine) / users * sharing)};
+         sharing = asked * figures.blocks / once;
+  return dmx::cuda::ratesOf(machine, users, sharing);
 }
 
 LaunchFigures estimate(const Launch &launch, const Recorder &recorder, const Machine &machine, bool keepWaits) {

@@ -5,6 +5,7 @@
 #include "Occupancy.h"
 #include "Recorder.h"
 
+#include <optional>
 #include <string>
 
 namespace dmxrt::cuda {
@@ -16,6 +17,7 @@ struct LaunchFigures {
   uint64_t waves = 0;                                    ///< of blocks over the multiprocessors
   Occupancy occupancy;
   LaunchCounts counts;                    ///< of all blocks, whether or not they were run
+  std::optional<uint64_t> modelMacs;      ///< multiply-adds of the model's products in it
   uint64_t dramRead = 0, dramWritten = 0; ///< bytes, each sector once
   double clocks = 0;                      ///< with the launch itself
   double playClocks = 0;                  ///< that `busy` is of
@@ -25,10 +27,6 @@ struct LaunchFigures {
 };
 
 LaunchFigures estimate(const Launch &launch, const Recorder &recorder, const Machine &machine, bool keepWaits);
-
-/// Of all multiprocessors together, in bytes a clock.
-double l2BytesPerClock(const Machine &machine);
-double memoryBytesPerClock(const Machine &machine);
 
 /// Shares of a multiprocessor's time, by what works.
 struct EngineShare {

@@ -6,6 +6,8 @@
 
 namespace dmxrt::cuda {
 
+using dmx::cuda::ProductClocks;
+
 Multiprocessor::Multiprocessor(const Program &program, const std::vector<BlockTrace> &traces, const Machine &machine,
                                SharedRates rates, uint64_t cacheBytes)
     : program(program), traces(traces), machine(machine), rates(rates), cache(cacheBytes) {
@@ -209,23 +211,19 @@ double Multiprocessor::fetch(const Block &block, uint32_t first, uint32_t sector
 /// A warp's 16 rows on its sub-partition's tensor core; operands in shared memory pass its port.
 void Multiprocessor::multiply(WarpState &warp, const Op &op, double at) {
   const ProductForm &form = program.products[op.immediate];
-  double macs = 16.0 * form.columns * form.depth(), rate = machine.multiplicationsPerClock / kSchedulers;
-  if (form.type == ProductForm::Tf32)
-    rate /= 2;
+  const ProductClocks own =
+      productClocks(machine, form.columns, form.depth(), form.type == ProductForm::Tf32, !form.aInRegisters);
   uint32_t part = warp.number % kSchedulers;
   double &tensor = unit[part][static_cast<size_t>(Unit::Tensor)];
-  // Each warp reads its own rows of the left operand; the right one is read once for all four. The four sub-partitions
-  // share shared memory's port, and what bulk copies bring is written in between. They read when they come to it, so
-  // the port is not taken ahead of what others do before.
-  double bytes = 32.0 * form.columns / 4 + (form.aInRegisters ? 0 : 512), clocks = macs / rate;
-  double port = bytes / machine.clock.sharedBytesPerClock, reads = kSchedulers * port;
-  busy.shared += port;
+  // The four sub-partitions share shared memory's port, and what bulk copies bring is written in between. They read
+  // when they come to it, so the port is not taken ahead of what others do before.
+  busy.shared += own.reading / kSchedulers;
   double &arriving = landing[part];
   arriving = std::max(0.0, arriving - std::max(0.0, at - tensor));
-  double taken = std::max(clocks, reads + std::min(arriving, reads));
-  arriving = std::max(0.0, arriving - (taken - reads));
+  double taken = own.taken(arriving);
+  arriving = std::max(0.0, arriving - (taken - own.reading));
   tensor = std::max(tensor, at) + taken;
-  busy.units[static_cast<size_t>(Unit::Tensor)] += clocks;
+  busy.units[static_cast<size_t>(Unit::Tensor)] += own.multiplying;
   warp.products = tensor + machine.clock.productLatency;
 }
 

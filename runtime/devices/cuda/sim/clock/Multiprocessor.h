@@ -10,7 +10,7 @@
 #include "Cache.h"
 #include "Trace.h"
 #include "runtime/devices/cuda/sim/Program.h"
-#include "schemas/cuda/Machine.h"
+#include "schemas/cuda/Rates.h"
 
 #include <array>
 #include <map>
@@ -19,14 +19,9 @@
 
 namespace dmxrt::cuda {
 
+using dmx::cuda::kSchedulers;
 using dmx::cuda::Machine;
-
-inline constexpr uint32_t kSchedulers = 4;
-
-/// What all multiprocessors that have blocks share, as one of them sees it: bytes a clock.
-struct SharedRates {
-  double l2 = 0, dram = 0;
-};
+using dmx::cuda::SharedRates;
 
 /// For how many clocks something worked: issue and units summed over sub-partitions.
 struct BusyClocks {
