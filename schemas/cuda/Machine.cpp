@@ -30,6 +30,7 @@ static Machine::Clock readClock(Description &figures) {
   out.memoryLatency = figures.number("latency.memory_clocks", 0, 1e6);
   out.bulkLatency = figures.number("latency.bulk_copy_clocks", 0, 1e6);
   out.barrierLatency = figures.number("latency.barrier_clocks", 0, 1e6);
+  out.clusterLatency = figures.number("latency.cluster_clocks", 0, 1e6);
   out.productLatency = figures.number("latency.product_clocks", 0, 1e6);
   out.launchClocks = figures.number("kernel.launch_clocks", 0, 1e9);
   return out;
@@ -46,6 +47,7 @@ std::optional<Machine> parseMachine(std::string_view json, std::string &error) {
   out.multiplicationsPerClock = figures.number("multiprocessor.multiplications_per_clock", 1, 1e6);
   out.mostThreads = figures.integer("block.threads", 384, kMostThreads);
   out.mostShared = figures.integer("block.shared_bytes", kFewestShared, kMostShared);
+  out.mostCluster = figures.integer("block.cluster", 1, kMostCluster);
   out.mostRegisters = figures.integer("thread.registers", 128, kMostRegisters);
   out.registerStep = figures.integer("thread.register_step", kRegisterStep, kRegisterStep);
   out.fewestRegisters = figures.integer("thread.fewest_registers", kFewestRegisters, 64);

@@ -22,6 +22,7 @@ struct Machine {
   double multiplicationsPerClock = 0;
   // of a block
   int mostThreads = 0, mostShared = 0;
+  int mostCluster = 0; ///< blocks of a cluster
   // of a thread
   int mostRegisters = 0, registerStep = 0, fewestRegisters = 0;
   int parameterBytes = 0; ///< of a kernel
@@ -38,7 +39,7 @@ struct Machine {
     double memoryShare = 0;    ///< of its bandwidth that the memory gives
     // Clocks until a value is there.
     double cacheLatency = 0, sharedLatency = 0, l2Latency = 0, memoryLatency = 0, bulkLatency = 0, barrierLatency = 0,
-           productLatency = 0;
+           clusterLatency = 0, productLatency = 0;
     double launchClocks = 0;
   } clock;
   double clocksFor128Sums = 0; ///< that estimates add to a product's multiplications and copies

@@ -63,7 +63,8 @@ public:
   }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override {
-    return gemmDecisions(machine, region, decided);
+    std::vector<Decision> free = gemmDecisions(machine, region, decided);
+    return free.empty() ? rowDecisions(region, decided) : free;
   }
   std::string explain(dmir::RegionOp region, DictionaryAttr decided) const override {
     return explainGemm(machine, region, decided);
@@ -85,6 +86,8 @@ public:
   }
 
 private:
+  std::vector<Decision> rowDecisions(dmir::RegionOp region, DictionaryAttr decided) const;
+  Status checkTeam(Operation *op, DictionaryAttr strategy) const;
   Result<CompiledKernel> compile(const std::string &text, MLIRContext &context) const;
 
   bool roundsProducts() const { return options.numerics == kRounded; }
@@ -115,23 +118,40 @@ static DictionaryAttr decidedOf(DictionaryAttr given) {
   bool follows = why && why.getValue() != kDecidedPlain;
   if (auto algorithm = given.getAs<StringAttr>(strategy::kAlgorithm); algorithm && !follows)
     decided.set(strategy::kAlgorithm, algorithm);
-  for (StringRef key : {StringRef(kProduct), StringRef(strategy::kDecided)})
+  for (StringRef key : {StringRef(kProduct), StringRef(kTeam), StringRef(strategy::kDecided)})
     if (auto own = dyn_cast_or_null<DictionaryAttr>(given.get(key)))
       for (NamedAttribute each : own)
         decided.set(each.getName(), each.getValue());
   return decided.getDictionary(given.getContext());
 }
 
+/// What is free of the team of a region's rows.
+std::vector<Decision> CudaTarget::rowDecisions(dmir::RegionOp region, DictionaryAttr decided) const {
+  Result<KernelPlan> plan = table().plan(region.getBlock(), CudaRequest(machine, {}, decided));
+  auto team = plan ? dyn_cast_or_null<DictionaryAttr>(plan->own.get(kTeam)) : DictionaryAttr();
+  if (!team)
+    return {};
+  return teamDecisions(machine, readTile<Team>(team), decided, region.getContext());
+}
+
+/// Whether a text's team can be; else an error.
+Status CudaTarget::checkTeam(Operation *op, DictionaryAttr strategy) const {
+  Attribute team = strategy ? strategy.get(kTeam) : nullptr;
+  std::string wrong = team ? problemOfTeam(machine, team, op->getContext()) : "";
+  return wrong.empty() ? Status::ok() : modelError("node '" + dmir::nodeName(op) + "': " + wrong);
+}
+
 Result<DictionaryAttr> CudaTarget::chooseStrategy(dmir::RegionOp region) const {
+  if (Status team = checkTeam(region, region.getStrategyAttr()); !team)
+    return team.takeError();
   uint64_t arguments = region->getNumOperands() + region->getNumResults() + dmir::symbolsOf(region.getBlock()).size();
   if (arguments > mostArguments())
     return modelError("the region has " + std::to_string(arguments) +
                       " operands, results and sizes, and a kernel of the cuda target is given at most " +
                       std::to_string(mostArguments()) + "; make several regions of it");
-  CudaRequest request(machine);
+  CudaRequest request(machine, {}, decidedOf(region.getStrategyAttr()));
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   request.constant = constant;
-  request.decided = decidedOf(region.getStrategyAttr());
   Result<KernelPlan> plan = table().plan(region.getBlock(), request);
   if (!plan)
     return plan.takeError();
@@ -162,14 +182,16 @@ Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext 
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   DecisionsMade made;
   loadInstructions(context);
+  if (Status team = checkTeam(kernel, kernel.getStrategy()); !team)
+    return team.takeError();
   CudaRequest request(machine, kernel.getStrategy());
   Result<KernelPlan> plan = table().plan(kernel.getBlock(), request);
   if (!plan)
     return plan.takeError();
-  Hopper processor = plan->launch ? Hopper(plan->launch->maps.size(), plan->launch->block) : Hopper();
+  Hopper processor = plan->launch ? Hopper(*plan->launch) : Hopper();
   CompiledKernel compiled = describeLaunch(kernel, *plan, table().emit(*module, kernel, *plan, request, processor));
-  PtxOptions ptx{static_cast<unsigned>(options.optLevel), compiled.launch.block, compiled.launch.movesRegisters,
-                 options.saveTempsDir};
+  PtxOptions ptx{static_cast<unsigned>(options.optLevel), compiled.launch.block, compiled.launch.cluster,
+                 compiled.launch.movesRegisters, options.saveTempsDir};
   Result<std::string> code = compileKernel(*module, ptx);
   if (!code)
     return code.takeError();

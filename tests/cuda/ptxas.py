@@ -25,6 +25,7 @@ import numpy as np  # noqa: E402
 
 import fixtures  # noqa: E402
 import products as product  # noqa: E402
+import speed  # noqa: E402
 from sampling import LONG  # noqa: E402
 
 SAMPLE = ["tiny-mlp.script17", "tiny-mlp.fp16"]
@@ -74,6 +75,20 @@ def products(ptxas, programs, place):
     return "\n".join(wrong), seen
 
 
+def rows(ptxas, programs, place):
+    """The same of kernels whose rows are shared by threads of a block, or by the blocks of a cluster; "" where nothing is wrong."""
+    cases = [*speed.LARGE.values(), speed.top([64, 1024], 8), *(make([1, 32000]) for make in speed.LONG.values())]
+    wrong = []
+    for number, case in enumerate(cases):
+        folder = place / f"rows{number}"
+        folder.mkdir()
+        (folder / "m.onnx").write_bytes(speed.model(case))
+        said, kernels, spills = complaint(ptxas, programs, folder / "m.onnx", folder)
+        if said or spills or kernels != 1:
+            wrong.append(f"{case[1]}: {said.strip()[:400]} {spills}")
+    return "\n".join(wrong), len(cases)
+
+
 def shown(ptxas, programs, place):
     """ "" or what dmx-inspect lacks that finds the assembler on the PATH."""
     folder = place / "shown"
@@ -119,6 +134,9 @@ def main():
         wrong, seen = products(ptxas, programs, pathlib.Path(place))
         bad += bool(wrong)
         print(f"{'FAIL' if wrong else 'ok  '} {seen} products by tensor cores {wrong}")
+        wrong, seen = rows(ptxas, programs, pathlib.Path(place))
+        bad += bool(wrong)
+        print(f"{'FAIL' if wrong else 'ok  '} {seen} kernels of rows {wrong}")
         for name, model, folder in models(pathlib.Path(place)):
             wrong, found, spills = complaint(ptxas, programs, model, folder)
             shutil.rmtree(folder)

@@ -24,8 +24,8 @@ std::string leadingComment(std::string_view text) {
 
 } // namespace
 
-/// What the table says of a kernel by itself. `isSecond`: the table is of version 2.
-void CudaImage::readLaunch(JsonCursor entry, KernelLaunch &kernel, bool isSecond) {
+/// What the table says of a kernel by itself. `version`: the table's.
+void CudaImage::readLaunch(JsonCursor entry, KernelLaunch &kernel, int64_t version) {
   kernel.name = entry["name"].string();
   JsonCursor nodes = entry["nodes"];
   for (size_t i = 0; i < nodes.size(); ++i)
@@ -41,8 +41,13 @@ void CudaImage::readLaunch(JsonCursor entry, KernelLaunch &kernel, bool isSecond
     kernel.multiplyAdds = exprs.parse(products, names);
   JsonCursor shared = entry.optional("shared"), item = entry.optional("item"), maps = entry.optional("maps");
   for (JsonCursor each : {shared, item, maps})
-    if (!isSecond)
+    if (version < 2)
       each.fail("is known from launch table 2 on");
+  if (JsonCursor cluster = entry.optional("cluster"); cluster.present()) {
+    kernel.cluster = static_cast<uint32_t>(cluster.integer(1, dmx::cuda::kMostCluster, 1));
+    if (version < 3)
+      cluster.fail("is known from launch table 3 on");
+  }
   kernel.shared = static_cast<uint32_t>(shared.integer(0, dmx::cuda::kMostShared));
   kernel.byBlock = item.present() && item.text() == "block";
   if (item.present() && !kernel.byBlock && item.text() != "thread")
@@ -77,11 +82,11 @@ static std::string problemOfParameters(const KernelLaunch &kernel, const PtxModu
   return cat("has ", given.size(), " parameters; ", words, " of 64 bits follow from its contract", maps);
 }
 
-Status CudaImage::addKernel(JsonCursor entry, const PtxModule &module, bool isSecond) {
+Status CudaImage::addKernel(JsonCursor entry, const PtxModule &module, int64_t version) {
   auto kernel = std::make_unique<KernelLaunch>();
   kernel->image = this;
   kernel->index = static_cast<uint32_t>(kernels.size());
-  readLaunch(entry, *kernel, isSecond);
+  readLaunch(entry, *kernel, version);
   std::vector<int64_t> words;
   JsonCursor contract = entry["contract"];
   for (size_t i = 0; i < contract.size(); ++i)
@@ -111,6 +116,8 @@ Status CudaImage::addKernel(JsonCursor entry, const PtxModule &module, bool isSe
     return wrong(problem);
   if (there->blockThreads != kernel->block)
     return wrong("has blocks of ", there->blockThreads, " threads, the table says ", kernel->block);
+  if (there->cluster != kernel->cluster)
+    return wrong("has clusters of ", there->cluster, " blocks, the table says ", kernel->cluster);
   for (size_t i = 0; i < kernel->maps.size(); ++i)
     if (std::string problem = problemOfPlan(*kernel, kernel->maps[i]); !problem.empty())
       return badBundle("kernel '", kernel->name, "', map ", i, " of its launch: ", problem);
@@ -124,7 +131,7 @@ Status CudaImage::read() {
     return badBundle("the entry does not begin with a launch table");
   JsonDocument document({reinterpret_cast<const std::byte *>(comment.data()), comment.size()}, "launch table");
   JsonCursor root = document.root(), list = root["kernels"];
-  bool isSecond = root["launch_table"].integer(1, 2, 1) == 2;
+  int64_t version = root["launch_table"].integer(1, 3, 1);
   if (root["level"].text() != "sm_90a")
     root["level"].fail("is no level that is known here");
   if (document.failed())
@@ -133,7 +140,7 @@ Status CudaImage::read() {
   if (!module)
     return module.takeError();
   for (size_t i = 0; i < list.size() && !document.failed(); ++i)
-    if (Status status = addKernel(list.at(i), *module, isSecond); !status)
+    if (Status status = addKernel(list.at(i), *module, version); !status)
       return status;
   if (document.failed())
     return document.takeError();
@@ -171,9 +178,13 @@ Result<uint32_t> CudaImage::blocksOf(const DeviceTask &task) const {
   if (!blocks)
     return blocks.takeError();
   int64_t each = kernel.byBlock ? 1 : kernel.block, wanted = task.work / each + (task.work % each != 0);
+  if (*blocks % kernel.cluster)
+    return badBundle("kernel '", kernel.name, "': the launch table has ", *blocks, " blocks in clusters of ",
+                     kernel.cluster);
   // Threads that have scratch may be fewer than there are items, and so may blocks that stay.
   bool mayBeFewer = kernel.byBlock || task.scratch;
-  bool fits = *blocks == wanted || (mayBeFewer && *blocks >= 1 && *blocks < wanted);
+  int64_t shares = *blocks / kernel.cluster; // of the work: a cluster is one
+  bool fits = shares == wanted || (mayBeFewer && shares >= 1 && shares < wanted);
   if (!fits || *blocks > INT32_MAX)
     return badBundle("kernel '", kernel.name, "': the launch table has ", *blocks, " blocks of ", kernel.block,
                      " threads for ", task.work, " work items", kernel.byBlock ? " of a block each" : "");

@@ -29,6 +29,7 @@ struct KernelLaunch {
   uint32_t index = 0;             ///< in the image
   uint32_t line = 0;              ///< of its text
   uint32_t block = 1;
+  uint32_t cluster = 1; ///< blocks that do a work item together
   uint32_t shared = 0;  ///< bytes of shared memory that the launch gives a block
   bool byBlock = false; ///< a work item is a block's; else a thread's
   ExprId grid = 0;
@@ -72,8 +73,8 @@ public:
 
 private:
   Status read();
-  Status addKernel(JsonCursor entry, const PtxModule &module, bool isSecond);
-  void readLaunch(JsonCursor entry, KernelLaunch &kernel, bool isSecond);
+  Status addKernel(JsonCursor entry, const PtxModule &module, int64_t version);
+  void readLaunch(JsonCursor entry, KernelLaunch &kernel, int64_t version);
   void readMap(JsonCursor entry, const ExprPool::DimNames &names, KernelLaunch &kernel);
   void readExpressions(JsonCursor list, const ExprPool::DimNames &names, std::vector<ExprId> &out);
   std::string problemOfPlan(const KernelLaunch &kernel, const MapLaunch &map) const;

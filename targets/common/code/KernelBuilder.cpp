@@ -214,6 +214,12 @@ void KernelBuilder::forItems(Dim count, LoopBody item) {
   forLoop(begin(), end(), idx(1), item);
 }
 
+Value KernelBuilder::mostOfTeam(Value own) {
+  return ofTeam(own, [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
+    return {arith::MaxUIOp::create(*this, x[0], y[0])};
+  })[0];
+}
+
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//
@@ -322,6 +328,19 @@ static Value toStorage(KernelBuilder &b, Value value) {
   if (element.isBF16())
     return arith::BitcastOp::create(b, wide, value);
   return arith::ExtUIOp::create(b, wide, value);
+}
+
+Value KernelBuilder::areAligned(ArrayRef<Value> pointers, int64_t bytes) {
+  Value bits = idx(0);
+  for (Value pointer : pointers)
+    bits = arith::OrIOp::create(*this, bits, LLVM::PtrToIntOp::create(*this, getI64Type(), pointer));
+  return cmp(arith::CmpIPredicate::eq, rem(bits, idx(bytes)), idx(0));
+}
+
+void KernelBuilder::assumeAligned(ArrayRef<Value> pointers, int64_t bytes) {
+  Value yes = constantInt(getI1Type(), 1);
+  for (Value pointer : pointers)
+    LLVM::AssumeOp::create(*this, yes, LLVM::AssumeAlignTag(), pointer, idx(bytes));
 }
 
 Value KernelBuilder::load(Type element, Value base, Value offset, int64_t lanes) {

@@ -38,15 +38,20 @@ public:
   virtual void failIf(Value condition, int32_t code) = 0;
   /// Runs `item` for those of the `count` work items that this call has.
   virtual void forItems(Dim count, LoopBody item);
-  /// Threads that compute a work item together, in step; scratch is theirs together. Rows.h walks rows for a team.
-  virtual int64_t team() const { return 1; }
-  /// The thread's number in its team: i64.
+  // Threads may compute a row together, in step (Team in Launch.h); Rows.h walks rows for them.
+  /// The thread's number among those that share its row, and among those that share its scratch too: i64.
   virtual Value member() { return idx(0); }
+  virtual Value memberHere() { return idx(0); }
+  /// Which of the rows beside each other is its own: i64.
+  virtual Value column() { return idx(0); }
   using Combine = llvm::function_ref<llvm::SmallVector<Value>(mlir::ValueRange, mlir::ValueRange)>;
-  /// The values of all members combined, the same for each of them, in an order that is the same in each run. `combine`
-  /// gives the same for its arguments exchanged. What members stored to scratch before, others may read after it.
+  /// The values of all members of a row combined, the same for each of them, in an order that is the same in each run.
+  /// `combine` gives the same for its arguments exchanged. What members stored to scratch before, others may read after
+  /// it.
   virtual llvm::SmallVector<Value> ofTeam(mlir::ValueRange own, Combine) { return llvm::to_vector(own); }
-  /// Runs `body` for one member.
+  /// The largest of the members' i64, taken without signs.
+  virtual Value mostOfTeam(Value own);
+  /// Runs `body` for one member of each row.
   virtual void byOne(llvm::function_ref<void()> body) { body(); }
   const Processor &processor() const { return target; }
 
@@ -127,6 +132,9 @@ public:
   /// Mask whose first `count` lanes are on: constant, or from an i64 value.
   Value headMask(int64_t lanes, int64_t count);
   Value headMask(int64_t lanes, Value count);
+  /// i1: all of these pointers are multiples of `bytes`; and that they are, where it is known.
+  Value areAligned(llvm::ArrayRef<Value> pointers, int64_t bytes);
+  void assumeAligned(llvm::ArrayRef<Value> pointers, int64_t bytes);
   /// base + offset elements, as a pointer.
   Value elementPtr(mlir::Type element, Value base, Value offset);
 

@@ -44,12 +44,13 @@ struct Processor : MathTraits {
   /// How a nest is cut into work items, for threads that take them in runs. `cost`: nanoseconds that an iteration of
   /// the innermost loop takes, roughly; small nests are not cut. `block` is the region's.
   virtual WorkPlan planWork(mlir::Block *block, llvm::ArrayRef<Dim> dims, double cost) const;
-  /// Threads that share a row of `count` elements of about `size`, of about `rows`; 1: each row is one thread's.
-  /// `areNeighbours`: the row's elements lie side by side, not those of different rows.
-  virtual int64_t teamOf(Dim count, int64_t size, int64_t rows, bool areNeighbours) const { return 1; }
-  /// Bytes of scratch that a team may have at most, and the launch of a kernel with so many for each.
-  virtual int64_t mostTeamScratch() const { return 0; }
-  virtual Launch launchOfTeams(Dim items, int64_t team, int64_t scratch) const { return {}; }
+  /// Neighbouring elements that a thread takes at a time, of about `size` whose narrowest have `bits`.
+  virtual int64_t neighboursOf(int64_t size, unsigned bits) const { return 1; }
+  /// Threads that share a row; of a team of one each row is one thread's.
+  virtual Team teamOf(const RowShape &shape) const { return {}; }
+  /// Bytes of scratch that a block of a team may have at most, and the launch of a kernel with so many for each.
+  virtual int64_t mostTeamScratch(const Team &team) const { return 0; }
+  virtual Launch launchOfTeams(Dim items, const Team &team, int64_t scratch) const { return {}; }
   /// Rough reciprocal throughput of one op of a kernel, in cycles.
   virtual double costOf(mlir::Operation *op) const;
 };

@@ -20,6 +20,7 @@ struct PointwisePlan {
   unsigned laneGroup = 0;              ///< the group that lanes run along
   int64_t block = 0;                   ///< of a blocked result: its lanes run along the block
   unsigned blockedAxis = 0;
+  int64_t wide = 1;  ///< elements beside each other that a thread takes at a time; of a flat one
   bool flat = false; ///< every operand has the result's layout, or one element: one loop over memory
   WorkPlan work;
 };
@@ -76,7 +77,26 @@ static double costAlong(const RegionBody &body, ArrayRef<AxisGroup> groups, unsi
   });
 }
 
-static PointwisePlan planOf(const RegionBody &body, const Processor &processor) {
+/// The key of a strategy that has PointwisePlan::wide.
+static constexpr StringLiteral kWide = "neighbours";
+
+/// Of heavy functions a thread takes no more at a time than its registers hold.
+static int64_t chooseWide(const RegionBody &body, const PlanRequest &request, Dim size, double cost) {
+  if (request.strategy) {
+    auto given = request.strategy.getAs<IntegerAttr>(kWide);
+    return given ? std::clamp<int64_t>(given.getInt(), 1, 64) : 1;
+  }
+  constexpr double most = 512;
+  unsigned narrowest;
+  chooseLanes(body.results, request.nominal, &narrowest);
+  int64_t wide = request.nominal.neighboursOf(nominal(body.block, size), narrowest);
+  while (wide > 1 && cost * static_cast<double>(wide) > most)
+    wide /= 2;
+  return wide;
+}
+
+static PointwisePlan planOf(const RegionBody &body, const PlanRequest &request) {
+  const Processor &processor = request.nominal;
   PointwisePlan plan;
   auto type = body.resultType();
   int64_t lanes = chooseLanes(body.results, processor);
@@ -89,6 +109,9 @@ static PointwisePlan planOf(const RegionBody &body, const Processor &processor) 
     // Neighbours share a byte of packed results: one thread writes them all.
     bool packed = llvm::any_of(body.results, [](Value v) { return isPacked(getElementTypeOrSelf(v.getType())); });
     plan.work = processor.planWork(body.block, {plan.groups[0].size}, packed ? 0 : cost);
+    plan.wide = packed ? 1 : chooseWide(body, request, plan.groups[0].size, 3 * cost);
+    if (plan.wide > 1)
+      plan.work.items = Dim::ceilDiv(plan.groups[0].size, plan.wide);
     return plan;
   }
   if (type.getRank() == 0) {
@@ -132,6 +155,25 @@ static PointwisePlan planOf(const RegionBody &body, const Processor &processor) 
   return plan;
 }
 
+/// Items of `wide` elements: where all tensors begin at multiples of 16 bytes, which a caller's need not, all are
+/// loaded and stored together; else, and at the end, one by one.
+static void emitWide(KernelBuilder &b, Dim size, int64_t wide,
+                     llvm::function_ref<void(Value first, int64_t count)> body, ArrayRef<Value> pointers) {
+  constexpr int64_t wideBytes = 16;
+  Value aligned = b.areAligned(pointers, wideBytes), end = b.idx(size);
+  b.forItems(Dim::ceilDiv(size, wide), [&](Value item) {
+    Value first = b.mulC(item, wide), last = b.addC(first, wide);
+    Value whole = b.cmp(arith::CmpIPredicate::sle, last, end);
+    b.ifThen(
+        arith::AndIOp::create(b, aligned, whole),
+        [&] {
+          b.assumeAligned(pointers, wideBytes);
+          body(first, wide);
+        },
+        [&] { b.forLoop(first, b.minS(last, end), b.idx(1), [&](Value i) { body(i, 1); }); });
+  });
+}
+
 static void emitFlat(KernelBuilder &b, const RegionBody &body, const PointwisePlan &plan) {
   ElementExpr e(b, body.block);
   unsigned narrowest, first = body.block->getNumArguments();
@@ -145,18 +187,32 @@ static void emitFlat(KernelBuilder &b, const RegionBody &body, const PointwisePl
         return e.loadElement(getElementTypeOrSelf(argument.getType()), b.buffer(argument.getArgNumber()), position);
       });
   }
-  emitItems(b, plan.work, [&](ArrayRef<Value>, Value lo, Value hi) {
-    laneLoop(e, lo, hi, lanes, narrowest, 64, [&](Index at) {
-      position = at;
+  // All values before the first store, which may overwrite an operand.
+  auto compute = [&](Index at, int64_t count) {
+    SmallVector<std::pair<Index, SmallVector<Value>>> computed;
+    for (int64_t u = 0; u < count; ++u) {
+      position = count > 1 ? e.at(b.addC(at.base, u)) : at;
       // Never uniform, so that bound operands are asked for in the full number of lanes.
-      Indices index(body.resultType().getRank(), at);
-      SmallVector<Value> values;
+      Indices index(body.resultType().getRank(), position);
+      SmallVector<Value> &values = computed.emplace_back(position, SmallVector<Value>()).second;
       for (Value result : body.results)
         values.push_back(e.evaluate(result, index));
+    }
+    for (auto &[where, values] : computed)
       for (auto [i, value] : llvm::enumerate(values))
-        e.storeElement(value, b.buffer(first + i), body.resultType(i).getElementType(), at);
-      e.forget();
-    });
+        e.storeElement(value, b.buffer(first + i), body.resultType(i).getElementType(), where);
+    e.forget();
+  };
+  if (plan.wide > 1) {
+    SmallVector<Value> pointers;
+    for (unsigned i = 0; i < first + body.results.size(); ++i)
+      if (i >= first || !dmir::elementsOf(body.block->getArgument(i).getType()).is(1))
+        pointers.push_back(b.buffer(i));
+    return emitWide(
+        b, plan.groups[0].size, plan.wide, [&](Value at, int64_t count) { compute(e.at(at), count); }, pointers);
+  }
+  emitItems(b, plan.work, [&](ArrayRef<Value>, Value lo, Value hi) {
+    laneLoop(e, lo, hi, lanes, narrowest, 64, [&](Index at) { compute(at, 1); });
   });
 }
 
@@ -221,8 +277,10 @@ static void emitPointwise(KernelBuilder &b, const RegionBody &body, const Pointw
 }
 
 KernelPlan dmxc::kernels::planPointwise(const RegionBody &body, const PlanRequest &request) {
-  PointwisePlan details = planOf(body, request.nominal);
+  PointwisePlan details = planOf(body, request);
   KernelPlan plan(details.flat ? "elementwise" : "pointwise", details.work);
+  if (details.wide > 1)
+    plan.own.set(kWide, Builder(body.block->getParentOp()->getContext()).getI64IntegerAttr(details.wide));
   plan.emit = [body, details](KernelBuilder &b) { emitPointwise(b, body, details); };
   return plan;
 }

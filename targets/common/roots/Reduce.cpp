@@ -2,6 +2,7 @@
 
 #include "KernelTable.h"
 #include "Rows.h"
+#include "targets/common/roots/ranks/Ranks.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 
@@ -151,8 +152,25 @@ SmallVector<Value> betterOf(KernelBuilder &b, dmir::ArgReduceOp op, ValueRange x
   return {pick(takes, second, first), pick(takes, secondAt, firstAt)};
 }
 
+/// The same of elements whose order and place are one number.
+void emitRankOfTeam(RowWalker &walker, const Ranks &ranks) {
+  KernelBuilder &b = walker.b;
+  walker.rows([&] {
+    Value best = walker.fold(
+        b.getI64Type(), [&](Type) { return b.idx(0); },
+        [&](Value x, Value y) -> Value { return arith::MaxUIOp::create(b, x, y); },
+        [&](Value) { return ranks.pack(ranks.orderOf(walker.element()), walker.at[walker.plan.laneGroup].base); },
+        /*reads=*/true, /*isMost=*/true);
+    walker.write(ranks.placeOf(best), /*whole=*/false);
+  });
+}
+
 void emitArgOfTeam(RowWalker &walker, dmir::ArgReduceOp op) {
   KernelBuilder &b = walker.b;
+  Type element = getElementTypeOrSelf(op.getInput().getType());
+  if (Ranks::fit(element, walker.plan.count))
+    return emitRankOfTeam(walker, {b, element, op.getKind() == dmir::Extremum::max, /*nanFirst=*/true,
+                                   /*lastFirst=*/op.getSelectLast()});
   walker.rows([&] {
     Value none = b.constantInt(walker.e.computed(getElementTypeOrSelf(op.getInput().getType())), 0);
     SmallVector<Value> best = walker.ofTeam(
@@ -169,7 +187,7 @@ void emitArgOfTeam(RowWalker &walker, dmir::ArgReduceOp op) {
 }
 
 void emitArg(RowWalker &walker, dmir::ArgReduceOp op) {
-  if (walker.plan.team > 1)
+  if (walker.plan.team.shares())
     return emitArgOfTeam(walker, op);
   KernelBuilder &b = walker.b;
   walker.rows([&] {

@@ -57,9 +57,11 @@ private:
   Value add(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
   Value sub(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
-  Value sum(llvm::function_ref<Value(Value)> term) {
+  /// `first`: it is the first pass over a row.
+  Value sum(bool first, llvm::function_ref<Value(Value)> term) {
     return walker.fold(
-        compute, [&](Type type) { return zero(type); }, [&](Value x, Value y) { return add(x, y); }, term);
+        compute, [&](Type type) { return zero(type); }, [&](Value x, Value y) { return add(x, y); }, term,
+        /*reads=*/first || !walker.plan.copies);
   }
   void write(Value value) { walker.write(walker.e.narrow(value, element), /*whole=*/true); }
 
@@ -77,7 +79,7 @@ void RowEmitter::softmax(dmir::SoftmaxOp op) {
         [&](Value x, Value y) { return emitMax(b, x, y, false); },
         [&](Value slot) { return keep(walker.element(), slot); });
     auto powerOf = [&](Value value) { return math.exp(sub(value, wide(highest))); };
-    Value total = sum([&](Value slot) {
+    Value total = sum(/*first=*/false, [&](Value slot) {
       Value power = powerOf(read(slot));
       return op.getLog() ? power : keep(power, slot);
     });
@@ -95,14 +97,14 @@ void RowEmitter::normalize(dmir::NormalizeOp op) {
   walker.rows([&] {
     Value mean, square;
     if (op.getKind() == dmir::Normalization::standard) {
-      Value total = sum([&](Value slot) { return keep(walker.element(), slot); });
+      Value total = sum(/*first=*/true, [&](Value slot) { return keep(walker.element(), slot); });
       mean = arith::DivFOp::create(b, total, count(total.getType()));
-      square = sum([&](Value slot) {
+      square = sum(/*first=*/false, [&](Value slot) {
         Value centred = keep(sub(read(slot), wide(mean)), slot);
         return mul(centred, centred);
       });
     } else {
-      square = sum([&](Value slot) {
+      square = sum(/*first=*/true, [&](Value slot) {
         Value value = keep(walker.element(), slot);
         return mul(value, value);
       });

@@ -35,8 +35,16 @@ static double costAlong(const RegionBody &body, const RowPlan &plan, unsigned gr
   });
 }
 
+ArrayRef<TileField<Team>> Team::fields() {
+  static const TileField<Team> all[] = {
+      {"threads", &Team::threads, "threads of a block that has a row, or some", Effect::Order},
+      {"blocks", &Team::blocks, "blocks that share a row", Effect::Order},
+      {"columns", &Team::columns, "rows beside each other that a block has at a time", Effect::Order}};
+  return all;
+}
+
 /// Several threads for each row, where the processor has teams.
-static void chooseTeam(const RegionBody &body, RowPlan &plan, const Processor &processor) {
+static void chooseTeam(const RegionBody &body, RowPlan &plan, double passes, const Processor &processor) {
   int64_t rows = 1;
   std::optional<unsigned> inner;
   for (auto [g, group] : llvm::enumerate(plan.groups))
@@ -46,9 +54,36 @@ static void chooseTeam(const RegionBody &body, RowPlan &plan, const Processor &p
       rows *= std::max<int64_t>(nominal(body.block, group.size), 1);
   if (!inner)
     return;
-  plan.team = processor.teamOf(plan.count, nominal(body.block, plan.count), rows, *inner + 1 == plan.groups.size());
-  if (plan.team > 1)
+  bool ends = *inner + 1 == plan.groups.size();
+  int64_t beside = ends ? 1 : std::max<int64_t>(nominal(body.block, plan.groups.back().size), 1);
+  unsigned bits = getElementTypeOrSelf(plan.input.getType()).getIntOrFloatBitWidth();
+  plan.team = processor.teamOf({plan.count, std::max<int64_t>(nominal(body.block, plan.count), 1), rows, beside,
+                                std::max<int64_t>(bits / 8, 1), passes});
+  if (ends)
+    plan.team.columns = 1;
+  if (plan.team.shares())
     plan.laneGroup = *inner;
+}
+
+/// Cuts the rows into work items; `cost` is that of a row.
+static void cutRows(const RegionBody &body, RowPlan &plan, double cost, const Processor &processor) {
+  for (unsigned g = 0; g < plan.groups.size(); ++g)
+    if (!plan.reduced[g] && g != plan.laneGroup)
+      plan.kept.push_back(g);
+  if (plan.lanesAcross())
+    plan.kept.push_back(plan.laneGroup);
+  SmallVector<Dim> dims;
+  for (unsigned g : plan.kept)
+    dims.push_back(plan.groups[g].size);
+  if (!plan.lanesAcross() && !plan.hasColumns())
+    dims.push_back(1);
+  plan.work = processor.planWork(body.block, dims, cost);
+  if (!plan.hasColumns())
+    return;
+  plan.work.items = Dim::ceilDiv(dims.back(), plan.team.columns);
+  for (Dim dim : ArrayRef(dims).drop_back())
+    plan.work.items *= dim;
+  plan.work.chunk = plan.team.columns;
 }
 
 RowPlan dmxc::kernels::planRows(const RegionBody &body, const Processor &processor, ArrayRef<int64_t> axes,
@@ -79,11 +114,11 @@ RowPlan dmxc::kernels::planRows(const RegionBody &body, const Processor &process
       plan.count *= group.size;
   }
   if (teams)
-    chooseTeam(body, plan, processor);
+    chooseTeam(body, plan, passes, processor);
   // The group whose lanes make an element cheapest, counting lanes that stay empty.
   double best = std::numeric_limits<double>::infinity();
   for (unsigned g = plan.groups.size(); g-- > 0;) {
-    if (plan.team > 1 || (plan.reduced[g] && !lanesMayReduce))
+    if (plan.team.shares() || (plan.reduced[g] && !lanesMayReduce))
       continue;
     double size = std::max<int64_t>(nominal(body.block, plan.groups[g].size), 1);
     double cost = costAlong(body, plan, g, lanes, processor) * llvm::alignTo(size, lanes) / size;
@@ -95,34 +130,27 @@ RowPlan dmxc::kernels::planRows(const RegionBody &body, const Processor &process
       plan.laneGroup = g;
     }
   }
-  for (unsigned g = 0; g < plan.groups.size(); ++g)
-    if (!plan.reduced[g] && g != plan.laneGroup)
-      plan.kept.push_back(g);
-  if (plan.lanesAcross())
-    plan.kept.push_back(plan.laneGroup);
-  SmallVector<Dim> dims;
-  for (unsigned g : plan.kept)
-    dims.push_back(plan.groups[g].size);
-  if (!plan.lanesAcross())
-    dims.push_back(1);
   double rowCost = passes * (std::isfinite(best) ? best : 1.0) * nominal(body.block, plan.count) / 3;
-  plan.work = processor.planWork(body.block, dims, rowCost + 1);
+  cutRows(body, plan, rowCost + 1, processor);
   return plan;
 }
 
 std::string RowPlan::algorithm(const RegionBody &body) const {
-  return body.root->getName().stripDialect().str() + (team > 1 ? "-by-team" : lanesAcross() ? "-across" : "-along");
+  return body.root->getName().stripDialect().str() + (team.shares()   ? "-by-team"
+                                                      : lanesAcross() ? "-across"
+                                                                      : "-along");
 }
 
 KernelPlan dmxc::kernels::planOfRows(const RegionBody &body, const Processor &processor, RowPlan &rows,
                                      int64_t copyBytes) {
   KernelPlan plan(rows.algorithm(body), rows.work);
-  if (rows.team == 1) {
+  if (!rows.team.shares()) {
     plan.scratch = rows.slots() * copyBytes;
     return plan;
   }
   std::optional<int64_t> slots = rows.slots().known();
-  rows.copies = copyBytes && slots && *slots <= processor.mostTeamScratch() / copyBytes;
+  rows.copies = copyBytes && slots && *slots <= processor.mostTeamScratch(rows.team) / copyBytes;
+  plan.own.set(kTeam, writeTile(rows.team, body.root->getContext()));
   plan.launch = processor.launchOfTeams(rows.work.items, rows.team, rows.copies ? *slots * copyBytes : 0);
   return plan;
 }
@@ -136,7 +164,13 @@ Dim RowPlan::slots() const {
   for (auto [g, group] : llvm::enumerate(groups))
     if (reduced[g] && g != laneGroup)
       others *= group.size;
-  return others * Dim::ceilDiv(groups[laneGroup].size, kSlotAlign) * kSlotAlign;
+  return others * slotsOfRun();
+}
+
+Dim RowPlan::slotsOfRun() const {
+  Dim size = groups[laneGroup].size;
+  int64_t each = team.shares() ? team.members() : kSlotAlign;
+  return Dim::ceilDiv(size, each) * (team.shares() ? team.threads : kSlotAlign);
 }
 
 Value dmxc::kernels::sizeAsFloat(KernelBuilder &b, Dim size, Type type) {
@@ -187,9 +221,11 @@ Indices RowWalker::resultIndex(bool whole) {
 
 void RowWalker::write(Value value, bool whole) {
   e.bindValue(body.root->getResult(0), value);
-  if (whole || plan.team == 1)
-    return writer.write(resultIndex(whole));
-  b.byOne([&] { writer.write(resultIndex(whole)); });
+  auto store = [&] { writer.write(resultIndex(whole)); };
+  auto ofRow = [&] { inside ? b.ifThen(inside, store) : store(); };
+  if (whole || !plan.team.shares())
+    return ofRow();
+  b.byOne(ofRow);
 }
 
 void RowWalker::rows(llvm::function_ref<void()> bodyFn) {
@@ -199,6 +235,11 @@ void RowWalker::rows(llvm::function_ref<void()> bodyFn) {
     e.forget();
     if (!plan.lanesAcross()) {
       ElementExpr::Lanes one(e, 1);
+      if (plan.hasColumns()) { // all threads take part in what teams do together
+        Value column = b.add(lo, b.column());
+        inside = b.cmp(arith::CmpIPredicate::slt, column, hi);
+        at[plan.kept.back()] = e.at(b.minS(column, b.addC(hi, -1)));
+      }
       return bodyFn();
     }
     laneLoop(e, lo, hi, lanes, narrowest, 64, [&](Index along) {
@@ -234,47 +275,73 @@ RowWalker::Carried RowWalker::outerLoops(ValueRange init, llvm::function_ref<Car
   return nest(nest, 0, b.idx(0), init);
 }
 
-/// The elements of one run along the lane group: `unroll` vectors with a carried value each, then single
-/// vectors with the first one, then the rest: masked into the second one, or one by one into the last.
-/// The elements of one run that a member has, a team's size apart: `unroll` at a time, then one by one, then the last
-/// ones, which not all members have.
-RowWalker::Carried RowWalker::alongOfTeam(ValueRange carried, int64_t unroll,
-                                          llvm::function_ref<Value(Value, Value)> stepAt) {
-  Dim size = plan.groups[plan.laneGroup].size, whole = Dim::floorDiv(size, plan.team * unroll) * plan.team * unroll,
-      rounds = Dim::floorDiv(size, plan.team) * plan.team;
+SmallVector<Value> dmxc::kernels::dealOut(KernelBuilder &b, Dim size, int64_t members, int64_t most, ValueRange init,
+                                          llvm::function_ref<SmallVector<Value>(const Dealt &, ValueRange)> body) {
+  Dim whole = Dim::floorDiv(size, members * most) * members * most, rounds = Dim::floorDiv(size, members) * members,
+      left = Dim::floorDiv(rounds - whole, members);
   Value member = b.member();
-  Carried acc(carried);
-  auto loop = [&](Value lo, Dim hi, int64_t copies, size_t first, bool own) {
-    acc = b.forLoop(lo, b.idx(hi), b.idx(plan.team * copies), acc, [&](Value i, ValueRange c) {
-      Carried next(c);
-      for (int64_t u = 0; u < copies; ++u) {
-        Value position = b.addC(own ? i : b.add(i, member), u * plan.team);
-        Value value = stepAt(position, c.empty() ? Value() : c[first + u]);
-        if (!c.empty())
-          next[first + u] = value;
-      }
-      return next;
+  SmallVector<Value> carried(init);
+  auto loop = [&](Dim lo, Dim hi, int64_t count) {
+    carried = b.forLoop(b.idx(lo), b.idx(hi), b.idx(members * count), carried, [&](Value i, ValueRange c) {
+      Dealt dealt{{}, b.floorDiv(i, b.idx(members)), false};
+      for (int64_t u = 0; u < count; ++u)
+        dealt.positions.push_back(b.addC(b.add(i, member), u * members));
+      return body(dealt, c);
     });
   };
-  loop(b.idx(0), whole, unroll, 0, false);
-  if (whole != rounds)
-    loop(b.idx(whole), rounds, 1, 0, false);
+  loop(0, whole, most);
+  if (!left.is(0))
+    loop(whole, rounds, left.valueOr(1));
   if (rounds != size)
-    loop(b.add(b.idx(rounds), member), size, 1, carried.empty() ? 0 : carried.size() - 1, true);
-  return acc;
+    carried = b.forLoop(b.add(b.idx(rounds), member), b.idx(size), b.idx(members), carried, [&](Value i, ValueRange c) {
+      return body({{i}, b.idx(Dim::floorDiv(size, members)), true}, c);
+    });
+  return carried;
 }
 
+/// The elements of one run that a member has. All loads of a step come before what is made of them.
+RowWalker::Carried RowWalker::alongOfTeam(ValueRange carried, int64_t unroll,
+                                          llvm::function_ref<Value(Value, Value)> elementAt, Combiner combine,
+                                          bool reads) {
+  const Team &team = plan.team;
+  int64_t members = team.members();
+  bool isOneRow = team.columns == 1 && team.blocks == 1;
+  Value own = b.add(b.mulC(b.memberHere(), team.columns), b.column());
+  return dealOut(b, plan.groups[plan.laneGroup].size, members, unroll, carried, [&](const Dealt &dealt, ValueRange c) {
+    Carried next(c), elements;
+    for (Value position : reads ? ArrayRef(dealt.positions) : ArrayRef<Value>()) {
+      at[plan.laneGroup] = e.at(position);
+      e.evaluateWide(plan.input, operandIndex()); // at hand below
+    }
+    for (auto [u, position] : llvm::enumerate(dealt.positions)) {
+      // Each member reads alone what it keeps: those of a block have their elements of a round beside each other.
+      Value round = b.addC(dealt.round, static_cast<int64_t>(u));
+      elements.push_back(elementAt(position, isOneRow ? position : b.add(b.mulC(round, team.threads), own)));
+    }
+    size_t first = dealt.isLast && !c.empty() ? c.size() - 1 : 0;
+    for (size_t u = 0; u < elements.size() && !c.empty(); ++u)
+      next[first + u] = combine(c[first + u], elements[u]);
+    return next;
+  });
+}
+
+/// The elements of one run along the lane group: `unroll` vectors with a carried value each, then single
+/// vectors with the first one, then the rest: masked into the second one, or one by one into the last.
 RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t unroll,
-                                    llvm::function_ref<Value(Value, Value)> step) {
+                                    llvm::function_ref<Value(Value)> element, Combiner combine, bool reads) {
   Dim size = plan.groups.empty() ? Dim(1) : plan.groups[plan.laneGroup].size;
-  Value start = b.mulC(outerSlot, Dim::ceilDiv(size, kSlotAlign) * kSlotAlign);
-  auto stepAt = [&](Value position, Value acc) {
+  Value start = plan.groups.empty() ? b.idx(0) : b.mulC(outerSlot, plan.slotsOfRun());
+  auto elementAt = [&](Value position, Value slot) {
     if (!plan.groups.empty())
       at[plan.laneGroup] = e.at(position, e.lanes(), e.lanes() > 1);
-    return step(b.add(start, position), acc);
+    return element(b.add(start, slot));
   };
-  if (plan.team > 1)
-    return alongOfTeam(carried, unroll, stepAt);
+  if (plan.team.shares())
+    return alongOfTeam(carried, unroll, elementAt, combine, reads);
+  auto stepAt = [&](Value position, Value acc) {
+    Value value = elementAt(position, position);
+    return acc ? combine(acc, value) : value;
+  };
   bool carries = !carried.empty();
   auto pick = [&](ValueRange values, size_t i) { return carries ? values[i] : Value(); };
   auto collect = [&](Carried &to, size_t i, Value value) {
@@ -318,8 +385,17 @@ RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t
   return acc;
 }
 
+/// Independent sums of a run. Members of a team have as many loads under way, as far as a run has elements for them.
+int64_t RowWalker::chains() const {
+  constexpr int64_t usual = 4, most = 8;
+  if (!plan.team.shares())
+    return usual;
+  return nominal(body.block, plan.groups[plan.laneGroup].size) > usual * plan.team.members() ? most : usual;
+}
+
 Value RowWalker::fold(Type scalar, llvm::function_ref<Value(Type)> start,
-                      llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value(Value)> elementFn) {
+                      llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value(Value)> elementFn,
+                      bool reads, bool isMost) {
   // Independent chains hide the latency of the combination; a sum's rounding errors are those of its longest chain.
   if (plan.lanesAcross()) {
     int64_t chains = !outer.empty() && plan.groups[outer.back()].size.valueOr(16) >= 16 ? 8 : 1;
@@ -332,26 +408,29 @@ Value RowWalker::fold(Type scalar, llvm::function_ref<Value(Type)> start,
         acc[i] = combine(acc[i], acc[i + chains / 2]);
     return acc[0];
   }
-  constexpr int64_t unroll = 4;
+  const int64_t unroll = chains();
   Carried init(unroll, start(b.laneType(scalar, lanes)));
   init.push_back(start(scalar));
   Carried acc = outerLoops(init, [&](Value slot, ValueRange c) {
-    return along(slot, c, unroll, [&](Value at, Value acc) -> Value {
+    auto element = [&](Value at) -> Value {
       Value value = elementFn(at);
-      if (e.mask())
-        value = arith::SelectOp::create(b, e.mask(), value, start(value.getType()));
-      return combine(acc, value);
-    });
+      return e.mask() ? arith::SelectOp::create(b, e.mask(), value, start(value.getType())) : value;
+    };
+    return along(slot, c, unroll, element, combine, reads);
   });
-  Value sum = combine(combine(acc[0], acc[1]), combine(acc[2], acc[3]));
-  sum = combine(combineLanes(b, sum, combine), acc[unroll]);
+  for (int64_t left = unroll / 2; left > 0; left /= 2)
+    for (int64_t i = 0; i < left; ++i)
+      acc[i] = combine(acc[2 * i], acc[2 * i + 1]);
+  Value sum = combine(combineLanes(b, acc[0], combine), acc[unroll]);
+  if (isMost)
+    return b.mostOfTeam(sum);
   return b.ofTeam(sum, [&](ValueRange x, ValueRange y) { return Carried{combine(x[0], y[0])}; })[0];
 }
 
 RowWalker::Carried RowWalker::ofTeam(ValueRange init, llvm::function_ref<Carried(Value, ValueRange)> bodyFn,
                                      KernelBuilder::Combine combine) {
   Dim size = plan.groups[plan.laneGroup].size;
-  Carried own = b.forLoop(b.member(), b.idx(size), b.idx(plan.team), init, [&](Value i, ValueRange c) {
+  Carried own = b.forLoop(b.member(), b.idx(size), b.idx(plan.team.members()), init, [&](Value i, ValueRange c) {
     at[plan.laneGroup] = e.at(i);
     return bodyFn(i, c);
   });
@@ -363,7 +442,9 @@ void RowWalker::each(llvm::function_ref<void(Value)> bodyFn) {
     if (plan.lanesAcross())
       bodyFn(b.mulC(slot, e.lanes()));
     else
-      along(slot, {}, 1, [&](Value at, Value) { return bodyFn(at), Value(); });
+      along(
+          slot, {}, plan.team.shares() && plan.copies ? chains() : 1, [&](Value at) { return bodyFn(at), Value(); },
+          nullptr, /*reads=*/false);
     return Carried();
   });
 }

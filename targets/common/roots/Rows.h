@@ -20,14 +20,18 @@ struct RowPlan {
   llvm::SmallVector<unsigned> kept;    ///< kept groups, in loop order (the lane group last)
   Dim count = 1;                       ///< elements of a row
   WorkPlan work;
-  int64_t team = 1;   ///< threads that share a row, lanes along it
+  Team team;          ///< that shares a row; its members lie along the lane group
   bool copies = true; ///< whether a copy of the row is kept in scratch; else elements are computed again
 
   bool lanesAcross() const { return !groups.empty() && !reduced[laneGroup]; }
   /// The name of the root's kernel.
   std::string algorithm(const RegionBody &body) const;
+  /// The group of the rows beside each other that a team has at a time, the last one that is kept.
+  bool hasColumns() const { return team.columns > 1; }
   /// Elements of a copy of the rows that one step works on, for every level: see RowWalker's slots.
   Dim slots() const;
+  /// Of them those of a run along the lane group.
+  Dim slotsOfRun() const;
 };
 
 /// A size as a float or a vector of floats.
@@ -37,8 +41,22 @@ mlir::Value sizeAsFloat(KernelBuilder &b, Dim size, mlir::Type type);
 /// `passes`: how often a row's elements are computed. `teams`: several threads may share a row.
 RowPlan planRows(const RegionBody &body, const Processor &processor, llvm::ArrayRef<int64_t> axes, bool dropsAxes,
                  bool lanesMayReduce, double passes = 1, bool teams = true);
+/// The key of a strategy that has the team of its rows.
+inline constexpr llvm::StringLiteral kTeam = "team";
 /// The plan of a kernel that walks such rows, with `copyBytes` of scratch for each of its slots.
 KernelPlan planOfRows(const RegionBody &body, const Processor &processor, RowPlan &rows, int64_t copyBytes = 0);
+
+/// What a member has at a time of the elements that are dealt out to a team: positions a team's size apart, in rounds
+/// of the team that begin with number `round`. The last ones not all members have.
+struct Dealt {
+  llvm::SmallVector<mlir::Value> positions;
+  mlir::Value round;
+  bool isLast = false;
+};
+/// Runs `body` for a member's elements of `size`, up to `most` at a time, with carried values.
+llvm::SmallVector<mlir::Value>
+dealOut(KernelBuilder &b, Dim size, int64_t members, int64_t most, mlir::ValueRange init,
+        llvm::function_ref<llvm::SmallVector<mlir::Value>(const Dealt &, mlir::ValueRange)> body);
 
 /// Emits the walks. `at` holds the current position on every group.
 class RowWalker {
@@ -51,9 +69,11 @@ public:
 
   /// Combines element(slot) over the current row; one result a lane across rows, else a scalar.
   /// `start(type)` is the neutral element. `slot` numbers the elements of a row without gaps between
-  /// lanes: an element offset into a copy of the row.
+  /// lanes: an element offset into a copy of the row. `reads`: element() asks for the operand's value, so that members
+  /// of a team load several before they do anything with one. `isMost`: it is the largest i64 without a sign.
   Value fold(mlir::Type scalar, llvm::function_ref<Value(mlir::Type)> start,
-             llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value(Value slot)> element);
+             llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value(Value slot)> element,
+             bool reads = true, bool isMost = false);
   /// Runs body(slot) for all elements of the current row.
   void each(llvm::function_ref<void(Value slot)> body);
   /// Values carried through the elements that a thread has, in order, and combined with those of its team.
@@ -79,16 +99,19 @@ public:
   ResultWriter writer;
   llvm::SmallVector<Index> at;
   int64_t lanes = 1;
+  Value inside; ///< i1: the thread has a row of its own, and does not help with a neighbour's; null: it does
 
 private:
   using Carried = llvm::SmallVector<Value>;
   /// With several chains `init` has one value a chain, and the body gets those of the innermost loop in turn.
   Carried outerLoops(mlir::ValueRange init, llvm::function_ref<Carried(Value outerSlot, mlir::ValueRange)> body,
                      int64_t chains = 1);
+  using Combiner = llvm::function_ref<Value(Value acc, Value element)>;
+  int64_t chains() const;
   Carried alongOfTeam(mlir::ValueRange carried, int64_t unroll,
-                      llvm::function_ref<Value(Value position, Value acc)> stepAt);
+                      llvm::function_ref<Value(Value position, Value slot)> elementAt, Combiner combine, bool reads);
   Carried along(Value outerSlot, mlir::ValueRange carried, int64_t unroll,
-                llvm::function_ref<Value(Value slot, Value acc)> step);
+                llvm::function_ref<Value(Value slot)> element, Combiner combine, bool reads);
   llvm::SmallVector<unsigned> outer; ///< reduced groups that are loops
   unsigned narrowest = 8;
 };

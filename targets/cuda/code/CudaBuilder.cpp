@@ -15,11 +15,6 @@ using namespace dmxc;
 using namespace dmxc::cuda;
 using namespace mlir;
 
-const Hopper &Hopper::get() {
-  static const Hopper processor;
-  return processor;
-}
-
 std::unique_ptr<KernelBuilder> Hopper::makeBuilder(ModuleOp module, Location loc, StringRef name, unsigned buffers,
                                                    unsigned dims, ArrayRef<bool> noalias) const {
   return std::make_unique<CudaBuilder>(module, loc, name, buffers, dims, *this, noalias);
@@ -88,7 +83,12 @@ CudaBuilder::CudaBuilder(ModuleOp module, Location loc, StringRef name, unsigned
   if (processor.blockMaps) {
     takeMaps(llvm::to_vector(tail.drop_front(TailArguments)), module);
     // Behind the room in which warps tell each other values.
-    scratch = elementPtr(getI8Type(), sharedMemory, constantInt(getI64Type(), kTeamRoom));
+    scratch = elementPtr(getI8Type(), sharedMemory, constantInt(getI64Type(), roomOf(team())));
+    if (int64_t cluster = team().blocks; cluster > 1) {
+      rank = special("cluster.ctarank");
+      block = arith::DivUIOp::create(*this, block, constantInt(i64, cluster));
+      blocks = arith::DivUIOp::create(*this, blocks, constantInt(i64, cluster));
+    }
   }
   // Sizes are computed where the body begins; what stands above comes before them.
   Block *body = kernel.addBlock();
@@ -122,7 +122,14 @@ void CudaBuilder::failIf(Value condition, int32_t code) {
   });
 }
 
-void CudaBuilder::forItems(Dim count, LoopBody item) {
+void CudaBuilder::forItems(Dim count, LoopBody each) {
+  // All blocks of a cluster have begun, and have read what they were told of the item before.
+  auto item = [&](Value at) {
+    if (team().blocks > 1)
+      meetCluster();
+    combinations = 0;
+    each(at);
+  };
   if (count.is(1))
     return ifThen(cmp(arith::CmpIPredicate::eq, begin(), idx(0)), [&] { item(idx(0)); });
   forLoop(begin(), idx(count), end(), item); // end() is how many threads there are

@@ -19,9 +19,11 @@ public:
   void finish() override;
   void failIf(Value condition, int32_t code) override;
   void forItems(Dim count, LoopBody item) override;
-  int64_t team() const override;
-  Value member() override { return ownThread; }
+  Value member() override;
+  Value memberHere() override { return floorDiv(ownThread, idx(team().columns)); }
+  Value column() override { return rem(ownThread, idx(team().columns)); }
   llvm::SmallVector<Value> ofTeam(mlir::ValueRange own, Combine combine) override;
+  Value mostOfTeam(Value own) override;
   void byOne(llvm::function_ref<void()> body) override;
 
   /// Tensor map i, as copies name it: !llvm.ptr.
@@ -32,12 +34,22 @@ public:
   Value threadInBlock() const { return ownThread; }
 
 private:
+  const Team &team() const { return static_cast<const Hopper &>(processor()).team; }
+  llvm::SmallVector<Value> ofBlock(llvm::SmallVector<Value> values, Combine combine);
+  llvm::SmallVector<Value> ofColumns(llvm::SmallVector<Value> values, Combine combine);
+  llvm::SmallVector<Value> ofCluster(llvm::SmallVector<Value> values, Combine combine);
+  llvm::SmallVector<Value> tellBlock(mlir::ValueRange values);
+  void syncWarp();
+  Value mostOfWarp(Value own);
+  void meetCluster();
   llvm::SmallVector<Value> ofWarp(llvm::SmallVector<Value> values, int64_t lanes, Combine combine);
   void takeMaps(llvm::ArrayRef<Value> arguments, mlir::ModuleOp module);
 
   Value status; ///< !llvm.ptr to i32
   llvm::SmallVector<Value> maps;
   Value sharedMemory, ownThread;
+  Value rank;               ///< of the block in its cluster: i64
+  int64_t combinations = 0; ///< that blocks of a cluster made of the work item at hand
 };
 
 } // namespace dmxc::cuda

@@ -81,8 +81,12 @@ static Json mapJson(const TensorMap &map) {
 
 std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) {
   bool hasBlocks = llvm::any_of(kernels, [](const CompiledKernel &kernel) { return kernel.hasBlocks; });
-  std::string text =
-      "// {\"launch_table\": " + std::string(hasBlocks ? "2" : "1") + ", \"level\": \"sm_90a\", \"kernels\": [";
+  bool hasClusters = llvm::any_of(kernels, [](const CompiledKernel &kernel) { return kernel.launch.cluster > 1; });
+  std::string text = "// {\"launch_table\": " +
+                     std::string(hasClusters ? "3"
+                                 : hasBlocks ? "2"
+                                             : "1") +
+                     ", \"level\": \"sm_90a\", \"kernels\": [";
   for (const CompiledKernel &kernel : kernels) {
     Json entry;
     entry["name"] = kernel.name;
@@ -90,6 +94,8 @@ std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) 
     entry["dims"] = kernel.dims;
     entry["block"] = kernel.launch.block;
     entry["grid"] = sizeJson(kernel.launch.grid);
+    if (kernel.launch.cluster > 1)
+      entry["cluster"] = kernel.launch.cluster;
     if (kernel.hasBlocks) {
       entry["shared"] = kernel.launch.shared;
       entry["item"] = "block";

@@ -84,6 +84,8 @@ static void finishModule(llvm::Module &module, StringRef kernel, const PtxOption
       fn.addFnAttr(llvm::Attribute::NoUnwind);
       fn.addFnAttr("no-builtins");
       fn.addFnAttr("nvvm.reqntid", std::to_string(options.block));
+      if (options.cluster > 1)
+        fn.addFnAttr("nvvm.cluster_dim", std::to_string(options.cluster));
       // Without it ptxas sees no cap of registers at the entry, and ignores who takes and gives.
       if (options.movesRegisters)
         fn.addFnAttr("nvvm.minctasm", "1");

@@ -15,6 +15,7 @@ std::string ptxHeader();
 struct PtxOptions {
   unsigned optLevel = 2;       ///< 0..3
   int64_t block = 128;         ///< threads that a block of the kernel has
+  int64_t cluster = 1;         ///< blocks of one
   bool movesRegisters = false; ///< warpgroups give registers to each other: a block has a multiprocessor's to itself
   std::string saveTempsDir;    ///< a folder for `<kernel>.mlir`, `.ll` and `.ptx`; empty: none
 };

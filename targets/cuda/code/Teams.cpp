@@ -15,29 +15,45 @@ using namespace dmxc;
 using namespace dmxc::cuda;
 using namespace mlir;
 
-static constexpr int64_t kWarp = 32, kMostTeam = 1024;
+static constexpr int64_t kWarp = 32;
 
-/// Four elements a thread, in whole warps. Long rows that lie across each other are left to a thread each where there
-/// are enough of them: then neighbouring threads read neighbours.
-int64_t Hopper::teamOf(Dim count, int64_t size, int64_t rows, bool areNeighbours) const {
-  constexpr int64_t fewest = 64, each = 4, unknown = 256, many = 16384;
-  if (size < fewest || (!areNeighbours && rows >= many))
-    return 1;
-  // Of a size that a run tells nothing depends on what is expected of it.
-  int64_t wanted = count.isStatic() ? size / each : unknown;
-  return std::clamp(static_cast<int64_t>(llvm::PowerOf2Ceil(static_cast<uint64_t>(wanted))), kWarp, kMostTeam);
+//===----------------------------------------------------------------------===//
+// Room
+//===----------------------------------------------------------------------===//
+
+/// Bytes of the values that a thread tells others at most: one of 64 bits and its place. Blocks of a cluster have
+/// places for two combinations, which they use in turn.
+static constexpr int64_t kToldBytes = 16, kPlaces = 2;
+
+static int64_t blockRoom(const Team &team) {
+  return kToldBytes * (team.columns > 1 ? team.threads : llvm::divideCeil(team.threads, kWarp));
+}
+static int64_t clusterRoom(const Team &team) { return kToldBytes * team.blocks * team.columns; }
+
+int64_t dmxc::cuda::roomOf(const Team &team) {
+  return llvm::alignTo(blockRoom(team) + (team.blocks > 1 ? kPlaces * clusterRoom(team) : 0), 128);
 }
 
-int64_t Hopper::mostTeamScratch() const { return dmx::cuda::kMostShared - kTeamRoom; }
+int64_t Hopper::mostTeamScratch(const Team &team) const { return dmx::cuda::kMostShared - roomOf(team); }
 
-Launch Hopper::launchOfTeams(Dim items, int64_t team, int64_t scratch) const {
-  return {items, team, kTeamRoom + scratch, {}, /*movesRegisters=*/false};
+Launch Hopper::launchOfTeams(Dim items, const Team &team, int64_t scratch) const {
+  Launch launch{items * team.blocks, team.threads, roomOf(team) + scratch};
+  launch.cluster = team.blocks;
+  launch.columns = team.columns;
+  return launch;
 }
 
-int64_t CudaBuilder::team() const { return static_cast<const Hopper &>(processor()).threads; }
+//===----------------------------------------------------------------------===//
+// Members
+//===----------------------------------------------------------------------===//
+
+Value CudaBuilder::member() {
+  Value here = memberHere();
+  return team().blocks > 1 ? add(mulC(rank, team().here()), here) : here;
+}
 
 void CudaBuilder::byOne(llvm::function_ref<void()> body) {
-  ifThen(cmp(arith::CmpIPredicate::eq, ownThread, idx(0)), body);
+  ifThen(cmp(arith::CmpIPredicate::eq, member(), idx(0)), body);
 }
 
 namespace {
@@ -93,34 +109,152 @@ SmallVector<Value> CudaBuilder::ofWarp(SmallVector<Value> values, int64_t lanes,
   return values;
 }
 
-SmallVector<Value> CudaBuilder::ofTeam(ValueRange own, Combine combine) {
-  if (team() == 1)
-    return llvm::to_vector(own);
-  SmallVector<Value> values = ofWarp(llvm::to_vector(own), kWarp, combine);
-  int64_t warps = team() / kWarp;
-  if (warps == 1)
-    return values;
-  // Each warp's first lane stores its words; then every thread reads those of the warp whose number is its lane's.
-  Value lane = rem(ownThread, idx(kWarp)), warp = floorDiv(ownThread, idx(kWarp));
-  SmallVector<SmallVector<Value>> words;
-  int64_t each = 0;
+/// The words of values, one after the other.
+static SmallVector<Value> allWords(KernelBuilder &b, ValueRange values) {
+  SmallVector<Value> all;
   for (Value value : values)
-    each += static_cast<int64_t>(words.emplace_back(wordsOf(*this, value)).size());
+    llvm::append_range(all, wordsOf(b, value));
+  return all;
+}
+
+/// Values of the types of `like` from words that `wordAt` gives, counted over all of them.
+static SmallVector<Value> valuesOf(KernelBuilder &b, ValueRange like, llvm::function_ref<Value(int64_t)> wordAt) {
+  SmallVector<Value> values;
+  int64_t at = 0;
+  for (Value value : like) {
+    SmallVector<Value> words;
+    for (unsigned i = 0; i < llvm::divideCeil(value.getType().getIntOrFloatBitWidth(), kWarp); ++i)
+      words.push_back(wordAt(at++));
+    values.push_back(ofWords(b, words, value.getType()));
+  }
+  return values;
+}
+
+/// What a warp's lanes stored before, others of them may read.
+void CudaBuilder::syncWarp() {
+  LLVM::CallIntrinsicOp::create(*this, getStringAttr("llvm.nvvm.bar.warp.sync"), constantInt(getI32Type(), -1));
+}
+
+/// Each warp's first lane stores its words; then every thread reads those of the warp whose number is its lane's.
+SmallVector<Value> CudaBuilder::tellBlock(ValueRange values) {
+  int64_t warps = team().threads / kWarp;
+  Value lane = rem(ownThread, idx(kWarp)), warp = floorDiv(ownThread, idx(kWarp));
+  SmallVector<Value> words = allWords(*this, values);
+  auto each = static_cast<int64_t>(words.size());
   ifThen(cmp(arith::CmpIPredicate::eq, lane, idx(0)), [&] {
-    int64_t at = 0;
-    for (ArrayRef<Value> list : words)
-      for (Value word : list)
-        store(word, sharedMemory, addC(mulC(warp, each), at++));
+    for (auto [i, word] : llvm::enumerate(words))
+      store(word, sharedMemory, addC(mulC(warp, each), static_cast<int64_t>(i)));
   });
   NVVM::Barrier0Op::create(*this);
   Value from = rem(lane, idx(warps));
-  int64_t at = 0;
-  for (auto [value, list] : llvm::zip(values, words)) {
-    for (Value &word : list)
-      word = load(getI32Type(), sharedMemory, addC(mulC(from, each), at++));
-    value = ofWords(*this, list, value.getType());
+  return valuesOf(*this, values,
+                  [&](int64_t i) { return load(getI32Type(), sharedMemory, addC(mulC(from, each), i)); });
+}
+
+SmallVector<Value> CudaBuilder::ofBlock(SmallVector<Value> values, Combine combine) {
+  values = ofWarp(values, kWarp, combine);
+  int64_t warps = team().threads / kWarp;
+  if (warps == 1) {
+    syncWarp();
+    return values;
   }
-  values = ofWarp(values, warps, combine);
+  values = ofWarp(tellBlock(values), warps, combine);
   NVVM::Barrier0Op::create(*this); // before the room is used again
   return values;
+}
+
+/// Threads of a column lie a row of columns apart: halves of them are added to the others, step by step.
+SmallVector<Value> CudaBuilder::ofColumns(SmallVector<Value> values, Combine combine) {
+  auto put = [&](ValueRange of) {
+    for (auto [i, word] : llvm::enumerate(allWords(*this, of)))
+      store(word, sharedMemory, addC(ownThread, static_cast<int64_t>(i) * team().threads));
+  };
+  auto of = [&](Value thread) {
+    return valuesOf(*this, values,
+                    [&](int64_t i) { return load(getI32Type(), sharedMemory, addC(thread, i * team().threads)); });
+  };
+  put(values);
+  for (int64_t half = team().here() / 2; half > 0; half /= 2) {
+    NVVM::Barrier0Op::create(*this);
+    int64_t threads = half * team().columns;
+    ifThen(cmp(arith::CmpIPredicate::slt, ownThread, idx(threads)),
+           [&] { put(combine(of(ownThread), of(addC(ownThread, threads)))); });
+  }
+  NVVM::Barrier0Op::create(*this);
+  values = of(column());
+  NVVM::Barrier0Op::create(*this); // before the room is used again
+  return values;
+}
+
+void CudaBuilder::meetCluster() {
+  for (StringRef what : {"arrive", "wait"})
+    LLVM::CallIntrinsicOp::create(*this, getStringAttr("llvm.nvvm.barrier.cluster." + what + ".aligned"), ValueRange());
+}
+
+/// Each block tells all of them its values; then each thread combines those of all blocks, in pairs.
+SmallVector<Value> CudaBuilder::ofCluster(SmallVector<Value> values, Combine combine) {
+  int64_t blocks = team().blocks, columns = team().columns;
+  if (combinations++ >= kPlaces)
+    meetCluster();
+  Value place =
+      elementPtr(getI8Type(), sharedMemory, idx(blockRoom(team()) + (combinations % kPlaces) * clusterRoom(team())));
+  auto wordOf = [&](int64_t i, Value block) { return add(mulC(add(idx(i * blocks), block), columns), column()); };
+  ifThen(cmp(arith::CmpIPredicate::slt, ownThread, idx(blocks * columns)), [&] {
+    constexpr unsigned clusterSpace = 7;
+    Value to = arith::TruncIOp::create(*this, getI32Type(), floorDiv(ownThread, idx(columns)));
+    Value there = LLVM::CallIntrinsicOp::create(*this, LLVM::LLVMPointerType::get(getContext(), clusterSpace),
+                                                getStringAttr("llvm.nvvm.mapa.shared.cluster"), ValueRange{place, to})
+                      .getResult(0);
+    for (auto [i, word] : llvm::enumerate(allWords(*this, values)))
+      store(word, there, wordOf(static_cast<int64_t>(i), rank));
+  });
+  meetCluster();
+  SmallVector<SmallVector<Value>> all;
+  for (int64_t block = 0; block < blocks; ++block)
+    all.push_back(valuesOf(*this, values, [&](int64_t i) { return load(getI32Type(), place, wordOf(i, idx(block))); }));
+  for (; all.size() > 1; all.resize(all.size() / 2))
+    for (size_t i = 0; i < all.size() / 2; ++i)
+      all[i] = combine(all[2 * i], all[2 * i + 1]);
+  return all[0];
+}
+
+/// By one instruction for the upper halves, and one for the lower halves of those that have the largest.
+Value CudaBuilder::mostOfWarp(Value own) {
+  Type i32 = getI32Type();
+  SmallVector<Value> words = wordsOf(*this, own);
+  auto most = [&](Value word) {
+    return LLVM::CallIntrinsicOp::create(*this, i32, getStringAttr("llvm.nvvm.redux.sync.umax"),
+                                         ValueRange{word, constantInt(i32, -1)})
+        .getResult(0);
+  };
+  Value high = most(words[1]);
+  Value isHigh = cmp(arith::CmpIPredicate::eq, words[1], high);
+  Value low = most(arith::SelectOp::create(*this, isHigh, words[0], constantInt(i32, 0)));
+  return ofWords(*this, {low, high}, own.getType());
+}
+
+Value CudaBuilder::mostOfTeam(Value own) {
+  int64_t warps = team().threads / kWarp;
+  if (!team().shares() || team().columns > 1)
+    return KernelBuilder::mostOfTeam(own);
+  auto larger = [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
+    return {arith::MaxUIOp::create(*this, x[0], y[0])};
+  };
+  Value most = mostOfWarp(own);
+  if (warps == 1) {
+    syncWarp();
+  } else {
+    SmallVector<Value> ofWarps = tellBlock({most});
+    most = mostOfWarp(ofWarps[0]);
+    NVVM::Barrier0Op::create(*this); // before the room is used again
+  }
+  return team().blocks > 1 ? ofCluster({most}, larger)[0] : most;
+}
+
+SmallVector<Value> CudaBuilder::ofTeam(ValueRange own, Combine combine) {
+  if (!team().shares())
+    return llvm::to_vector(own);
+  SmallVector<Value> values =
+      team().columns > 1 ? ofColumns(llvm::to_vector(own), combine) : ofBlock(llvm::to_vector(own), combine);
+  return team().blocks > 1 ? ofCluster(values, combine) : values;
 }

@@ -9,6 +9,7 @@
 #include "Pipeline.h"
 
 #include "targets/common/roots/KernelTable.h"
+#include "targets/common/roots/Rows.h"
 #include "targets/cuda/code/CudaBuilder.h"
 
 namespace dmxc::cuda {
@@ -29,9 +30,13 @@ struct CudaRequest : PlanRequest {
   mlir::DictionaryAttr decided; ///< of Gemm's decisions; may be null
 
   const hw::Machine &machine;
+  Hopper processor;
 
-  explicit CudaRequest(const hw::Machine &machine, mlir::DictionaryAttr strategy = {})
-      : PlanRequest{Hopper::get(), strategy}, machine(machine) {}
+  explicit CudaRequest(const hw::Machine &machine, mlir::DictionaryAttr strategy = {},
+                       mlir::DictionaryAttr decided = {})
+      : PlanRequest{processor, strategy}, decided(decided), machine(machine),
+        processor(machine, strategy ? strategy.getAs<mlir::DictionaryAttr>(kTeam) : decided, strategy != nullptr) {}
+  CudaRequest(const CudaRequest &) = delete;
   static const CudaRequest &of(const PlanRequest &request) { return static_cast<const CudaRequest &>(request); }
 };
 

@@ -56,7 +56,7 @@ TEST(CudaImage, LaunchTablesThatDoNotFit) {
       {replaced(good, "\"block\": 128", "\"block\": 4096"), "block"},
       {replaced(good, "\"copy\"", "\"copy2\""), "kernel 'copy2' is not there"},
       {replaced(good, "\"sm_90a\"", "\"sm_80\""), "is no level that is known here"},
-      {replaced(good, "\"launch_table\": 1", "\"launch_table\": 3"), "launch_table"},
+      {replaced(good, "\"launch_table\": 1", "\"launch_table\": 4"), "launch_table"},
       {replaced(good, "[19, 2, 1", "[19, 3, 1"), "kernel 'copy' has no contract"},
       {replaced(good, "\"dims\": [\"n\"]", "\"dims\": [\"n\", \"m\"]"), "kernel 'copy' has 2 dims, its contract 1"},
       {replaced(good, "\"add\", \"n\"", "\"add\", \"m\""), "grid"},
@@ -77,20 +77,22 @@ TEST(CudaImage, LaunchTablesThatDoNotFit) {
   }
 }
 
+/// Blocks of a task's grid; -1: they do not fit it.
+int64_t blocks(const std::string &text, int64_t n, int64_t work, uint64_t scratch) {
+  auto image = loadEntry(text);
+  EXPECT_TRUE(image) << image.error().message;
+  DeviceTask task;
+  task.kernel = (*image)->findKernel("copy");
+  task.dims = &n;
+  task.dimCount = 1;
+  task.work = work;
+  task.scratch = scratch;
+  auto given = static_cast<const CudaImage &>(**image).blocksOf(task);
+  return given ? int64_t(*given) : -1;
+}
+
 // Blocks must be those that the work items need.
 TEST(CudaImage, GridsOfTasks) {
-  auto blocks = [](const std::string &text, int64_t n, int64_t work, uint64_t scratch) {
-    auto image = loadEntry(text);
-    EXPECT_TRUE(image) << image.error().message;
-    DeviceTask task;
-    task.kernel = (*image)->findKernel("copy");
-    task.dims = &n;
-    task.dimCount = 1;
-    task.work = work;
-    task.scratch = scratch;
-    auto given = static_cast<const CudaImage &>(**image).blocksOf(task);
-    return given ? int64_t(*given) : -1;
-  };
   EXPECT_EQ(blocks(entryText(), 0, 0, 0), 0);
   EXPECT_EQ(blocks(entryText(), 1, 1, 0), 1);
   EXPECT_EQ(blocks(entryText(), 128, 128, 0), 1);
@@ -146,7 +148,7 @@ TEST(CudaImage, LaunchTablesWithMaps) {
   };
   const Case cases[] = {
       {replaced(good, "\"launch_table\": 2", "\"launch_table\": 1"), "is known from launch table 2 on"},
-      {replaced(good, "\"launch_table\": 2", "\"launch_table\": 3"), "launch_table"},
+      {replaced(good, "\"launch_table\": 2", "\"launch_table\": 4"), "launch_table"},
       {replaced(good, "16384", "232449"), "shared"},
       {replaced(good, "\"item\": \"block\"", "\"item\": \"warp\""), "is neither thread nor block"},
       {replaced(good, ", .param .align 64 .b8 map[128]", ""),
@@ -179,6 +181,35 @@ TEST(CudaImage, LaunchTablesWithMaps) {
     EXPECT_NE(loaded.error().message.find(each.words), std::string::npos) << loaded.error().message;
     EXPECT_EQ(loaded.error().status, DMX_STATUS_INVALID_BUNDLE);
   }
+}
+
+// Blocks of a cluster do a work item together.
+TEST(CudaImage, Clusters) {
+  auto texts = [](const char *version, const char *table, const char *directive) {
+    std::string text = replaced(entryText(), "\"launch_table\": 1", std::string("\"launch_table\": ") + version);
+    text = replaced(text, R"(["floordiv", ["add", "n", 127], 128])", R"(["mul", 4, "n"])");
+    text = replaced(text, "\"block\": 128", std::string(R"("block": 128, "item": "block")") + table);
+    return replaced(text, ".reqntid 128", std::string(".reqntid 128") + directive);
+  };
+  const char *four = ", \"cluster\": 4", *directive = "\n.explicitcluster\n.reqnctapercluster 4, 1, 1";
+  const std::string good = texts("3", four, directive);
+  auto image = loadEntry(good);
+  ASSERT_TRUE(image) << image.error().message;
+  EXPECT_EQ(static_cast<const KernelLaunch *>((*image)->findKernel("copy"))->cluster, 4u);
+  const std::pair<std::string, std::string> cases[] = {
+      {texts("2", four, directive), "is known from launch table 3 on"},
+      {texts("3", ", \"cluster\": 9", directive), "cluster"},
+      {texts("3", ", \"cluster\": 2", directive), "has clusters of 4 blocks, the table says 2"},
+      {texts("3", four, ""), "has clusters of 1 blocks, the table says 4"},
+  };
+  for (const auto &[text, words] : cases) {
+    auto loaded = loadEntry(text);
+    ASSERT_FALSE(loaded) << words;
+    EXPECT_NE(loaded.error().message.find(words), std::string::npos) << loaded.error().message;
+  }
+  EXPECT_EQ(blocks(good, 10, 10, 0), 40);
+  EXPECT_EQ(blocks(good, 10, 9, 0), -1); // more clusters than there are items
+  EXPECT_EQ(blocks(replaced(good, R"(["mul", 4, "n"])", R"(["add", 2, ["mul", 4, "n"]])"), 10, 20, 0), -1);
 }
 
 // What a task's dims make of maps and grids.

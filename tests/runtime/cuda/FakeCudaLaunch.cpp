@@ -192,6 +192,8 @@ static int checkLaunch(const Function &known, unsigned x, unsigned y, unsigned z
       (most && threads > most))
     return breach(kInvalidValue, name, "blocks of ", threads, " threads, and the kernel has .reqntid ", wanted,
                   " and .maxntid ", most);
+  if (x % known.kernel->cluster)
+    return breach(kInvalidValue, name, x, " blocks in clusters of ", known.kernel->cluster);
   if (shared > known.mostShared || shared + known.ownShared > kOptInShared)
     return breach(kInvalidValue, name, shared, " bytes of shared memory, and cuFuncSetAttribute allows ",
                   known.mostShared);

@@ -85,6 +85,7 @@ struct PtxKernel {
   uint32_t mostThreads = 0;       ///< .maxntid; 0: not said
   uint32_t mostRegisters = 0;     ///< .maxnreg, of a thread; 0: not said
   uint32_t leastBlocks = 0;       ///< .minnctapersm, on a multiprocessor; 0: not said
+  uint32_t cluster = 1;           ///< .reqnctapercluster: blocks of one
   std::vector<PtxType> registers; ///< by number
   std::vector<PtxVariable> locals, shared;
   std::vector<PtxInstruction> code;

@@ -2,6 +2,8 @@
 
 #include "PtxParser.h"
 
+#include "schemas/cuda/Limits.h"
+
 #include <array>
 
 namespace dmxrt::cuda {
@@ -148,7 +150,13 @@ bool PtxParser::threads(uint32_t &out) {
          refuse("blocks of more than one axis, or of no threads, are not known here");
 }
 
-/// .reqntid X, 1, 1; .maxntid; .minnctapersm N; .maxnreg N
+/// X [, 1 [, 1]]
+bool PtxParser::blocks(uint32_t &out) {
+  return threads(out) && (out <= dmx::cuda::kMostCluster ||
+                          refuse("a cluster has at most ", dmx::cuda::kMostCluster, " blocks, not ", out));
+}
+
+/// .reqntid X, 1, 1; .maxntid; .minnctapersm N; .maxnreg N; .explicitcluster .reqnctapercluster X, 1, 1
 bool PtxParser::traits(PtxKernel &out) {
   auto number = [&](uint32_t &to) {
     uint64_t count = 0;
@@ -157,11 +165,14 @@ bool PtxParser::traits(PtxKernel &out) {
     return isNumber;
   };
   while (token.kind == PtxToken::Name && token.name[0] == '.') {
-    bool known = takeName(".minnctapersm") ? number(out.leastBlocks)
-                 : takeName(".maxnreg")    ? number(out.mostRegisters)
-                 : takeName(".reqntid")    ? threads(out.blockThreads)
-                 : takeName(".maxntid") ? threads(out.mostThreads)
-                                        : refuse("'", token.name, "' is no directive of a kernel that is known here");
+    bool known = takeName(".minnctapersm")      ? number(out.leastBlocks)
+                 : takeName(".maxnreg")         ? number(out.mostRegisters)
+                 : takeName(".reqntid")         ? threads(out.blockThreads)
+                 : takeName(".maxntid")         ? threads(out.mostThreads)
+                 : takeName(".explicitcluster") ? true
+                 : takeName(".reqnctapercluster")
+                     ? blocks(out.cluster)
+                     : refuse("'", token.name, "' is no directive of a kernel that is known here");
     if (!known)
       return false;
   }

@@ -73,6 +73,7 @@ private:
   bool parameter();
   bool parameters();
   bool threads(uint32_t &out);
+  bool blocks(uint32_t &out);
   bool traits(PtxKernel &out);
   bool version(uint32_t &out);
 

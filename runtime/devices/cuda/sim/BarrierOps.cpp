@@ -84,8 +84,9 @@ uint64_t addressOf(const Warp &w, const Op &op, uint32_t lane) {
 bool makeMbarrier(Warp &w, const Op &op) {
   for (uint32_t left = w.active; left; left &= left - 1) {
     uint32_t lane = firstOf(left);
-    std::string problem = w.block->barriers.make(
-        addressOf(w, op, lane), static_cast<uint32_t>(w.slots[op.source[1]][lane]), w.number, knowledgeOf(w));
+    std::string problem =
+        w.block->barriers.make(addressOf(w, op, lane), static_cast<uint32_t>(w.slots[op.source[1]][lane]),
+                               w.block->actors.ofWarp(w.number), knowledgeOf(w));
     if (!problem.empty())
       return w.fail(lane, std::move(problem));
   }
@@ -227,7 +228,7 @@ bool fenceProxy(Warp &w, const Op &) {
 }
 
 bool fenceMbarriers(Warp &w, const Op &) {
-  w.block->barriers.fence(w.number);
+  w.block->barriers.fence(w.block->actors.ofWarp(w.number));
   return true;
 }
 

@@ -1,12 +1,16 @@
 //===- Block.cpp - the threads of a block, and what they share ----------------===//
 
 #include "Block.h"
+#include "cluster/Cluster.h"
 
 namespace dmxrt::cuda {
 
-Block::Block(const Launch &launch, uint64_t &idle) : launch(launch), random(launch.seed), idle(idle) {
+Block::Block(const Launch &launch, uint64_t &idle, Cluster *cluster, uint32_t rank)
+    : launch(launch), cluster(cluster), rank(rank), random(launch.seed + rank), idle(idle) {
   uint32_t warps = (launch.threads + kLanes - 1) / kLanes;
-  actors.warps = warps;
+  actors.own = warps;
+  actors.warps = warps * launch.program->cluster;
+  actors.first = warps * rank;
   for (uint32_t i = 0; i < warps; ++i)
     seats.push_back({std::make_unique<WarpRun>(launch, this, idle), false, 0});
 }
@@ -16,18 +20,20 @@ void Block::start(uint32_t number) {
   barriers.reset(shared, actors);
   bulk.reset(shared, barriers, *launch.memory, actors);
   products.reset(*this);
-  knows.assign(actors.warps, Knowledge(actors.count()));
-  registers.assign(actors.warps, launch.program->firstRegisters);
+  knows.assign(actors.own, Knowledge(actors.count()));
+  registers.assign(actors.own, launch.program->firstRegisters);
   pool = 0;
   partsWarps = false;
-  for (uint32_t i = 0; i < actors.warps; ++i) {
-    knows[i].seen[i] = 1;
+  for (uint32_t i = 0; i < actors.own; ++i) {
+    knows[i].seen[actors.ofWarp(i)] = 1;
     seats[i].run->start(number, i);
     seats[i].waits = false;
   }
 }
 
 bool Block::mayEnd(const Warp &warp, uint32_t lanes, std::string &problem) {
+  if (cluster)
+    cluster->leave(static_cast<uint32_t>(std::popcount(lanes)));
   if (products.isBusy(warp.number))
     problem = "exit-pending: the warp ends, and it did not wait for its wgmma";
   for (; lanes; lanes &= lanes - 1) {
@@ -94,30 +100,54 @@ WarpRun *Block::pick() {
   return ready.empty() ? nullptr : ready[nextRandom(random) % ready.size()]->run.get();
 }
 
+uint64_t Block::events() const { return barriers.events() + bulk.events() + given + (cluster ? cluster->events() : 0); }
+
+bool Block::partWarps() {
+  if (!launch.recorder || partsWarps)
+    return false;
+  partsWarps = true;
+  for (Seat &seat : seats)
+    seat.waits = false;
+  return true;
+}
+
+Block::Progress Block::go(LaunchOutcome &outcome) {
+  WarpRun *next = pick();
+  if (next && !turn(*next, outcome))
+    return Progress::Failed;
+  bool ended = true;
+  for (const Seat &seat : seats)
+    ended &= seat.run->ended;
+  if (ended)
+    return finish(outcome) ? Progress::Ended : Progress::Failed;
+  if (!next && bulk.isIdle())
+    return Progress::Stuck;
+  // Copies take their time while there is something else to do.
+  for (uint64_t pieces = next ? nextRandom(random) % 4 : 1; pieces && !bulk.isIdle(); --pieces)
+    if (!land(outcome))
+      return Progress::Failed;
+  return Progress::Goes;
+}
+
 bool Block::run(uint32_t number, LaunchOutcome &outcome) {
   start(number);
-  while (true) {
-    WarpRun *next = pick();
-    if (next && !turn(*next, outcome))
+  while (true)
+    switch (go(outcome)) {
+    case Progress::Ended:
+      return true;
+    case Progress::Failed:
       return false;
-    bool ended = true;
-    for (const Seat &seat : seats)
-      ended &= seat.run->ended;
-    if (ended)
-      break;
-    if (!next && bulk.isIdle()) {
-      if (!launch.recorder || partsWarps)
+    case Progress::Stuck:
+      if (!partWarps())
         return reportStop(outcome);
-      partsWarps = true;
-      for (Seat &seat : seats)
-        seat.waits = false;
-      continue;
+      break;
+    case Progress::Goes:
+      break;
     }
-    // Copies take their time while there is something else to do.
-    for (uint64_t pieces = next ? nextRandom(random) % 4 : 1; pieces && !bulk.isIdle(); --pieces)
-      if (!land(outcome))
-        return false;
-  }
+}
+
+/// What flies when all warps have ended.
+bool Block::finish(LaunchOutcome &outcome) {
   while (!bulk.isIdle()) {
     if (const BulkCopy &left = bulk.first(); !left.stores) {
       outcome.fault = "exit-pending: the block ends, and nobody waited for this bulk load";
@@ -143,6 +173,8 @@ std::string Block::describe(const Wait &wait, std::string &check) {
   case Wait::Round:
     return cat("at barrier ", wait.what, ", where ", barriers.named(static_cast<uint32_t>(wait.what)).arrived, " of ",
                barriers.named(static_cast<uint32_t>(wait.what)).threads, " threads have come");
+  case Wait::Cluster:
+    return cluster->describe();
   case Wait::Registers:
     check = "regs";
     return cat("for ", wait.what, " registers a thread, and the block has ", pool, " that others gave");
@@ -151,7 +183,6 @@ std::string Block::describe(const Wait &wait, std::string &check) {
   }
 }
 
-/// All wait for each other: says who for what.
 bool Block::reportStop(LaunchOutcome &outcome) {
   std::string check = "deadlock", text;
   uint32_t named = 0;
@@ -164,9 +195,11 @@ bool Block::reportStop(LaunchOutcome &outcome) {
         outcome.thread = thread;
       }
       if (++named <= 8)
-        text += cat(named == 1 ? "" : "; ", "warp ", seat.run->warp.number, " waits at line ", line, " ", what);
+        text += cat(named == 1 ? "" : "; ", "warp ", seat.run->warp.number, cluster ? cat(" of block ", rank) : "",
+                    " waits at line ", line, " ", what);
     });
-  outcome.fault = cat(check, ": no thread of the block can go on: ", text, named > 8 ? "; and others" : "");
+  outcome.fault = cat(check, ": no thread of the ", cluster ? "cluster" : "block", " can go on: ", text,
+                      named > 8 ? "; and others" : "");
   return false;
 }
 

@@ -7,6 +7,8 @@
 
 namespace dmxrt::cuda {
 
+class Cluster;
+
 /// splitmix64
 inline uint64_t nextRandom(uint64_t &state) {
   uint64_t z = (state += 0x9e3779b97f4a7c15u);
@@ -18,9 +20,20 @@ inline uint64_t nextRandom(uint64_t &state) {
 /// A block whose warps take turns: of random length, in random order, while copies land.
 class Block {
 public:
-  Block(const Launch &launch, uint64_t &idle);
+  /// `cluster`: the one that it is of, and which of its blocks it is; null where there is none.
+  Block(const Launch &launch, uint64_t &idle, Cluster *cluster = nullptr, uint32_t rank = 0);
   /// False: `outcome` says what went wrong.
   bool run(uint32_t number, LaunchOutcome &outcome);
+
+  // --- for a cluster --------------------------------------------------------------------
+  enum class Progress : uint8_t { Goes, Stuck, Ended, Failed };
+  void start(uint32_t number);
+  /// A turn of one warp.
+  Progress go(LaunchOutcome &outcome);
+  /// Where nobody can go on: threads of a warp part while others of it wait, which a recorder would rather not have.
+  bool partWarps();
+  /// All wait for each other: says who for what.
+  bool reportStop(LaunchOutcome &outcome);
 
   // --- for instructions -----------------------------------------------------------------
   const Launch &launch;
@@ -30,13 +43,15 @@ public:
   BulkEngine bulk;
   ProductUnit products;
   std::vector<Knowledge> knows; ///< by warp
+  Cluster *cluster;
+  uint32_t rank;
   uint64_t random = 0;
   uint64_t &idle;          ///< WarpRun's; what takes as long as many instructions counts as those
   bool partsWarps = false; ///< while it is recorded: threads of a warp go on while others of it wait
 
   uint32_t threads() const { return (launch.threads + kLanes - 1) / kLanes * kLanes; }
   /// What a warp does from now on is not what it passed on before.
-  void release(uint32_t warp) { ++knows[warp].seen[warp]; }
+  void release(uint32_t warp) { ++knows[warp].seen[actors.ofWarp(warp)]; }
   /// A shared address, from one of its own space or a generic one.
   static uint64_t ofShared(uint64_t address) {
     return address - kSharedWindow < kWindowBytes ? address - kSharedWindow : address;
@@ -47,13 +62,12 @@ public:
   bool mayEnd(const Warp &warp, uint32_t lanes, std::string &problem);
 
 private:
-  void start(uint32_t number);
   bool turn(WarpRun &run, LaunchOutcome &outcome);
   bool land(LaunchOutcome &outcome);
   WarpRun *pick();
-  bool reportStop(LaunchOutcome &outcome);
+  bool finish(LaunchOutcome &outcome);
   std::string describe(const Wait &wait, std::string &check);
-  uint64_t events() const { return barriers.events() + bulk.events() + given; }
+  uint64_t events() const;
 
   struct Seat {
     std::unique_ptr<WarpRun> run;

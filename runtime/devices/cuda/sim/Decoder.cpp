@@ -98,7 +98,9 @@ bool Decoder::source(Op &op, const PtxOperand &from, PtxType type, bool wider) {
     slot = constantSlot(from.bits);
     return true;
   case PtxOperand::Special: {
-    static constexpr std::string_view names[] = {"tid.x", "ntid.x", "ctaid.x", "nctaid.x", "laneid"};
+    static constexpr std::string_view names[] = {"tid.x",       "ntid.x",          "ctaid.x",          "nctaid.x",
+                                                 "laneid",      "cluster_ctarank", "cluster_nctarank", "clusterid.x",
+                                                 "nclusterid.x"};
     auto found = std::find(std::begin(names), std::end(names), from.name);
     if (found == std::end(names))
       return refuse("'%", from.name, "' is no special register that is known here");
@@ -184,7 +186,7 @@ bool Decoder::decode(const PtxInstruction &given, Op &op) {
   op.guardNot = given.guardNot;
   bool known = false;
   for (auto family : {decodeFlow, decodeMemory, decodeInteger, decodeFloat, decodeComparison, decodeMove,
-                      decodeConversion, decodeBarrier, decodeWarp, decodeBulk, decodeMatrix})
+                      decodeConversion, decodeCluster, decodeBarrier, decodeWarp, decodeBulk, decodeMatrix})
     if (family(*this, given.root, op)) {
       known = true;
       break;
@@ -251,6 +253,7 @@ static Result<Program> loadKernel(const PtxModule &module, const PtxKernel &kern
   program.name = kernel.name;
   program.line = kernel.line;
   program.blockThreads = kernel.blockThreads;
+  program.cluster = kernel.cluster;
   program.firstRegisters = registersOf(kernel);
   program.registers = program.predicates = static_cast<uint32_t>(kernel.registers.size());
   program.tables = static_cast<uint32_t>(module.globals.size());

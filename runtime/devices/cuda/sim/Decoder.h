@@ -109,6 +109,7 @@ bool decodeConversion(Decoder &d, std::string_view root, Op &op);
 bool decodeComparison(Decoder &d, std::string_view root, Op &op);
 bool decodeMove(Decoder &d, std::string_view root, Op &op);
 bool decodeMemory(Decoder &d, std::string_view root, Op &op);
+bool decodeCluster(Decoder &d, std::string_view root, Op &op);
 bool decodeBarrier(Decoder &d, std::string_view root, Op &op);
 bool decodeWarp(Decoder &d, std::string_view root, Op &op);
 bool decodeBulk(Decoder &d, std::string_view root, Op &op);

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Launch.h"
-#include "Block.h"
 #include "clock/Recorder.h"
+#include "cluster/Cluster.h"
 
 #include <algorithm>
 #include <numeric>
@@ -29,6 +29,7 @@ private:
   uint64_t idle = 0;               ///< instructions since a warp ended
   std::unique_ptr<WarpRun> single; ///< plays all warps, one after the other
   std::unique_ptr<Block> talking;
+  std::unique_ptr<Cluster> cluster;
   LaunchOutcome outcome;
 };
 
@@ -53,10 +54,11 @@ bool Runner::runWarps(uint32_t block, std::vector<uint32_t> &order) {
 }
 
 LaunchOutcome Runner::run() {
-  uint32_t count = launch.mostBlocks ? std::min(launch.mostBlocks, launch.blocks) : launch.blocks;
-  std::vector<uint32_t> blocks = Recorder::chosen(launch.blocks, count), warps((launch.threads + kLanes - 1) / kLanes);
+  std::vector<uint32_t> blocks = Recorder::firstBlocks(launch), warps((launch.threads + kLanes - 1) / kLanes);
   std::iota(warps.begin(), warps.end(), 0u);
-  if (launch.program->talks)
+  if (launch.program->cluster > 1)
+    cluster = std::make_unique<Cluster>(launch, idle);
+  else if (launch.program->talks)
     talking = std::make_unique<Block>(launch, idle);
   else
     single = std::make_unique<WarpRun>(launch, nullptr, idle);
@@ -64,12 +66,13 @@ LaunchOutcome Runner::run() {
   shuffle(blocks);
   for (uint32_t block : blocks) {
     if (launch.recorder)
-      launch.recorder->beginBlock(block);
-    if (!(talking ? talking->run(block, outcome) : runWarps(block, warps)))
+      for (uint32_t rank = 0; rank < launch.program->cluster; ++rank)
+        launch.recorder->beginBlock(block + rank);
+    if (!(cluster ? cluster->run(block, outcome) : talking ? talking->run(block, outcome) : runWarps(block, warps)))
       return std::move(outcome);
   }
   std::string problem;
-  if (count == launch.blocks && !launch.memory->findUnwritten(problem)) {
+  if (blocks.size() * launch.program->cluster == launch.blocks && !launch.memory->findUnwritten(problem)) {
     outcome.fault = std::move(problem);
     outcome.line = launch.program->line;
   }

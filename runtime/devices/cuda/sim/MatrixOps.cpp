@@ -139,14 +139,15 @@ std::byte *rowAt(Warp &w, const Op &op, uint32_t number, uint32_t row, bool isWr
   uint32_t lane = number * kSide + row;
   uint64_t at = Block::ofShared(w.slots[op.source[0]][lane] + static_cast<uint64_t>(op.offset));
   SharedMemory &shared = w.block->shared;
+  uint32_t actor = w.block->actors.ofWarp(w.number);
   std::string problem;
   if (at % kRowBytes)
     problem = cat("align: a row of a matrix begins at byte ", at, " of shared memory, no multiple of 16");
   else if (!shared.holds(at, kRowBytes))
     problem = cat("bounds: a row of a matrix is at byte ", at, " of shared memory, and not all of it is there");
   else
-    problem = isWrite ? shared.write(at, kRowBytes, w.number, w.block->knows[w.number])
-                      : shared.read(at, kRowBytes, w.number, w.block->knows[w.number]);
+    problem = isWrite ? shared.write(at, kRowBytes, actor, w.block->knows[w.number])
+                      : shared.read(at, kRowBytes, actor, w.block->knows[w.number]);
   if (problem.empty())
     return shared.at(at);
   w.fail(lane, std::move(problem));

@@ -1,8 +1,8 @@
 //===- MemoryOps.cpp - loads, stores and atomics ------------------------------===//
 
-#include "Block.h"
 #include "Decoder.h"
 #include "Lanes.h"
+#include "cluster/Cluster.h"
 
 namespace dmxrt::cuda {
 namespace {
@@ -15,21 +15,25 @@ bool isLocal(const Warp &w, uint32_t lane, uintptr_t address, uint32_t bytes) {
 }
 
 /// The same of shared memory, by its own addresses.
-std::byte *locateShared(Warp &w, uint32_t lane, uint64_t address, const Memory::Access &access) {
+std::byte *locateShared(Warp &w, uint32_t lane, uint64_t address, bool isOfCluster, const Memory::Access &access) {
   std::string problem;
+  std::byte *there = nullptr;
+  uint32_t actor = w.block ? w.block->actors.ofWarp(w.number) : 0;
   if (address % access.align)
     problem = cat("align: it accesses ", access.bytes, " bytes at byte ", address, " of shared memory, no multiple of ",
                   access.align);
+  else if (isOfCluster && w.block && w.block->cluster && address >= kWindowBytes && !access.isAtomic)
+    problem = w.block->cluster->locate(w, address, access, there);
   else if (!w.block || !w.block->shared.holds(address, access.bytes))
     problem = cat("bounds: it accesses ", access.bytes, " bytes at byte ", address,
                   " of shared memory, and not all of them are there");
   else if (access.isAtomic)
     problem = "bounds: an atomic instruction of shared memory is not known here";
   else
-    problem = access.isWrite ? w.block->shared.write(address, access.bytes, w.number, w.block->knows[w.number])
-                             : w.block->shared.read(address, access.bytes, w.number, w.block->knows[w.number]);
+    problem = access.isWrite ? w.block->shared.write(address, access.bytes, actor, w.block->knows[w.number])
+                             : w.block->shared.read(address, access.bytes, actor, w.block->knows[w.number]);
   if (problem.empty())
-    return w.block->shared.at(address);
+    return there ? there : w.block->shared.at(address);
   w.fail(lane, std::move(problem));
   return nullptr;
 }
@@ -37,8 +41,8 @@ std::byte *locateShared(Warp &w, uint32_t lane, uint64_t address, const Memory::
 /// Looks at one lane's access; where its bytes are, or null.
 std::byte *locate(Warp &w, const Op &op, uint32_t lane, Memory::Access access) {
   uint64_t address = w.slots[op.source[0]][lane] + static_cast<uint64_t>(op.offset);
-  if (op.space == SharedSpace || (op.space == GenericSpace && address - kSharedWindow < kWindowBytes))
-    return locateShared(w, lane, op.space == SharedSpace ? address : address - kSharedWindow, access);
+  if (op.isShared() || (op.space == GenericSpace && address - kSharedWindow < kWindowBytes))
+    return locateShared(w, lane, op.isShared() ? address : address - kSharedWindow, op.space == ClusterSpace, access);
   access.address = address;
   access.thread = w.firstThread + lane;
   access.owner = w.memory->byBlock ? w.owner : access.thread;
@@ -122,7 +126,9 @@ bool copyParameter(Warp &w, const Op &op) {
 
 /// The space of an address, where it is said.
 void takeSpace(Decoder &d, Op &op) {
-  if (d.takeAny({"shared", "shared::cta"}))
+  if (d.take("shared::cluster"))
+    op.space = ClusterSpace;
+  else if (d.takeAny({"shared", "shared::cta"}))
     op.space = SharedSpace;
   else
     op.space = d.takeAny({"global", "local", "const"}) ? GlobalSpace : GenericSpace;
@@ -183,7 +189,7 @@ bool decodeMemory(Decoder &d, std::string_view root, Op &op) {
   op.signExtends = t.isSigned();
   const PtxOperand &data = d.operand(loads ? 0 : 1);
   const PtxOperand &address = d.operand(loads ? 1 : 0);
-  if (!(op.space == SharedSpace ? d.sharedAddress(op, address, op.offset) : d.address(op, address, false)))
+  if (!(op.isShared() ? d.sharedAddress(op, address, op.offset) : d.address(op, address, false)))
     return false;
   if (!takeParts(d, data, count, [&](const PtxOperand &part) {
         return loads ? d.result(op, part, t, /*wider=*/true) : d.source(op, part, t, /*wider=*/true);

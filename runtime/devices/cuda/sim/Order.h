@@ -28,15 +28,19 @@ struct Knowledge {
   }
 };
 
-/// Numbers of a block's actors.
+/// Numbers of a block's actors, among those of all blocks of its cluster.
 struct Actors {
-  static constexpr uint32_t kMostBarriers = 96; ///< the others share numbers
-  uint32_t warps = 0;
+  static constexpr uint32_t kMostBarriers = 96; ///< of a cluster; the others share numbers
+  uint32_t warps = 0;                           ///< of the cluster
+  uint32_t own = 0, first = 0;                  ///< of the block: how many, and which they are
 
-  uint32_t ofWarp(uint32_t warp) const { return warp; }
-  uint32_t ofProducts(uint32_t warp) const { return warps + warp; }
-  uint32_t ofStores(uint32_t warp) const { return 2 * warps + warp; }
-  uint32_t ofBarrier(uint32_t index) const { return 3 * warps + index % kMostBarriers; }
+  uint32_t ofWarp(uint32_t warp) const { return first + warp; }
+  uint32_t ofProducts(uint32_t warp) const { return warps + first + warp; }
+  uint32_t ofStores(uint32_t warp) const { return 2 * warps + first + warp; }
+  uint32_t ofBarrier(uint32_t index) const {
+    uint32_t each = kMostBarriers * own / warps;
+    return 3 * warps + first / own * each + index % each;
+  }
   uint32_t count() const { return 3 * warps + kMostBarriers; }
   bool isWarp(uint32_t actor) const { return actor < warps; }
   std::string name(uint32_t actor) const;
@@ -44,8 +48,11 @@ struct Actors {
 
 /// An actor's tick in a word. 0: nobody's.
 using Epoch = uint32_t;
-constexpr Epoch epochOf(uint32_t actor, uint32_t tick) { return (actor + 1) << 23 | (tick & 0x7fffff); }
-constexpr uint32_t actorOf(Epoch epoch) { return (epoch >> 23) - 1; }
-constexpr uint32_t tickOf(Epoch epoch) { return epoch & 0x7fffff; }
+constexpr uint32_t kTickBits = 22; ///< the others are the actor's: 864 of a cluster of 8 blocks of 1,024 threads
+constexpr Epoch epochOf(uint32_t actor, uint32_t tick) {
+  return (actor + 1) << kTickBits | (tick & ((Epoch(1) << kTickBits) - 1));
+}
+constexpr uint32_t actorOf(Epoch epoch) { return (epoch >> kTickBits) - 1; }
+constexpr uint32_t tickOf(Epoch epoch) { return epoch & ((Epoch(1) << kTickBits) - 1); }
 
 } // namespace dmxrt::cuda

@@ -82,7 +82,7 @@ MatrixDescriptor::MatrixDescriptor(uint64_t bits)
 
 void ProductUnit::reset(Block &of) {
   block = &of;
-  queues.assign(of.actors.warps, {});
+  queues.assign(of.actors.own, {});
 }
 
 /// Marks registers as those of a wgmma that is not done; what is in them counts as written when it is.

@@ -22,13 +22,14 @@ struct ProductForm {
 struct Program {
   std::string name;
   uint32_t line = 0, blockThreads = 0;
+  uint32_t cluster = 1; ///< blocks that may reach into each other's shared memory
   std::vector<uint8_t> parameterBytes;
   std::vector<Op> ops;
   uint32_t registers = 0, predicates = 0;
   /// Behind the registers: numbers; then parameters; then specials; then addresses of tables and of a lane's variables.
   std::vector<uint64_t> constants;
   uint32_t parameterSlot(uint32_t i) const { return registers + static_cast<uint32_t>(constants.size()) + i; }
-  enum Special : uint32_t { Tid, Ntid, Ctaid, Nctaid, Lane, Specials };
+  enum Special : uint32_t { Tid, Ntid, Ctaid, Nctaid, Lane, ClusterRank, ClusterBlocks, ClusterId, Clusters, Specials };
   uint32_t specialSlot(uint32_t which) const {
     return parameterSlot(static_cast<uint32_t>(parameterBytes.size())) + which;
   }

@@ -7,13 +7,12 @@
 namespace dmxrt::cuda {
 
 std::string Actors::name(uint32_t actor) const {
-  if (actor < warps)
-    return cat("warp ", actor);
-  if (actor < 2 * warps)
-    return cat("a wgmma of warp ", actor - warps);
-  if (actor < 3 * warps)
-    return cat("a bulk store of warp ", actor - 2 * warps);
-  return "a bulk load";
+  if (actor >= 3 * warps)
+    return "a bulk load";
+  constexpr std::string_view whose[] = {"", "a wgmma of ", "a bulk store of "};
+  uint32_t number = actor % warps, block = number / own;
+  return cat(whose[actor / warps], "warp ", number % own,
+             block == first / own ? "" : cat(" of block ", block, " of the cluster"));
 }
 
 void SharedMemory::reset(uint64_t end, const Actors &who, bool check) {

@@ -18,7 +18,7 @@ class Block;
 
 /// Why an instruction could not be done yet.
 struct Wait {
-  enum Kind : uint8_t { None, Phase, Round, Stores, Registers } kind = None;
+  enum Kind : uint8_t { None, Phase, Round, Stores, Registers, Cluster } kind = None;
   uint64_t what = 0;   ///< the mbarrier's address; the named barrier; stores that may be left; registers of a thread
   uint32_t parity = 0; ///< of the phase
 };
@@ -66,7 +66,7 @@ struct Warp {
 using Step = bool (*)(Warp &, const Op &);
 
 /// Which memory an address is of.
-enum MemorySpace : uint8_t { GenericSpace, GlobalSpace, SharedSpace };
+enum MemorySpace : uint8_t { GenericSpace, GlobalSpace, SharedSpace, ClusterSpace };
 
 struct Op {
   enum Flow : uint8_t { Next, Branch, Indexed, Exit }; ///< Indexed: one of Program::branchLists, by the first source
@@ -87,6 +87,7 @@ struct Op {
   int64_t offset2 = 0;    ///< of another one
   uint32_t immediate = 0; ///< of those that have a number of their own; an index into one of Program's lists
   InstructionCost cost;   ///< for the clock
+  bool isShared() const { return space == SharedSpace || space == ClusterSpace; }
 };
 
 template <typename T> T fromBits(uint64_t bits) {

@@ -43,6 +43,8 @@ void WarpRun::fillConstants() {
     fill(program.parameterSlot(static_cast<uint32_t>(i)), launch.parameters[i]);
   fill(program.specialSlot(Program::Ntid), launch.threads);
   fill(program.specialSlot(Program::Nctaid), launch.blocks);
+  fill(program.specialSlot(Program::ClusterBlocks), program.cluster);
+  fill(program.specialSlot(Program::Clusters), launch.blocks / program.cluster);
   for (uint32_t i = 0; i < program.tables; ++i)
     fill(program.tableSlot(i), reinterpret_cast<uintptr_t>(launch.module->tables[i].begin));
   for (uint32_t lane = 0; lane < kLanes; ++lane)
@@ -63,6 +65,8 @@ void WarpRun::start(uint32_t blockNumber, uint32_t warpNumber) {
   std::fill(predicateWritten.begin(), predicateWritten.end(), 0u);
   uint32_t first = warpNumber * kLanes, left = launch.threads - first;
   fill(program.specialSlot(Program::Ctaid), blockNumber);
+  fill(program.specialSlot(Program::ClusterRank), blockNumber % program.cluster);
+  fill(program.specialSlot(Program::ClusterId), blockNumber / program.cluster);
   uint32_t tid = program.specialSlot(Program::Tid);
   for (uint32_t lane = 0; lane < kLanes; ++lane)
     slots[tid][lane] = first + lane;

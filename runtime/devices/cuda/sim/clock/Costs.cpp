@@ -90,6 +90,8 @@ InstructionCost barrierCost(std::string_view root, const PtxInstruction &i) {
     return effect(what, Unit::Memory, 1);
   }
   if (root == "bar" || root == "barrier") {
+    if (begins(i, "cluster"))
+      return effect(has(i, "arrive") ? Effect::ClusterArrive : Effect::ClusterAwait);
     if (has(i, "warp"))
       return effect(Effect::Plain, Unit::None, 0, 4);
     return effect(has(i, "arrive") ? Effect::MeetOnly : Effect::Meet);

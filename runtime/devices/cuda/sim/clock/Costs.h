@@ -33,9 +33,11 @@ enum class Effect : uint8_t {
   Arrive,     ///< at an mbarrier
   Expect,     ///< bytes at an mbarrier
   ArriveExpecting,
-  Await,       ///< a phase of an mbarrier
-  Meet,        ///< bar.sync
-  MeetOnly,    ///< bar.arrive
+  Await,    ///< a phase of an mbarrier
+  Meet,     ///< bar.sync
+  MeetOnly, ///< bar.arrive
+  ClusterArrive,
+  ClusterAwait,
   Multiply,    ///< wgmma
   ProductsEnd, ///< wgmma.commit_group
   ProductsWait,

@@ -36,6 +36,7 @@ void Multiprocessor::start(double at) {
     warp.block = block.get();
     warp.events = &block->trace->warps[i];
     warp.number = i;
+    warp.part = static_cast<uint32_t>(dealt++ % kSchedulers);
     warp.time = at;
     warp.ready.resize(program.slots());
     warp.predicates.resize(program.predicates);
@@ -79,7 +80,7 @@ void Multiprocessor::turn(WarpState &warp, double now) {
     return end(warp, now);
   const TraceEvent &event = (*warp.events)[warp.at];
   const Op &op = program.ops[event.op];
-  uint32_t part = warp.number % kSchedulers;
+  uint32_t part = warp.part;
   double at = readyAt(warp, op);
   auto number = static_cast<size_t>(op.cost.unit);
   bool hasUnit = op.cost.unit != Unit::None && op.cost.unit != Unit::Memory && op.cost.unit != Unit::Tensor;
@@ -131,9 +132,7 @@ bool Multiprocessor::take(WarpState &warp, const Op &op, const TraceEvent &event
     return waitUntil(warp, at, endOf(warp.stores, op.immediate & 0xffff, at));
   case Effect::Initialize: {
     const BarrierUse &use = trace.barriers[event.detail];
-    Phases &barrier = warp.block->phases[use.at];
-    barrier = {};
-    barrier.expected = barrier.pending = use.count;
+    warp.block->phases[use.at] = {use.count, use.count, 0, 0, {}, {}};
     takeShared(1, at);
     break;
   }
@@ -145,6 +144,11 @@ bool Multiprocessor::take(WarpState &warp, const Op &op, const TraceEvent &event
     arrive(warp.block->phases[use.at], use.count, use.bytes, at + machine.clock.barrierLatency / 2);
     break;
   }
+  case Effect::ClusterArrive:
+    arriveAtCluster(*warp.block, at);
+    break;
+  case Effect::ClusterAwait:
+    return await(warp, trace.barriers[event.detail], at);
   case Effect::Await:
     setReady(warp, op, at);
     return await(warp, trace.barriers[event.detail], takeShared(1, at));
@@ -177,6 +181,8 @@ double Multiprocessor::access(const WarpAccess &access, const Block &block, doub
   double through = takeShared(std::max<double>(access.wavefronts, 1), at);
   if (access.place == WarpAccess::Shared)
     return through + machine.clock.sharedLatency;
+  if (access.place == WarpAccess::Cluster)
+    return through + machine.clock.clusterLatency;
   if (access.place == WarpAccess::Local)
     return through + machine.clock.cacheLatency;
   return fetch(block, access.first, access.sectors, access.isWrite, /*cached=*/!access.isWrite, through);
@@ -213,7 +219,7 @@ void Multiprocessor::multiply(WarpState &warp, const Op &op, double at) {
   const ProductForm &form = program.products[op.immediate];
   const ProductClocks own =
       productClocks(machine, form.columns, form.depth(), form.type == ProductForm::Tf32, !form.aInRegisters);
-  uint32_t part = warp.number % kSchedulers;
+  uint32_t part = warp.part;
   double &tensor = unit[part][static_cast<size_t>(Unit::Tensor)];
   // The four sub-partitions share shared memory's port, and what bulk copies bring is written in between. They read
   // when they come to it, so the port is not taken ahead of what others do before.
@@ -255,6 +261,14 @@ void Multiprocessor::arrive(Phases &barrier, uint32_t count, int64_t bytes, doub
   barrier.latest = 0;
   for (WarpState *warp : std::exchange(barrier.waiting, {}))
     goOn(*warp, std::max(warp->time, barrier.ended.back()) + machine.clock.barrierLatency);
+}
+
+/// The other blocks are taken to come when this one does.
+void Multiprocessor::arriveAtCluster(Block &block, double at) {
+  Phases &barrier = block.phases[kClusterBarrier];
+  if (barrier.expected == 0)
+    barrier.expected = barrier.pending = kLanes * static_cast<uint32_t>(block.warps.size());
+  arrive(barrier, kLanes, 0, at + machine.clock.clusterLatency);
 }
 
 bool Multiprocessor::await(WarpState &warp, const BarrierUse &use, double at) {

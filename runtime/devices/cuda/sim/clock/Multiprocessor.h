@@ -62,6 +62,7 @@ private:
     Block *block = nullptr;
     const std::vector<TraceEvent> *events = nullptr;
     uint32_t number = 0, at = 0;
+    uint32_t part = 0;                     ///< sub-partition that issues for it
     double time = 0;                       ///< not before
     std::vector<double> ready, predicates; ///< registers
     double products = 0;                   ///< when the last wgmma that is not committed ends
@@ -106,6 +107,7 @@ private:
   void bulk(WarpState &warp, const BulkMove &move, double at);
   bool await(WarpState &warp, const BarrierUse &use, double at);
   void arrive(Phases &barrier, uint32_t count, int64_t bytes, double at);
+  void arriveAtCluster(Block &block, double at);
   bool meet(WarpState &warp, const BarrierUse &use, bool waits, double at);
   bool waitUntil(WarpState &warp, double at, double until);
   void goOn(WarpState &warp, double at);
@@ -129,7 +131,7 @@ private:
     bool operator>(const Turn &other) const { return at != other.at ? at > other.at : order > other.order; }
   };
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
-  uint64_t pushed = 0, started = 0, wanted = 0;
+  uint64_t pushed = 0, started = 0, wanted = 0, dealt = 0; ///< the last: warps, to sub-partitions in turn
   std::vector<std::unique_ptr<Block>> blocks;
   double last = 0;
 };

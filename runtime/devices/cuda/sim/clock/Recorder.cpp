@@ -17,13 +17,21 @@ std::vector<uint32_t> Recorder::chosen(uint32_t blocks, uint32_t count) {
   return out;
 }
 
+std::vector<uint32_t> Recorder::firstBlocks(const Launch &launch) {
+  uint32_t each = launch.program->cluster, clusters = launch.blocks / each,
+           most = launch.mostBlocks ? std::min((launch.mostBlocks + each - 1) / each, clusters) : clusters;
+  std::vector<uint32_t> out = chosen(clusters, most);
+  for (uint32_t &first : out)
+    first *= each;
+  return out;
+}
+
 Recorder::Recorder(const Launch &launch, uint64_t mostEvents) : launch(launch), mostEvents(mostEvents) {
-  // Of the blocks that are run.
-  std::vector<uint32_t> run =
-      chosen(launch.blocks, launch.mostBlocks ? std::min(launch.mostBlocks, launch.blocks) : launch.blocks);
+  // Of the blocks that are run; of a cluster one, each time another one.
+  std::vector<uint32_t> run = firstBlocks(launch);
   for (uint32_t i :
        chosen(static_cast<uint32_t>(run.size()), std::min<uint32_t>(kTraced, static_cast<uint32_t>(run.size()))))
-    wanted.push_back(run[i]);
+    wanted.push_back(run[i] + static_cast<uint32_t>(wanted.size()) % launch.program->cluster);
   touched.resize(launch.memory->regions.size());
   for (size_t i = 0; i < touched.size(); ++i) {
     uint64_t words = launch.memory->regions[i].bytes / kSectorBytes / 64 + 1;
@@ -35,13 +43,16 @@ Recorder::Recorder(const Launch &launch, uint64_t mostEvents) : launch(launch), 
 
 void Recorder::beginBlock(uint32_t number) {
   ++all.blocks;
-  waiting.clear();
   block = nullptr;
   if (std::find(wanted.begin(), wanted.end(), number) == wanted.end())
     return;
+  waiting.clear();
+  latest = number;
   block = &kept.emplace_back();
   block->warps.resize((launch.threads + kLanes - 1) / kLanes);
 }
+
+void Recorder::focus(uint32_t number) { block = number == latest ? &kept.back() : nullptr; }
 
 void Recorder::add(uint32_t warp, uint32_t op, uint32_t detail) {
   if (!block)
@@ -49,6 +60,7 @@ void Recorder::add(uint32_t warp, uint32_t op, uint32_t detail) {
   if (block->events == mostEvents) {
     kept.pop_back();
     block = nullptr;
+    latest = UINT32_MAX;
     return;
   }
   block->warps[warp].push_back({op, detail});
@@ -142,7 +154,7 @@ void Recorder::access(const Warp &warp, const Op &op, uint32_t index, uint32_t a
   Lanes inGlobal, inShared;
   forLanes(active, [&](uint32_t lane) {
     uint64_t at = warp.slots[op.source[0]][lane] + static_cast<uint64_t>(op.offset);
-    bool isShared = op.space == SharedSpace || (op.space == GenericSpace && at - kSharedWindow < kWindowBytes);
+    bool isShared = op.isShared() || (op.space == GenericSpace && at - kSharedWindow < kWindowBytes);
     Lanes &to = isShared ? inShared : inGlobal;
     to.at[to.count++] = isShared ? Block::ofShared(at) : at;
   });
@@ -157,7 +169,7 @@ void Recorder::access(const Warp &warp, const Op &op, uint32_t index, uint32_t a
     all.wavefronts += wavefronts;
     all.leastWavefronts += least;
     if (!inGlobal.count) {
-      out.place = WarpAccess::Shared;
+      out.place = op.space == ClusterSpace ? WarpAccess::Cluster : WarpAccess::Shared;
       out.wavefronts = static_cast<uint16_t>(wavefronts);
     }
   }
@@ -216,6 +228,19 @@ void Recorder::barrier(const Warp &warp, const Op &op, uint32_t index, uint32_t 
     block->barriers.push_back(use);
 }
 
+/// A phase of all blocks of the cluster, which are taken to come when this one does.
+void Recorder::atCluster(const Warp &warp, const Op &op, uint32_t index) {
+  add(warp.number, index, block ? static_cast<uint32_t>(block->barriers.size()) : 0);
+  if (!block)
+    return;
+  BarrierUse use;
+  use.at = kClusterBarrier;
+  use.count = op.cost.effect == Effect::ClusterArrive ? kLanes : 0;
+  if (op.cost.effect == Effect::ClusterAwait)
+    use.phase = block->clusterPhases[warp.number]++;
+  block->barriers.push_back(use);
+}
+
 void Recorder::goesOn(const Warp &warp, const Op &op, uint32_t index) {
   if (!block || op.cost.effect != Effect::Await)
     return;
@@ -272,6 +297,9 @@ void Recorder::issue(const Warp &warp, const Op &op, uint32_t index, uint32_t ac
   case Effect::Meet:
   case Effect::MeetOnly:
     return barrier(warp, op, index, active);
+  case Effect::ClusterArrive:
+  case Effect::ClusterAwait:
+    return atCluster(warp, op, index);
   case Effect::BulkCopy:
     bulkOp = index;
     return;

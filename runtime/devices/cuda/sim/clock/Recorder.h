@@ -23,6 +23,8 @@ public:
   explicit Recorder(const Launch &launch, uint64_t mostEvents = kMostEvents);
 
   void beginBlock(uint32_t number);
+  /// What follows is done by that block, of the cluster that began last.
+  void focus(uint32_t number);
   /// Before a warp does an instruction for `active` lanes, the first time that it tries.
   void issue(const Warp &warp, const Op &op, uint32_t index, uint32_t active);
   /// A warp that had to wait goes on.
@@ -38,6 +40,8 @@ public:
   std::vector<Footprint> footprints() const; ///< by region
   /// So many of the blocks of a grid, spread over it.
   static std::vector<uint32_t> chosen(uint32_t blocks, uint32_t count);
+  /// The blocks that are run, of each cluster the first one.
+  static std::vector<uint32_t> firstBlocks(const Launch &launch);
 
 private:
   /// The lanes' addresses of one access.
@@ -47,6 +51,7 @@ private:
   };
   void add(uint32_t warp, uint32_t op, uint32_t detail = 0);
   void access(const Warp &warp, const Op &op, uint32_t index, uint32_t active);
+  void atCluster(const Warp &warp, const Op &op, uint32_t index);
   void matrices(const Warp &warp, const Op &op, uint32_t index);
   void barrier(const Warp &warp, const Op &op, uint32_t index, uint32_t active);
   void global(const Lanes &lanes, uint32_t bytes, bool isWrite, WarpAccess &out);
@@ -63,7 +68,8 @@ private:
   uint64_t mostEvents;
   std::vector<uint32_t> wanted;
   std::vector<BlockTrace> kept;
-  BlockTrace *block = nullptr; ///< null: not kept
+  BlockTrace *block = nullptr;  ///< null: not kept
+  uint32_t latest = UINT32_MAX; ///< number of the one that was kept last and is not given up
   LaunchCounts all;
   std::vector<Touched> touched;                              ///< by region
   uint32_t hint = 0, bulkOp = 0;                             ///< the instruction of bulk copies that is at hand

@@ -12,7 +12,7 @@ inline constexpr uint64_t kSectorBytes = 32, kLineBytes = 128;
 
 /// A warp's access: in global memory by sectors, in shared memory by how often its banks have to be asked.
 struct WarpAccess {
-  enum Place : uint8_t { Global, Shared, Local } place = Global;
+  enum Place : uint8_t { Global, Shared, Cluster, Local } place = Global;
   bool isWrite = false;
   uint16_t wavefronts = 1;         ///< of shared memory; of global memory lines of 128 bytes
   uint32_t first = 0, sectors = 0; ///< in BlockTrace::sectors
@@ -24,6 +24,9 @@ struct BulkMove {
   uint64_t bytes = 0;   ///< of the box, in shared memory
   uint32_t first = 0, sectors = 0;
 };
+
+/// What stands for the address of a cluster's barrier.
+inline constexpr uint64_t kClusterBarrier = ~uint64_t(0);
 
 /// Who comes to an mbarrier or to a named barrier, or waits for it.
 struct BarrierUse {
@@ -45,6 +48,7 @@ struct BlockTrace {
   std::vector<uint64_t> sectors; ///< numbers: bytes of a region / 32, a region beginning at a multiple of 2^40
   std::vector<BulkMove> bulks;
   std::vector<BarrierUse> barriers;
+  std::map<uint32_t, uint32_t> clusterPhases; ///< by warp: how many it waited for
   uint64_t events = 0;
 };
 

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelTable.h"
-#include "Loops.h"
+#include "TopKOfTeam.h"
+#include "targets/common/roots/KernelTable.h"
+#include "targets/common/roots/Loops.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 
@@ -22,6 +23,22 @@ using namespace mlir;
 
 /// k
 static Dim sizeOf(dmir::TopKOp op) { return dmir::dimOf(op.getValues(), op.getAxis()); }
+
+Value dmxc::kernels::comesBefore(KernelBuilder &b, dmir::TopKOp op, Value x, Value y) {
+  Type element = getElementTypeOrSelf(op.getInput().getType());
+  bool largest = op.getLargest();
+  if (!mlir::isa<FloatType>(element)) {
+    bool isUnsigned = isUnsignedElement(element);
+    using P = arith::CmpIPredicate;
+    return arith::CmpIOp::create(b, largest ? (isUnsigned ? P::ugt : P::sgt) : (isUnsigned ? P::ult : P::slt), x, y);
+  }
+  // before(x, y) = high > low, where a NaN on the high side wins over a number.
+  Value high = largest ? x : y, low = largest ? y : x;
+  Value greater = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, high, low);
+  Value highNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, high, high);
+  Value lowNumber = arith::CmpFOp::create(b, arith::CmpFPredicate::ORD, low, low);
+  return arith::OrIOp::create(b, greater, arith::AndIOp::create(b, highNaN, lowNumber));
+}
 
 namespace {
 
@@ -41,7 +58,7 @@ private:
     Value value, index;
   };
   /// i1: x comes before y (strictly).
-  Value before(Value x, Value y);
+  Value before(Value x, Value y) { return comesBefore(b, op, x, y); }
   /// The same where of equal values the one of the lower index comes first.
   Value outranks(const Entry &x, const Entry &y);
   Entry entryAt(Value i) { return {b.load(compute, b.scratch(), i), b.load(b.getI64Type(), indices, i)}; }
@@ -60,21 +77,6 @@ private:
   Type element, compute;
   Value indices; ///< of the best, behind the values in scratch
 };
-
-Value TopKEmitter::before(Value x, Value y) {
-  bool largest = op.getLargest();
-  if (!mlir::isa<FloatType>(element)) {
-    bool isUnsigned = isUnsignedElement(element);
-    using P = arith::CmpIPredicate;
-    return arith::CmpIOp::create(b, largest ? (isUnsigned ? P::ugt : P::sgt) : (isUnsigned ? P::ult : P::slt), x, y);
-  }
-  // NaN is above every number: before(x, y) = high > low, where a NaN on the high side wins over a number.
-  Value high = largest ? x : y, low = largest ? y : x;
-  Value greater = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, high, low);
-  Value highNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, high, high);
-  Value lowNumber = arith::CmpFOp::create(b, arith::CmpFPredicate::ORD, low, low);
-  return arith::OrIOp::create(b, greater, arith::AndIOp::create(b, highNaN, lowNumber));
-}
 
 Value TopKEmitter::outranks(const Entry &x, const Entry &y) {
   Value lower = b.cmp(arith::CmpIPredicate::slt, x.index, y.index);
@@ -169,6 +171,8 @@ void TopKEmitter::line(ArrayRef<Value> others) {
 
 /// One work item is a number of lines along the axis. Producers may be fused.
 static Result<KernelPlan> planTopK(const RegionBody &body, const PlanRequest &request) {
+  if (std::optional<KernelPlan> shared = planTopKOfTeam(body, request))
+    return std::move(*shared);
   auto op = cast<dmir::TopKOp>(body.root);
   SmallVector<Dim> dims = dmir::dimsOf(op.getInput());
   double line = nominal(body.block, dims[op.getAxis()]), k = nominal(body.block, sizeOf(op));
