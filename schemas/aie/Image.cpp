@@ -7,6 +7,7 @@
 namespace dmx::aie {
 namespace {
 
+constexpr uint32_t kElements = static_cast<uint32_t>(Element::Count);
 constexpr uint32_t kMagic = 0x42454941, kVersion = 2; ///< "AIEB"
 /// Of names, and of what a list may hold at most beyond what there are bytes for.
 constexpr uint32_t kLongestName = 4096;
@@ -137,11 +138,11 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
     uint32_t role = in.word(), element = in.word();
     argument.output = role == 1;
     argument.packed = role == 2;
-    argument.element = static_cast<Element>(std::min(element, 3u));
+    argument.element = static_cast<Element>(std::min(element, kElements - 1));
     argument.rows = in.word();
     argument.pitch = in.word();
     argument.axes.resize(in.count(5));
-    if (role > 2 || element > 3 || argument.axes.size() > kMostAxes) {
+    if (role > 2 || element >= kElements || argument.axes.size() > kMostAxes) {
       error = "argument '" + argument.name + "' has no known role or element, or too many axes";
       return false;
     }
@@ -166,10 +167,24 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
 
 } // namespace
 
-int64_t bytesOf(Element element) { return element == Element::I8 ? 1 : element == Element::Bf16 ? 2 : 4; }
-std::string_view nameOf(Element element) {
-  static constexpr std::string_view names[] = {"bf16", "f32", "i32", "i8"};
-  return names[static_cast<size_t>(element)];
+static constexpr struct {
+  std::string_view host, form;
+  int64_t hostBytes, bytes;
+} kBorders[kElements] = {{"f32", "bf16", 4, 2},  {"f32", "f32", 4, 4},  {"i32", "i32", 4, 4},  {"i8", "i8", 1, 1},
+                         {"bf16", "bf16", 2, 2}, {"bf16", "f32", 2, 4}, {"f16", "bf16", 2, 2}, {"f16", "f32", 2, 4}};
+
+int64_t bytesOf(Element element) { return kBorders[static_cast<size_t>(element)].bytes; }
+uint64_t hostBytesOf(Element element) {
+  return static_cast<uint64_t>(kBorders[static_cast<size_t>(element)].hostBytes);
+}
+std::string_view nameOf(Element element) { return kBorders[static_cast<size_t>(element)].form; }
+std::string_view hostNameOf(Element element) { return kBorders[static_cast<size_t>(element)].host; }
+
+std::optional<Element> elementOf(std::string_view host, std::string_view form) {
+  for (uint32_t i = 0; i < kElements; ++i)
+    if (kBorders[i].host == host && kBorders[i].form == form)
+      return static_cast<Element>(i);
+  return std::nullopt;
 }
 
 std::vector<std::byte> write(const Image &image) {

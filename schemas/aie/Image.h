@@ -18,15 +18,24 @@ namespace dmx::aie {
 
 /// How the host's elements become those in the array's memory.
 enum class Element : uint8_t {
-  Bf16, ///< f32, rounded to the nearest bf16, to even where two are
-  F32,  ///< f32 as it is
-  I32,  ///< i32 as it is
-  I8,   ///< bytes as they are, of i8 or ui8
+  Bf16,      ///< f32, rounded to the nearest bf16, to even where two are
+  F32,       ///< f32 as it is
+  I32,       ///< i32 as it is
+  I8,        ///< bytes as they are, of i8 or ui8
+  OwnBf16,   ///< bf16 as it is
+  F32OfBf16, ///< bf16, widened; a result is rounded as above
+  Bf16OfF16, ///< f16, rounded to the nearest bf16
+  F32OfF16,  ///< f16, widened; a result is rounded to the nearest f16
+  Count
 };
 int64_t bytesOf(Element element);
 /// Of the host's elements.
-inline uint64_t hostBytesOf(Element element) { return element == Element::I8 ? 1 : 4; }
+uint64_t hostBytesOf(Element element);
+/// Of the form's, and of the host's.
 std::string_view nameOf(Element element);
+std::string_view hostNameOf(Element element);
+/// That which makes such a form of such elements; nullopt where the border does not.
+std::optional<Element> elementOf(std::string_view host, std::string_view form);
 
 /// A dim of the host's tensor, and where its numbers lie in the form, in elements. With a `split` of 1 they lie a
 /// stride apart, from `first` strides on; else number i + first is the quotient'th of one of `split` interleaved parts,

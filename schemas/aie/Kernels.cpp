@@ -10,7 +10,7 @@ constexpr int64_t kAccumulatorsM = 2, kAccumulatorsN = 4; ///< matrix steps whos
 constexpr int64_t kClocksOfSteps = 1;                     ///< a number, all steps together (assumed)
 constexpr int64_t kMostOfADim = 4096;                     ///< no memory of a tile holds more
 
-enum class Form : uint8_t { Zero, Product, Bias, Relu, Steps, Residual };
+enum class Form : uint8_t { Zero, Product, Bias, Relu, Steps, Residual }; ///< Relu: each number by itself
 struct Entry {
   KernelInfo info;
   Form form;
@@ -31,6 +31,7 @@ const std::array<Entry, static_cast<size_t>(KernelId::Count)> &table() {
       {{"matmul_ui8_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 1},
       {{"steps_f32", {"parameters", "c"}, {"count"}, 4096}, Form::Steps, 0},
       {{"residual_f32", {"r", "c"}, {"m", "n"}, 512}, Form::Residual, 0},
+      {{"round_bf16_f32", {"c"}, {"count"}, 256}, Form::Relu, 0},
   }};
   return all;
 }

@@ -34,7 +34,7 @@ Json describeKernel(const Image &image, const KernelCode &kernel) {
                          {"role", argument.output   ? "output"
                                   : argument.packed ? "constant"
                                                     : "input"},
-                         {"type", argument.element == Element::Bf16 ? "f32" : nameOf(argument.element)},
+                         {"type", hostNameOf(argument.element)},
                          {"shape", shape},
                          {"form", nameOf(argument.element)},
                          {"pieces", Json::array()}});

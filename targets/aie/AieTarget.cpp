@@ -23,15 +23,15 @@ using kernels::Contraction;
 
 class AieTarget final : public aie::GridTarget {
 public:
-  AieTarget(const hw::Machine &machine, aie::Herd herd, std::string saveTempsDir)
-      : machine(machine), herd(herd), saveTempsDir(std::move(saveTempsDir)) {}
+  AieTarget(const hw::Machine &machine, aie::Herd herd, bool strict, std::string saveTempsDir)
+      : machine(machine), herd(herd), strict(strict), saveTempsDir(std::move(saveTempsDir)) {}
 
   StringRef name() const override { return "aie"; }
   void registerDialects(DialectRegistry &registry) const override {
     aie::insertDialects(registry);
     aie::registerDevice(registry, machine);
   }
-  std::optional<std::string> refuses(Operation *op) const override { return aie::refuses(machine, herd, op); }
+  std::optional<std::string> refuses(Operation *op) const override { return aie::refuses(machine, herd, strict, op); }
   bool startsRegion(Operation *op) const override { return Contraction::is(op); }
   bool hasFunction(Operation *function) const override {
     return isa<dmir::SiluOp, dmir::GeluOp, dmir::GeluTanhOp>(function);
@@ -43,8 +43,8 @@ public:
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override {
-    bool rounds = Contraction::is(op) && getElementTypeOrSelf(op->getResult(0)).isF32();
-    return rounds ? std::optional(OpFormats{{"bf16", "bf16"}, "f32"}) : std::nullopt;
+    return Contraction::is(op) && aie::roundsOperands(op) ? std::optional(OpFormats{{"bf16", "bf16"}, "f32"})
+                                                          : std::nullopt;
   }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return aie::pack(form, constant, out);
@@ -63,6 +63,7 @@ private:
 
   hw::Machine machine;
   aie::Herd herd;
+  bool strict; ///< no operands are rounded
   std::string saveTempsDir;
 };
 
@@ -86,7 +87,8 @@ Result<aie::Mapping> AieTarget::mappingOf(dmir::RegionOp region) const {
   for (auto [i, input] : llvm::enumerate(region.getInputs()))
     if (dmir::isConstant(input))
       constants.set(std::to_string(i), b.getUnitAttr());
-  Result<aie::Mapping> mapping = aie::mappingOf(region.getBlock(), constants.getDictionary(region.getContext()));
+  Result<aie::Mapping> mapping =
+      aie::mappingOf(region.getBlock(), constants.getDictionary(region.getContext()), strict);
   if (mapping && mapping->matrices > 1)
     for (aie::Operand &operand : mapping->operands)
       operand.packed = operand.packed && operand.part == aie::Part::Bias;
@@ -248,8 +250,8 @@ std::string AieTarget::describe() const {
 
 namespace dmxc {
 Result<std::unique_ptr<TargetBackend>> createAieTarget(const TargetOptions &options) {
-  if (!options.numerics.empty() && options.numerics != "bf16")
-    return usageError("the aie target has no numerics mode '" + options.numerics + "'; it has bf16");
+  if (!options.numerics.empty() && options.numerics != "bf16" && options.numerics != "strict")
+    return usageError("the aie target has no numerics mode '" + options.numerics + "'; it has bf16 and strict");
   std::string columns = "4", rows = "4";
   for (const std::string &level : options.levels) {
     bool isColumns = StringRef(level).starts_with("cols="), isRows = StringRef(level).starts_with("rows=");
@@ -263,6 +265,7 @@ Result<std::unique_ptr<TargetBackend>> createAieTarget(const TargetOptions &opti
   aie::Herd herd{0, machine->columns};
   if (StringRef(rows).getAsInteger(10, herd.rows) || herd.rows < 1 || herd.rows > machine->coreRows())
     return usageError("rows=" + rows + " of the aie target: the machine npu1 has 1 to 4 rows of cores");
-  return std::unique_ptr<TargetBackend>(new AieTarget(*machine, herd, options.saveTempsDir));
+  return std::unique_ptr<TargetBackend>(
+      new AieTarget(*machine, herd, options.numerics == "strict", options.saveTempsDir));
 }
 } // namespace dmxc

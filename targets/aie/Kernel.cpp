@@ -20,10 +20,13 @@ const Numbers *numbersOf(const Contraction &contraction) {
 }
 
 /// What is said of both kinds: numbers, sizes, operands.
-std::optional<std::string> refusesOperands(const Contraction &contraction) {
+std::optional<std::string> refusesOperands(const Contraction &contraction, bool strict) {
   Operation *op = contraction.op;
   if (!::numbersOf(contraction))
-    return "the array multiplies f32 (as bf16), i32, and i8 or ui8 by i8 so far";
+    return "the array multiplies bf16, f32 and f16 (as bf16), i32, and i8 or ui8 by i8 so far";
+  if (strict && roundsOperands(op))
+    return std::string("the array multiplies ") + (contraction.lhsElement.isF16() ? "f16" : "f32") +
+           " as bf16, which --numerics strict does not allow and --numerics bf16 does";
   for (Value value : {op->getOperand(0), op->getOperand(1), Value(op->getResult(0))}) {
     RankedTensorType type = typeOf(value);
     if (!type.hasStaticShape() || type.getNumElements() == 0)
@@ -63,9 +66,9 @@ std::optional<std::string> refusesWindows(const Contraction &contraction) {
 }
 
 /// A product or convolution alone.
-Result<Mapping> mappingOf(Operation *op) {
+Result<Mapping> mappingOf(Operation *op, bool strict) {
   Contraction contraction = Contraction::ofWhole(op);
-  std::optional<std::string> why = refusesOperands(contraction);
+  std::optional<std::string> why = refusesOperands(contraction, strict);
   if (!why && contraction.windows) {
     why = refusesWindows(contraction);
   } else if (!why) {
@@ -82,8 +85,9 @@ Result<Mapping> mappingOf(Operation *op) {
 }
 
 /// Of a product with a residual behind it, or without.
-std::optional<std::string> refusesProduct(const hw::Machine &machine, const Herd &herd, Operation *op, Value residual) {
-  Result<Mapping> mapping = ::mappingOf(op);
+std::optional<std::string> refusesProduct(const hw::Machine &machine, const Herd &herd, bool strict, Operation *op,
+                                          Value residual) {
+  Result<Mapping> mapping = ::mappingOf(op, strict);
   if (!mapping)
     return mapping.error().message;
   mapping->herd = herd;
@@ -118,21 +122,26 @@ std::vector<Operand> operandsOf(Block *block, Operation *root, const Epilogue &e
 
 } // namespace
 
-std::optional<std::string> aie::refuses(const hw::Machine &machine, const Herd &herd, Operation *op) {
+bool aie::roundsOperands(Operation *product) {
+  Type element = getElementTypeOrSelf(product->getOperand(0));
+  return element.isF32() || element.isF16();
+}
+
+std::optional<std::string> aie::refuses(const hw::Machine &machine, const Herd &herd, bool strict, Operation *op) {
   if (Contraction::is(op))
-    return refusesProduct(machine, herd, op, {});
+    return refusesProduct(machine, herd, strict, op, {});
   std::optional<kernels::Chain> chain = op->getNumResults() == 1 ? computedTo(op->getResult(0)) : std::nullopt;
-  if (chain && !refusesProduct(machine, herd, chain->product, epilogueOf(*chain)->residual))
+  if (chain && !refusesProduct(machine, herd, strict, chain->product, epilogueOf(*chain)->residual))
     return std::nullopt;
   return "the array only multiplies matrices and convolves, with a row and a tensor added and few steps (relu, clip, "
          "sigmoid, gelu, a factor) behind";
 }
 
-Result<Mapping> aie::mappingOf(Block *block, DictionaryAttr packed) {
+Result<Mapping> aie::mappingOf(Block *block, DictionaryAttr packed, bool strict) {
   auto root = llvm::find_if(*block, [](Operation &op) { return Contraction::is(&op); });
   if (root == block->end())
     return modelError("it is no product by one matrix and no convolution, with a row added and few steps");
-  Result<Mapping> mapping = ::mappingOf(&*root);
+  Result<Mapping> mapping = ::mappingOf(&*root, strict);
   if (!mapping)
     return mapping;
   if (block->getTerminator()->getNumOperands() != 1)

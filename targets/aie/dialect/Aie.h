@@ -70,6 +70,8 @@ inline constexpr llvm::StringLiteral kBorder = "border", kPieceBorder = "aie.bor
 inline constexpr llvm::StringLiteral kStrides = "strides", kFirst = "first", kSplit = "split", kPhase = "phase",
                                      kPitch = "pitch"; ///< strides of an operand, the pitch in bytes of a piece alone
 
+/// The name of an element as hw::Element has it, "" of what the border does not take.
+llvm::StringRef elementName(mlir::Type type);
 /// An argument of the kernel, as the runtime sequence has it; nullopt where no border makes such a form.
 std::optional<hw::Argument> argumentOf(RuntimeSequenceOp sequence, unsigned number);
 

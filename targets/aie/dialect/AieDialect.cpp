@@ -269,6 +269,18 @@ static std::optional<std::vector<hw::Axis>> axesOf(DictionaryAttr operand, Ranke
   return axes;
 }
 
+StringRef aie::elementName(Type type) {
+  if (type.isF32())
+    return "f32";
+  if (type.isBF16())
+    return "bf16";
+  if (type.isF16())
+    return "f16";
+  if (type.isInteger(8))
+    return "i8";
+  return type.isInteger(32) && !type.isUnsignedInteger() ? "i32" : "";
+}
+
 std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned number) {
   auto what = dyn_cast<DictionaryAttr>(sequence.getOperandsAttr()[number]);
   auto form = dyn_cast<MemRefType>(sequence.getBody().getArgument(number).getType());
@@ -280,11 +292,9 @@ std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned
   if (!name || !role || !tensor || !tensor.hasStaticShape() || tensor.getNumElements() == 0 || tensor.getRank() == 0 ||
       form.getNumElements() == 0 || !llvm::is_contained({"input", "output", "constant"}, role.getValue()))
     return std::nullopt;
-  Type element = form.getElementType(), host = tensor.getElementType();
-  bool bf16 = element.isBF16() && host.isF32(), same = element == host && elementBytes(form) == 4,
-       bytes = element.isInteger(8) && host.isInteger(8);
-  if ((!bf16 && !same && !bytes) || (bf16 && role.getValue() == "output") || form.getDimSize(0) > UINT32_MAX ||
-      form.getDimSize(1) > UINT32_MAX)
+  std::optional<hw::Element> element =
+      hw::elementOf(elementName(tensor.getElementType()), elementName(form.getElementType()));
+  if (!element || form.getDimSize(0) > UINT32_MAX || form.getDimSize(1) > UINT32_MAX)
     return std::nullopt;
   std::optional<std::vector<hw::Axis>> axes = axesOf(what, tensor, form, role.getValue() == "constant");
   if (!axes)
@@ -293,10 +303,7 @@ std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned
   out.name = name.str();
   out.output = role.getValue() == "output";
   out.packed = role.getValue() == "constant";
-  out.element = bf16              ? hw::Element::Bf16
-                : bytes           ? hw::Element::I8
-                : element.isF32() ? hw::Element::F32
-                                  : hw::Element::I32;
+  out.element = *element;
   out.axes = std::move(*axes);
   out.rows = static_cast<uint32_t>(form.getDimSize(0));
   out.pitch = static_cast<uint32_t>(form.getDimSize(1));

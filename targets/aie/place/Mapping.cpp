@@ -6,11 +6,14 @@ using namespace dmxc;
 using namespace dmxc::aie;
 
 namespace dmxc::aie {
-const Numbers kBf16{"bf16", "matmul_bf16_f32", "zero_f32", "bias_f32", "relu_f32", "steps_f32", 64, 32,
+const Numbers kBf16{"bf16", "matmul_bf16_f32", "zero_f32", "bias_f32", "relu_f32", "steps_f32", "", 64, 32,
                     64,     hw::kStepKBf16,    2};
-const Numbers kI32{"i32", "matmul_i32_i32", "zero_i32", "bias_i32", "relu_i32", "", 32, 32, 32, hw::kStepKI32, 4};
-const Numbers kI8{"i8", "matmul_i8_i32", "zero_i32", "bias_i32", "relu_i32", "", 64, 64, 64, hw::kStepKI8, 1};
-const Numbers kUi8{"i8", "matmul_ui8_i32", "zero_i32", "bias_i32", "relu_i32", "", 64, 64, 64, hw::kStepKI8, 1};
+const Numbers kOwnBf16{
+    "bf16", "matmul_bf16_f32", "zero_f32", "bias_f32", "relu_f32", "steps_f32", "round_bf16_f32", 64, 32,
+    64,     hw::kStepKBf16,    2};
+const Numbers kI32{"i32", "matmul_i32_i32", "zero_i32", "bias_i32", "relu_i32", "", "", 32, 32, 32, hw::kStepKI32, 4};
+const Numbers kI8{"i8", "matmul_i8_i32", "zero_i32", "bias_i32", "relu_i32", "", "", 64, 64, 64, hw::kStepKI8, 1};
+const Numbers kUi8{"i8", "matmul_ui8_i32", "zero_i32", "bias_i32", "relu_i32", "", "", 64, 64, 64, hw::kStepKI8, 1};
 } // namespace dmxc::aie
 
 static constexpr int64_t kMostBlocks = 4096; ///< a few MB of control stream
@@ -20,8 +23,9 @@ static constexpr int64_t kBlockClocks = 4096;
 
 const Numbers *aie::numbersOf(Type a, Type b, Type c) {
   auto isSigned = [](Type type, unsigned width) { return type.isInteger(width) && !type.isUnsignedInteger(); };
-  if (a.isF32() && b.isF32() && c.isF32())
-    return &kBf16;
+  bool areFloats = a.isF32() || a.isBF16() || a.isF16();
+  if (areFloats && a == b && (c == a || c.isF32()))
+    return c.isBF16() ? &kOwnBf16 : &kBf16;
   if (!isSigned(c, 32))
     return nullptr;
   if (isSigned(a, 32) && isSigned(b, 32))

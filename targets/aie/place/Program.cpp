@@ -48,6 +48,7 @@ private:
   void writeResult();
   void writeResidual();
   void call(StringRef kernel, ArrayRef<Value> matrices);
+  void round();
   void writeMemoryTiles();
   void writeShims();
   void writeRowsOfA();
@@ -177,6 +178,12 @@ void ProductProgram::call(StringRef kernel, ArrayRef<Value> matrices) {
   task.create();
 }
 
+/// What the op before has made, where another one takes it.
+void ProductProgram::round() {
+  if (!n.round.empty())
+    call(n.round, coreC);
+}
+
 /// A result: tiles along k in pairs; a bias comes as one pair more of b.
 void ProductProgram::writeResult() {
   w.fill(coreC, [&] {
@@ -186,14 +193,20 @@ void ProductProgram::writeResult() {
         w.drain({coreA, coreB}, [&] { call(n.matmul, {coreA, coreB, coreC}); });
     });
     w.loop(parameters[1], [&](const Sum &) {
+      round();
       w.drain(coreB, [&] { call(n.bias, {coreB, coreC}); });
       w.drain(coreB, [] {});
     });
-    if (p.has(Part::Residual))
+    if (p.has(Part::Residual)) {
+      round();
       writeResidual();
+    }
     w.loop(parameters[2], [&](const Sum &) { call(n.relu, coreC); });
     if (!n.steps.empty())
-      w.loop(parameters[3], [&](const Sum &) { call(n.steps, coreC); });
+      w.loop(parameters[3], [&](const Sum &) {
+        round();
+        call(n.steps, coreC);
+      });
   });
 }
 
