@@ -104,6 +104,20 @@ void toDevice(const Argument &argument, const std::byte *host, std::byte *form) 
   });
 }
 
+void eachRun(const Argument &argument, const std::function<void(uint64_t first, uint64_t count)> &visit) {
+  uint64_t first = 0, end = 0;
+  eachNumber(argument, [&](size_t, uint64_t place) {
+    if (place != end) {
+      if (end > first)
+        visit(first, end - first);
+      first = place;
+    }
+    end = place + 1;
+  });
+  if (end > first)
+    visit(first, end - first);
+}
+
 void toHost(const Argument &argument, const std::byte *form, std::byte *host) {
   size_t from = static_cast<size_t>(bytesOf(argument.element)), to = hostBytesOf(argument.element);
   eachNumber(argument, [&](size_t number, uint64_t place) {

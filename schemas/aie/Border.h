@@ -8,6 +8,8 @@
 
 #include "Image.h"
 
+#include <functional>
+
 namespace dmx::aie {
 
 /// The bf16 of an f32's bits.
@@ -16,6 +18,8 @@ uint16_t toBf16(uint32_t bits);
 uint32_t toForm(Element element, uint32_t host);
 /// `argument`, which checkForm accepts, as if it were not packed: the host's numbers, ddrBytes of its form.
 void toDevice(const Argument &argument, const std::byte *host, std::byte *form);
+/// Calls visit(first element, elements) for all that the host has numbers of, neighbours together.
+void eachRun(const Argument &argument, const std::function<void(uint64_t first, uint64_t count)> &visit);
 void toHost(const Argument &argument, const std::byte *form, std::byte *host);
 
 } // namespace dmx::aie

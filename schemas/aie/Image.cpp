@@ -8,7 +8,7 @@ namespace dmx::aie {
 namespace {
 
 constexpr uint32_t kElements = static_cast<uint32_t>(Element::Count);
-constexpr uint32_t kMagic = 0x42454941, kVersion = 2; ///< "AIEB"
+constexpr uint32_t kMagic = 0x42454941, kVersion = 3; ///< "AIEB"
 /// Of names, and of what a list may hold at most beyond what there are bytes for.
 constexpr uint32_t kLongestName = 4096;
 
@@ -98,9 +98,16 @@ void put(Writer &out, const KernelCode &kernel, const ControlHeader &header) {
     out.put({size_t(argument.packed) * 2 + argument.output, static_cast<size_t>(argument.element), argument.rows,
              argument.pitch, argument.axes.size()});
     for (const Axis &axis : argument.axes)
-      out.put({axis.extent, axis.first, axis.split, axis.stride, axis.phase});
+      out.put({axis.extent, axis.first, axis.split, axis.stride, axis.phase, axis.dim});
   }
   out.list(encode(header, kernel.control));
+  out.list(kernel.most);
+  out.put({kernel.guards.size()});
+  for (const Guard &guard : kernel.guards)
+    out.put({guard.first, guard.count, guard.dim, guard.above});
+  out.put({kernel.dimWords.size()});
+  for (const DimWord &word : kernel.dimWords)
+    out.put({word.op, word.word, word.dim, word.factor});
 }
 
 bool get(Reader &in, Overlay &overlay, std::string &error) {
@@ -129,6 +136,19 @@ bool get(Reader &in, Overlay &overlay, std::string &error) {
   return in.good;
 }
 
+/// What depends on the dims of a dispatch.
+bool getDims(Reader &in, KernelCode &kernel) {
+  std::span<const uint32_t> most = in.list();
+  kernel.most.assign(most.begin(), most.end());
+  kernel.guards.resize(in.count(4));
+  for (Guard &guard : kernel.guards)
+    guard = {in.word(), in.word(), in.word(), in.word()};
+  kernel.dimWords.resize(in.count(4));
+  for (DimWord &word : kernel.dimWords)
+    word = {in.word(), in.word(), in.word(), in.word()};
+  return in.good;
+}
+
 bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::string &error) {
   kernel.name = in.name();
   kernel.overlay = in.word();
@@ -141,13 +161,13 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
     argument.element = static_cast<Element>(std::min(element, kElements - 1));
     argument.rows = in.word();
     argument.pitch = in.word();
-    argument.axes.resize(in.count(5));
+    argument.axes.resize(in.count(6));
     if (role > 2 || element >= kElements || argument.axes.size() > kMostAxes) {
       error = "argument '" + argument.name + "' has no known role or element, or too many axes";
       return false;
     }
     for (Axis &axis : argument.axes)
-      for (uint32_t *field : {&axis.extent, &axis.first, &axis.split, &axis.stride, &axis.phase})
+      for (uint32_t *field : {&axis.extent, &axis.first, &axis.split, &axis.stride, &axis.phase, &axis.dim})
         *field = in.word();
   }
   std::span<const uint32_t> control = in.list();
@@ -162,7 +182,7 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
     return false;
   }
   kernel.control = std::move(*ops);
-  return true;
+  return getDims(in, kernel);
 }
 
 } // namespace
@@ -211,7 +231,7 @@ std::optional<Image> readImage(std::span<const std::byte> bytes, std::string &er
     std::memcpy(words.data(), bytes.data(), 4 * words.size());
   Reader in(words);
   if (bytes.size() % 4 || in.word() != kMagic || in.word() != kVersion) {
-    error = "it is no image of version 2 for the array";
+    error = "it is no image of version 3 for the array";
     return std::nullopt;
   }
   Image image;
@@ -223,7 +243,7 @@ std::optional<Image> readImage(std::span<const std::byte> bytes, std::string &er
   for (Overlay &overlay : image.overlays)
     if (error.empty() && in.good)
       in.good = get(in, overlay, error) && in.good;
-  image.kernels.resize(in.good && error.empty() ? in.count(4) : 0);
+  image.kernels.resize(in.good && error.empty() ? in.count(7) : 0);
   for (KernelCode &kernel : image.kernels)
     if (error.empty() && in.good)
       in.good = get(in, kernel, headerOf(*machine), error) && in.good;

@@ -41,9 +41,10 @@ std::optional<Element> elementOf(std::string_view host, std::string_view form);
 /// stride apart, from `first` strides on; else number i + first is the quotient'th of one of `split` interleaved parts,
 /// which are a `phase` apart: the rows of an image that a convolution steps over, or output pixels that share a row.
 struct Axis {
-  uint32_t extent = 0;
+  uint32_t extent = 0; ///< where a dim of the dispatch says it, the most that it may say
   uint32_t first = 0, split = 1;
   uint32_t stride = 0, phase = 0;
+  uint32_t dim = 0; ///< 0: the extent is fixed; else the number of the dim behind 1
   uint64_t at(uint64_t index) const { return (index + first) / split * stride + (index + first) % split * phase; }
   bool operator==(const Axis &) const = default;
 };
@@ -81,11 +82,25 @@ struct Overlay {
   bool operator==(const Overlay &) const = default;
 };
 
+/// Ops of a control stream that are run where a dim of the dispatch is above a number.
+struct Guard {
+  uint32_t first = 0, count = 0, dim = 0, above = 0;
+  bool operator==(const Guard &) const = default;
+};
+/// A word of an op, of a Write or a BlockWrite, that is a dim of the dispatch times a factor.
+struct DimWord {
+  uint32_t op = 0, word = 0, dim = 0, factor = 0;
+  bool operator==(const DimWord &) const = default;
+};
+
 struct KernelCode {
   std::string name;
   uint32_t overlay = 0;
   std::vector<Argument> arguments;
   std::vector<ControlOp> control;
+  std::vector<uint32_t> most;    ///< of each dim of the dispatch: the largest that the kernel is for
+  std::vector<Guard> guards;     ///< in the order of their first ops
+  std::vector<DimWord> dimWords; ///< in the order of their ops; other words are those of the largest dims
   bool operator==(const KernelCode &) const = default;
 };
 
@@ -95,6 +110,11 @@ struct Image {
   std::vector<KernelCode> kernels;
   bool operator==(const Image &) const = default;
 };
+
+/// What is wrong with the dims of a dispatch, a clause; empty where the kernel is for them.
+std::string checkDims(const KernelCode &kernel, std::span<const int64_t> dims);
+/// The kernel of a dispatch with these dims, which checkDims accepts: its ops, words and extents are theirs.
+KernelCode launched(const KernelCode &kernel, std::span<const int64_t> dims);
 
 std::vector<std::byte> write(const Image &image);
 /// nullopt, and why, where the bytes are no image that `verify` accepts. Trusts nothing.

@@ -7,6 +7,7 @@
 #include "targets/common/code/SaveTemps.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Target/TargetBackend.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -77,7 +78,7 @@ std::string algorithmOf(const aie::Mapping &mapping) {
         ", " + std::to_string(mapping.image->pixels) + (mapping.image->pixels > 1 ? " pixels" : " pixel") + " a row";
   char share[64];
   std::snprintf(share, sizeof share, ", %.0f %% padding", std::floor(100 * (1 - 1 / mapping.work())));
-  return text + share;
+  return text + share + (mapping.open ? " where sizes are the largest" : "");
 }
 
 /// Without a tiling. Constants are packed, but for several matrices, which are put at the border.
@@ -108,9 +109,9 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   const aie::Mapping &chosen = *mapping;
   Builder b(region.getContext());
   NamedAttrList list, packed;
-  int64_t bytes = 0;
+  Dim bytes = 0;
   for (auto [i, operand] : llvm::enumerate(chosen.operands)) {
-    bytes += operand.tensor.getElementTypeBitWidth() / 8 * operand.tensor.getNumElements();
+    bytes += dmir::elementsOf(operand.tensor) * (operand.tensor.getElementTypeBitWidth() / 8);
     if (operand.packed)
       packed.set(std::to_string(i), aie::formOf(b, chosen, operand));
   }
@@ -118,13 +119,14 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
     list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
   list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(chosen)));
   list.set(aie::kTiling, kernels::writeTile(chosen.tiling(), region.getContext()));
-  const std::pair<StringRef, int64_t> figures[] = {{strategy::kWork, 1},
-                                                   {strategy::kGrain, 1},
-                                                   {strategy::kScratch, 0},
-                                                   {strategy::kFlops, 2 * chosen.macs},
-                                                   {strategy::kBytes, bytes}};
+  Dim macs = chosen.open ? chosen.open->macs : Dim(chosen.macs);
+  const std::pair<StringRef, Dim> figures[] = {{strategy::kWork, 1},
+                                               {strategy::kGrain, 1},
+                                               {strategy::kScratch, 0},
+                                               {strategy::kFlops, macs * 2},
+                                               {strategy::kBytes, bytes}};
   for (auto [key, value] : figures)
-    list.set(key, b.getI64IntegerAttr(value));
+    list.set(key, dmir::dimAttr(region.getContext(), value));
   return list.getDictionary(region.getContext());
 }
 

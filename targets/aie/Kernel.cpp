@@ -2,6 +2,7 @@
 #include "Kernel.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -12,11 +13,48 @@ using kernels::Contraction;
 
 namespace {
 
+constexpr int64_t kMostSize = int64_t(1) << 30; ///< far above what the array holds, so that no product overflows
+
 /// Those of a (rows, or an image) and b.
 const Numbers *numbersOf(const Contraction &contraction) {
   bool isConv = isa<dmir::ConvOp>(contraction.op);
   return aie::numbersOf(isConv ? contraction.rhsElement : contraction.lhsElement,
                         isConv ? contraction.lhsElement : contraction.rhsElement, contraction.element);
+}
+
+/// The most that a size of the graph around an op may be; nullopt where nobody says so.
+std::optional<int64_t> mostOf(Operation *op, Dim size) {
+  auto boundsOf = [&](std::string_view symbol) {
+    DimBounds of = dmir::symbolBounds(op, StringRef(symbol));
+    return Dim::Bounds{of.min, of.max};
+  };
+  int64_t most = size.isStatic() ? *size.known() : size.bounds(boundsOf).max;
+  return most <= kMostSize ? std::optional(most) : std::nullopt;
+}
+
+/// Symbols of a size that have no bound, for people.
+std::string unbounded(Operation *op, Dim size) {
+  std::string names;
+  size.forEachSymbol([&](std::string_view symbol) {
+    if (dmir::symbolBounds(op, StringRef(symbol)).max > kMostSize && names.find(symbol) == std::string::npos)
+      names += (names.empty() ? "" : " and ") + std::string(symbol);
+  });
+  return names.empty() ? size.str() : names;
+}
+
+std::optional<std::string> refusesSizes(Operation *op, RankedTensorType type) {
+  for (Dim size : dmir::dimsOf(type)) {
+    if (size.is(0))
+      return "the array multiplies no matrices without numbers";
+    if (std::optional<int64_t> most = mostOf(op, size); !most) {
+      std::string name = unbounded(op, size);
+      return "the array is programmed for sizes that have a bound, and " + name + " has none: --dim " + name +
+             "=1..N says one";
+    } else if (*most < 1) {
+      return "the array multiplies no matrices without numbers";
+    }
+  }
+  return std::nullopt;
 }
 
 /// What is said of both kinds: numbers, sizes, operands.
@@ -29,8 +67,8 @@ std::optional<std::string> refusesOperands(const Contraction &contraction, bool 
            " as bf16, which --numerics strict does not allow and --numerics bf16 does";
   for (Value value : {op->getOperand(0), op->getOperand(1), Value(op->getResult(0))}) {
     RankedTensorType type = typeOf(value);
-    if (!type.hasStaticShape() || type.getNumElements() == 0)
-      return "the array multiplies matrices of fixed sizes";
+    if (std::optional<std::string> why = refusesSizes(op, type))
+      return why;
     if (dmir::isConstant(value) && type.getNumElements() == 1) // it would be part of the kernel
       return "the array has no numbers in its kernels";
   }
@@ -40,6 +78,8 @@ std::optional<std::string> refusesOperands(const Contraction &contraction, bool 
 }
 
 std::optional<std::string> refusesMatrices(const Contraction &contraction) {
+  if (contraction.unclear)
+    return "the array multiplies matrices of which is known whether one meets several, here a run tells";
   for (auto [size, left, right] : llvm::zip(contraction.batchDims, contraction.lhsBatch, contraction.rhsBatch))
     if (!contraction.joined && !size.is(1) && (left.is(0) || right.is(0)))
       return "the array multiplies by one matrix, or as many matrices by each other one by one";
@@ -49,8 +89,11 @@ std::optional<std::string> refusesMatrices(const Contraction &contraction) {
 std::optional<std::string> refusesWindows(const Contraction &contraction) {
   auto conv = cast<dmir::ConvOp>(contraction.op);
   const auto &axes = contraction.windows->axes;
+  bool isFixed = contraction.windows->channels.isStatic() && contraction.m.isStatic();
   if (llvm::any_of(axes, [](const auto &axis) { return !axis.low.isStatic(); }))
     return "the array reads images with zeros of fixed numbers around";
+  if (!isFixed || llvm::any_of(axes, [](const auto &axis) { return !axis.taps.isStatic(); }))
+    return "the array convolves by weights of fixed sizes";
   if (int64_t groups = static_cast<int64_t>(conv.getGroups()); groups != 1)
     return "the array computes convolutions of one group, not of " + std::to_string(groups);
   if (llvm::any_of(axes, [](const auto &axis) { return axis.dilation != 1; }))
@@ -65,6 +108,43 @@ std::optional<std::string> refusesWindows(const Contraction &contraction) {
   return std::nullopt;
 }
 
+OpenSizes openSizesOf(const Contraction &contraction) {
+  OpenSizes open{contraction.batch, contraction.m, contraction.k, contraction.n,
+                 contraction.batch * contraction.m * contraction.n * contraction.k};
+  if (contraction.windows) {
+    open.matrices = 1;
+    open.images = contraction.batchDims.front();
+    open.across = contraction.windows->axes.back().out;
+    if (contraction.windows->axes.size() > 1)
+      open.down = contraction.windows->axes.front().out;
+  }
+  return open;
+}
+
+/// All sizes that a mapping asks for as large as they may be, which refusesSizes has seen.
+void setMost(Contraction &contraction) {
+  auto set = [&](Dim &size) { size = mostOf(contraction.op, size).value_or(1); };
+  for (Dim *size : {&contraction.batch, &contraction.m, &contraction.k, &contraction.n})
+    set(*size);
+  for (Dim &size : contraction.batchDims)
+    set(size);
+  if (!contraction.windows)
+    return;
+  set(contraction.windows->channels);
+  for (auto &axis : contraction.windows->axes)
+    for (Dim *size : {&axis.in, &axis.out, &axis.taps})
+      set(*size);
+}
+
+Operand operandOf(Operation *op, Part part, Value value) {
+  Operand operand{part, typeOf(value), false, false, {}};
+  if (operand.tensor.hasStaticShape())
+    return operand;
+  for (Dim size : dmir::dimsOf(value))
+    operand.most.push_back(mostOf(op, size).value_or(1));
+  return operand;
+}
+
 /// A product or convolution alone.
 Result<Mapping> mappingOf(Operation *op, bool strict) {
   Contraction contraction = Contraction::ofWhole(op);
@@ -77,10 +157,15 @@ Result<Mapping> mappingOf(Operation *op, bool strict) {
   }
   if (why)
     return modelError(*why);
+  OpenSizes open = openSizesOf(contraction);
+  setMost(contraction);
   Mapping mapping(contraction, *::numbersOf(contraction));
-  mapping.operands = {{Part::A, typeOf(op->getOperand(0))},
-                      {Part::B, typeOf(op->getOperand(1))},
-                      {Part::C, typeOf(contraction.result())}};
+  for (auto [part, value] :
+       {std::pair(Part::A, op->getOperand(0)), {Part::B, op->getOperand(1)}, {Part::C, contraction.result()}}) {
+    mapping.operands.push_back(operandOf(op, part, value));
+    if (!mapping.operands.back().most.empty())
+      mapping.open = open;
+  }
   return mapping;
 }
 
@@ -92,31 +177,33 @@ std::optional<std::string> refusesProduct(const hw::Machine &machine, const Herd
     return mapping.error().message;
   mapping->herd = herd;
   if (residual) {
-    mapping->operands.push_back({Part::Residual, typeOf(residual)});
+    mapping->operands.push_back(operandOf(op, Part::Residual, residual));
     mapping->expectResidual();
   }
-  return aie::refuses(machine, *mapping);
+  std::optional<std::string> why = aie::refuses(machine, *mapping);
+  return why && mapping->open ? *why + ", where sizes are as large as --dim lets them be: smaller bounds may fit" : why;
 }
 
 /// The arguments of a block in their order, and the result; none where some are not what the product takes.
 std::vector<Operand> operandsOf(Block *block, Operation *root, const Epilogue &epilogue, DictionaryAttr packed) {
   std::vector<Operand> operands;
   for (BlockArgument argument : block->getArguments()) {
-    RankedTensorType type = typeOf(argument);
-    bool isPacked = packed && packed.contains(std::to_string(argument.getArgNumber()));
-    if (argument == root->getOperand(0))
-      operands.push_back({Part::A, type, isPacked});
-    else if (argument == root->getOperand(1))
-      operands.push_back({Part::B, type, isPacked});
-    else if (argument == epilogue.bias)
-      operands.push_back({Part::Bias, type, isPacked, epilogue.negated});
-    else if (argument == epilogue.residual)
-      operands.push_back({Part::Residual, type});
+    for (auto [part, value] : {std::pair(Part::A, root->getOperand(0)),
+                               {Part::B, root->getOperand(1)},
+                               {Part::Bias, epilogue.bias},
+                               {Part::Residual, epilogue.residual}}) {
+      if (argument != value)
+        continue;
+      Operand &operand = operands.emplace_back(operandOf(root, part, argument));
+      operand.packed = part != Part::Residual && packed && packed.contains(std::to_string(argument.getArgNumber()));
+      operand.negated = part == Part::Bias && epilogue.negated;
+      break;
+    }
   }
   size_t takes = 2 + (epilogue.bias ? 1 : 0) + (epilogue.residual ? 1 : 0);
   if (operands.size() != block->getNumArguments() || operands.size() != takes)
     return {};
-  operands.push_back({Part::C, typeOf(block->getTerminator()->getOperand(0))});
+  operands.push_back(operandOf(root, Part::C, block->getTerminator()->getOperand(0)));
   return operands;
 }
 

@@ -142,7 +142,9 @@ if("aie" IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/grid.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.aie-floats onnx
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/floats.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  dmxc_frontend_test(cli.aie-open onnx
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/open.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.aie-tilings mlir
     Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/aie/tilings.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
-  set_tests_properties(cli.aie cli.aie-floats cli.aie-grid cli.aie-tilings PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+  set_tests_properties(cli.aie cli.aie-floats cli.aie-grid cli.aie-open cli.aie-tilings PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 endif()

@@ -35,6 +35,17 @@ void give(const hw::Argument &argument, const std::byte *buffer, std::byte *form
     hw::toDevice(argument, buffer, form);
 }
 
+/// A kernel with the sizes of a task.
+Result<hw::KernelCode> launched(const hw::KernelCode &kernel, const DeviceTask &task) {
+  std::span<const int64_t> dims(task.dims, task.dimCount);
+  if (std::string wrong = hw::checkDims(kernel, dims); !wrong.empty())
+    return badBundle("kernel '", kernel.name, "': ", wrong);
+  hw::KernelCode code = hw::launched(kernel, dims);
+  if (Status status = checkBuffers(code, task); !status)
+    return status.takeError();
+  return code;
+}
+
 /// A kernel with what it is part of.
 struct Loaded {
   const hw::Machine *machine;
@@ -55,7 +66,8 @@ public:
     return nullptr;
   }
   Status checkTask(const DeviceTask &task) const override {
-    return checkBuffers(*static_cast<const Loaded *>(task.kernel)->code, task);
+    Result<hw::KernelCode> code = launched(*static_cast<const Loaded *>(task.kernel)->code, task);
+    return code ? Status() : Status(code.takeError());
   }
 
 private:
@@ -101,22 +113,24 @@ public:
 
 private:
   Status prepareTask(const DeviceTask &task) override {
-    return checkBuffers(*static_cast<const Loaded *>(task.kernel)->code, task);
+    Result<hw::KernelCode> code = launched(*static_cast<const Loaded *>(task.kernel)->code, task);
+    return code ? Status() : Status(code.takeError());
   }
 
   /// Each dispatch starts from the overlay's initial configuration.
   RunOutcome runTask(const DeviceTask &task) override {
     const Loaded &kernel = *static_cast<const Loaded *>(task.kernel);
-    const std::vector<hw::Argument> &arguments = kernel.code->arguments;
+    const hw::KernelCode code = hw::launched(*kernel.code, {task.dims, task.dimCount});
+    const std::vector<hw::Argument> &arguments = code.arguments;
     machine = kernel.machine;
-    Array array(*kernel.machine, *kernel.image, *kernel.code, seed);
+    Array array(*kernel.machine, *kernel.image, code, seed);
     array.keepsTrace = !traceFile.empty();
     for (size_t i = 0; i < arguments.size(); ++i)
       if (!arguments[i].output)
         if (std::byte *form = array.host(i, true))
           give(arguments[i], static_cast<const std::byte *>(task.buffers[i]), form);
     array.run();
-    Figures figures = figuresOf(array, *kernel.code);
+    Figures figures = figuresOf(array, code);
     for (size_t i = 0; i < arguments.size() && array.fault.empty(); ++i)
       if (arguments[i].output)
         if (const std::byte *form = array.host(i, false))
@@ -124,7 +138,7 @@ private:
     if (!array.fault.empty())
       return {kDeviceFault, 0, array.fault};
     lastRun.push_back(std::move(figures));
-    record(array, *kernel.code);
+    record(array, code);
     return {};
   }
 

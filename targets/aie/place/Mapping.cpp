@@ -1,6 +1,8 @@
 //===- Mapping.cpp - a product on an array of cores -----------------------===//
 #include "Mapping.h"
 
+#include "dmxc/Dialect/DMIR/Dims.h"
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
@@ -126,8 +128,47 @@ std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
   return {matrices * paddedM(), paddedN()};
 }
 
+int64_t Operand::bytes() const {
+  int64_t elements = 1;
+  for (int64_t extent : shape())
+    elements *= extent;
+  return elements * tensor.getElementTypeBitWidth() / 8;
+}
+
+Dim Mapping::rowBlocks() const {
+  Dim rows = open ? open->m : Dim(m);
+  if (open && image)
+    rows = ((open->images - 1) * image->rowsDown() + open->down - 1) * image->rowsAcross() +
+           Dim::ceilDiv(open->across, image->pixels);
+  return rows.isStatic() ? Dim::ceilDiv(rows, blockM()) : Dim::max(Dim::ceilDiv(rows, blockM()), 0);
+}
+
+Dim Mapping::columnBlocks() const { return Dim::ceilDiv(open && !image ? open->n : Dim(n), blockN()); }
+
+/// A sum of no terms is one of zeros.
+Dim Mapping::pairs() const {
+  Dim terms = open && !image ? open->k : Dim(k);
+  return terms.isStatic() ? Dim(paddedK() / (2 * numbers.k)) : Dim::max(Dim::ceilDiv(terms, 2 * numbers.k), 1);
+}
+
+/// Of a product's operand dims that go over its matrices are one, or over all rows.
+template <typename Size> static SmallVector<Size> joined(ArrayRef<Size> sizes, bool keepsMatrices) {
+  size_t joinedDims = sizes.size() - (keepsMatrices ? 2 : 1);
+  SmallVector<Size> out(1, Size(1));
+  for (auto [i, size] : llvm::enumerate(sizes))
+    i < joinedDims ? out.back() = out.back() * size : (out.push_back(size), out.back());
+  return out;
+}
+
+SmallVector<Dim> Mapping::sizesOf(const Operand &operand) const {
+  SmallVector<Dim> dims = dmir::dimsOf(operand.tensor);
+  return image || operand.part == Part::Bias ? dims : joined<Dim>(dims, matrices > 1);
+}
+
 std::vector<hw::Axis> Mapping::axesOf(const Operand &operand) const {
-  ArrayRef<int64_t> shape = operand.tensor.getShape();
+  SmallVector<int64_t> shape(operand.shape());
+  if (!image && operand.part != Part::Bias)
+    shape = joined<int64_t>(operand.shape(), matrices > 1);
   size_t rank = shape.size();
   std::vector<hw::Axis> axes(rank);
   for (auto [axis, extent] : llvm::zip(axes, shape))
@@ -145,11 +186,10 @@ std::vector<hw::Axis> Mapping::axesOf(const Operand &operand) const {
   }
   if (!image) {
     auto [rows, pitch] = formOf(operand.part);
-    int64_t stride = rows / matrices * pitch;
     place(rank - 1, 1);
     place(rank - 2, pitch);
-    for (size_t dim = rank - 2; dim-- > 0; stride *= shape[dim])
-      place(dim, stride);
+    if (rank > 2)
+      place(0, rows / matrices * pitch);
     return axes;
   }
   const ImageWalk &w = *image;
@@ -213,10 +253,10 @@ static std::optional<std::string> refusesTiles(const hw::Machine &machine, const
   return std::nullopt;
 }
 
-/// Elements of an operand that the host has.
+/// Elements of an operand that the host has, at most.
 static int64_t hostElements(const Mapping &mapping, Part part) {
   auto operand = llvm::find_if(mapping.operands, [&](const Operand &one) { return one.part == part; });
-  return operand->tensor.getNumElements();
+  return operand->bytes() * 8 / operand->tensor.getElementTypeBitWidth();
 }
 
 static std::optional<std::string> refusesForms(const Mapping &mapping) {

@@ -49,8 +49,18 @@ enum class Part : uint8_t { A, B, Bias, Residual, C };
 struct Operand {
   Part part;
   mlir::RankedTensorType tensor;
-  bool packed = false;  ///< the bundle has it in its form
-  bool negated = false; ///< a bias that is subtracted: so in its form
+  bool packed = false;                ///< the bundle has it in its form
+  bool negated = false;               ///< a bias that is subtracted: so in its form
+  llvm::SmallVector<int64_t, 4> most; ///< of a tensor with open sizes: its shape where all are as large as they may be
+
+  llvm::ArrayRef<int64_t> shape() const { return most.empty() ? tensor.getShape() : llvm::ArrayRef(most); }
+  int64_t bytes() const;
+};
+
+/// Sizes of a product that a run brings; numbers where they are fixed.
+struct OpenSizes {
+  Dim matrices = 1, m, k, n, macs;
+  Dim images = 1, down = 1, across = 1; ///< of a convolution: and its output pixels
 };
 
 /// c = steps(relu(a * b + bias + residual)): a is m x k, b is k x n, the residual is as c; or so many of them. Of a
@@ -64,10 +74,16 @@ struct Mapping {
   std::vector<hw::Step> steps; ///< up to hw::kMostSteps
   std::optional<ImageWalk> image;
   std::vector<Operand> operands; ///< as a dispatch brings them
+  std::optional<OpenSizes> open; ///< where some are open: the others are what they may be at most
 
   Mapping() = default;
   /// Of a contraction that the array computes, with the default tiling; without its operands.
   Mapping(const kernels::Contraction &contraction, const Numbers &numbers);
+  /// Of sizes that a run brings: blocks of rows and columns, pairs of tiles along k.
+  Dim rowBlocks() const;
+  Dim columnBlocks() const;
+  Dim pairs() const;
+  Dim openMatrices() const { return open ? open->matrices : Dim(matrices); }
 
   Tiling tiling() const {
     return {herd.rows, herd.columns, numbers.m, numbers.k, numbers.n, image ? image->pixels : 1};
@@ -93,8 +109,10 @@ struct Mapping {
   bool hasTileOfZeros() const { return image && k / numbers.k % 2; }
   int64_t zerosOfA() const { return herd.parts() * numbers.m * numbers.k; }
   int64_t imageRows() const; ///< of a, before the zeros
-  /// Where the numbers of an operand of a convolution or of several matrices lie in their form.
+  /// Where the numbers of an operand lie in their form: of convolutions dim by dim, of products by matrix, row and
+  /// column, or by row and column where there is one matrix. Where a run brings sizes, the most; and these.
   std::vector<hw::Axis> axesOf(const Operand &operand) const;
+  llvm::SmallVector<Dim> sizesOf(const Operand &operand) const;
 };
 /// Output pixels that a row of a convolution has so that it costs least: more of them are more columns and fewer rows.
 /// Above 1 for weights and biases that are packed.
