@@ -6,38 +6,38 @@
 namespace dmx::aie {
 namespace {
 
-constexpr int64_t kAccumulatorsM = 2, kAccumulatorsN = 4; ///< matrix steps whose sums are kept in registers
-constexpr int64_t kClocksOfSteps = 1;                     ///< a number, all steps together (assumed)
-constexpr int64_t kMostOfADim = 4096;                     ///< no memory of a tile holds more
+constexpr int64_t kClocksOfSteps = 1; ///< a number, all steps together (assumed)
+constexpr int64_t kMostOfADim = 4096; ///< no memory of a tile holds more
 
 enum class Form : uint8_t { Zero, Product, Bias, Relu, Steps, Residual }; ///< Relu: each number by itself
 struct Entry {
   KernelInfo info;
   Form form;
-  int64_t operandBytes; ///< of an element of a and b
+  int64_t operandBytes; ///< of an element of a and b, by which results lie in matrix steps; 0 where that is no matter
 };
 
 const std::array<Entry, static_cast<size_t>(KernelId::Count)> &table() {
   static const std::array<Entry, static_cast<size_t>(KernelId::Count)> all = {{
       {{"zero_f32", {"c"}, {"count"}, 256}, Form::Zero, 0},
       {{"matmul_bf16_f32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 2},
-      {{"bias_f32", {"bias", "c"}, {"m", "n"}, 512}, Form::Bias, 0},
+      {{"bias_f32", {"bias", "c"}, {"m", "n"}, 512}, Form::Bias, 2},
       {{"relu_f32", {"c"}, {"count"}, 256}, Form::Relu, 0},
       {{"zero_i32", {"c"}, {"count"}, 256}, Form::Zero, 0},
       {{"matmul_i32_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 4},
-      {{"bias_i32", {"bias", "c"}, {"m", "n"}, 512}, Form::Bias, 0},
+      {{"bias_i32", {"bias", "c"}, {"m", "n"}, 512}, Form::Bias, 4},
       {{"relu_i32", {"c"}, {"count"}, 256}, Form::Relu, 0},
       {{"matmul_i8_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 1},
       {{"matmul_ui8_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 1},
       {{"steps_f32", {"parameters", "c"}, {"count"}, 4096}, Form::Steps, 0},
-      {{"residual_f32", {"r", "c"}, {"m", "n"}, 512}, Form::Residual, 0},
+      {{"residual_f32", {"r", "c"}, {"m", "n"}, 512}, Form::Residual, 2},
+      {{"bias_i8_i32", {"bias", "c"}, {"m", "n"}, 512}, Form::Bias, 1},
       {{"round_bf16_f32", {"c"}, {"count"}, 256}, Form::Relu, 0},
   }};
   return all;
 }
 const Entry &entryOf(KernelId kernel) { return table()[static_cast<size_t>(kernel)]; }
-int64_t stepK(const Entry &entry) {
-  return entry.operandBytes == 1 ? kStepKI8 : entry.operandBytes == 2 ? kStepKBf16 : kStepKI32;
+const MatrixStep &stepOf(const Entry &entry) {
+  return entry.operandBytes == 1 ? kStepI8 : entry.operandBytes == 2 ? kStepBf16 : kStepI32;
 }
 
 bool inRange(std::initializer_list<int64_t> dims) { return std::min(dims) > 0 && std::max(dims) <= kMostOfADim; }
@@ -49,14 +49,16 @@ std::vector<Touch> wrong(const Entry &entry, const std::string &why, std::string
 
 std::vector<Touch> touchesOfProduct(const Entry &entry, const Call &call, std::string &error) {
   int64_t m = call.scalars[0], k = call.scalars[1], n = call.scalars[2];
-  constexpr int64_t unitM = kStepM * kAccumulatorsM, unitN = kStepN * kAccumulatorsN;
-  if (!inRange({m, k, n}) || m % unitM || k % stepK(entry) || n % unitN) {
-    std::string unitK = std::to_string(stepK(entry));
+  const MatrixStep &step = stepOf(entry);
+  auto product = [](int64_t rows, int64_t depth, int64_t columns) {
+    std::string middle = std::to_string(depth);
+    return std::to_string(rows) + " x " + middle + " by " + middle + " x " + std::to_string(columns);
+  };
+  if (!inRange({m, k, n}) || m % step.blockM() || k % step.k || n % step.blockN())
     return wrong(entry,
-                 "multiplies whole blocks of 8 x " + unitK + " by " + unitK + " x 16, not " + std::to_string(m) +
-                     " x " + std::to_string(k) + " by " + std::to_string(k) + " x " + std::to_string(n),
+                 "multiplies whole blocks of " + product(step.blockM(), step.k, step.blockN()) + ", not " +
+                     product(m, k, n),
                  error);
-  }
   return {{0, entry.operandBytes * m * k, true, false},
           {1, entry.operandBytes * k * n, true, false},
           {2, 4 * m * n, true, true}};
@@ -85,19 +87,20 @@ std::string_view macKind(KernelId kernel) {
 std::vector<Touch> touches(const Call &call, std::string &error) {
   const Entry &entry = entryOf(call.kernel);
   int64_t first = call.scalars[0], second = call.scalars[1];
+  const MatrixStep &step = stepOf(entry);
   switch (entry.form) {
   case Form::Product:
     return touchesOfProduct(entry, call, error);
   case Form::Residual:
-    if (!inRange({first, second}) || first % kStepM || second % (4 * kStepN))
+    if (!inRange({first, second}) || first % step.m || second % step.blockN())
       return wrong(entry, "adds whole matrix steps, not " + std::to_string(first) + " x " + std::to_string(second),
                    error);
     return {{0, 4 * first * second, true, false}, {1, 4 * first * second, true, true}};
   case Form::Bias:
-    if (!inRange({first, second}) || first % kStepM || second % kStepN)
+    if (!inRange({first, second}) || first % step.m || second % step.n)
       return wrong(
           entry, "adds to whole matrix steps, not to " + std::to_string(first) + " x " + std::to_string(second), error);
-    return {{0, second / kStepN * kBiasStepBytes, true, false}, {1, 4 * first * second, true, true}};
+    return {{0, second / step.n * kBiasStepBytes, true, false}, {1, 4 * first * second, true, true}};
   case Form::Zero:
   case Form::Relu:
   case Form::Steps:
@@ -114,23 +117,31 @@ int64_t macsOf(const Call &call) {
   return macKind(call.kernel).empty() ? 0 : call.scalars[0] * call.scalars[1] * call.scalars[2];
 }
 
+/// A block of results: its sums are loaded, the body goes one step along k and multiplies each of its steps of a with
+/// each of b, which are loaded meanwhile, and the sums are stored.
+static int64_t clocksOfBlock(const Machine &machine, const Entry &entry, int64_t k) {
+  const MatrixStep &step = stepOf(entry);
+  int64_t loads = machine.loadsPerClock * machine.accessBytes, stores = machine.storesPerClock * machine.accessBytes;
+  auto ceilDiv = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  int64_t clocksOfStep = std::max<int64_t>(1, step.m * step.k * step.n / machine.macs(entry.operandBytes));
+  int64_t operands = entry.operandBytes * step.k * (step.blockM() + step.blockN());
+  int64_t body = std::max(step.sumsDown * step.sumsAcross * clocksOfStep, ceilDiv(operands, loads));
+  int64_t sums = 4 * step.blockM() * step.blockN();
+  return machine.loopClocks + ceilDiv(sums, loads) + k / step.k * body + ceilDiv(sums, stores);
+}
+
 int64_t clocksOf(const Machine &machine, const Call &call) {
   const Entry &entry = entryOf(call.kernel);
   const auto &[m, k, n, rest0, rest1, rest2, rest3, rest4] = call.scalars;
+  if (entry.form == Form::Product) {
+    int64_t blocks = m / stepOf(entry).blockM() * (n / stepOf(entry).blockN());
+    return machine.callClocks + blocks * clocksOfBlock(machine, entry, k);
+  }
   if (entry.form == Form::Steps)
     return machine.callClocks + machine.loopClocks + m * kClocksOfSteps;
-  if (entry.form != Form::Product) { // each store has its load beside it
-    int64_t numbers = entry.form == Form::Bias || entry.form == Form::Residual ? m * k : m;
-    return machine.callClocks + machine.loopClocks + 4 * numbers / (machine.storesPerClock * machine.accessBytes);
-  }
-  // The inner body goes one step along k: it loads 2 steps of a and 4 of b, and multiplies each with each.
-  int64_t depth = stepK(entry), perClockMacs = machine.macs(entry.operandBytes);
-  int64_t macs = kAccumulatorsM * kAccumulatorsN * std::max<int64_t>(1, kStepM * kStepN * depth / perClockMacs);
-  int64_t bytes = entry.operandBytes * depth * (kAccumulatorsM * kStepM + kAccumulatorsN * kStepN);
-  int64_t perClock = machine.loadsPerClock * machine.accessBytes;
-  int64_t body = std::max(macs, (bytes + perClock - 1) / perClock);
-  int64_t blocks = m / (kStepM * kAccumulatorsM) * (n / (kStepN * kAccumulatorsN));
-  return machine.callClocks + blocks * (machine.loopClocks + k / depth * body);
+  int64_t numbers = entry.form == Form::Bias || entry.form == Form::Residual ? m * k : m;
+  // Each store has its load beside it.
+  return machine.callClocks + machine.loopClocks + 4 * numbers / (machine.storesPerClock * machine.accessBytes);
 }
 
 } // namespace dmx::aie

@@ -27,6 +27,7 @@ enum class KernelId : uint8_t {
   MatmulUi8I32,
   StepsF32,
   ResidualF32,
+  BiasI8I32,
   RoundBf16,
   Count
 };
@@ -87,10 +88,17 @@ inline constexpr int64_t kFirstResidualWord = kParameterWords, kResidualWords = 
 /// Whether a kernel's first address is that of the core's parameters.
 bool takesParameters(KernelId kernel);
 
-/// A matrix step: operands and results lie packed as tiles of m x k, k x n and m x n. Along k by the operands' type.
-inline constexpr int64_t kStepM = 4, kStepN = 4, kStepKBf16 = 8, kStepKI32 = 4, kStepKI8 = 16;
-/// A bias lies in the place of an operand of k x n as its first rows do: the numbers of 4 columns at the first words of
-/// each step's bytes.
+/// A matrix step: operands and results lie packed as tiles of m x k, k x n and m x n, by the operands' type. A kernel
+/// keeps the sums of `sumsDown` by `sumsAcross` steps in registers while it goes along k.
+struct MatrixStep {
+  int64_t m, k, n, sumsDown, sumsAcross;
+  /// Rows and columns of a result that a kernel has at once.
+  constexpr int64_t blockM() const { return m * sumsDown; }
+  constexpr int64_t blockN() const { return n * sumsAcross; }
+};
+inline constexpr MatrixStep kStepBf16{4, 8, 4, 2, 4}, kStepI32{4, 4, 4, 2, 4}, kStepI8{4, 8, 8, 4, 2};
+/// A bias lies in the place of an operand of k x n as its first rows do: the numbers of a step's columns at the first
+/// words of its bytes.
 inline constexpr int64_t kBiasStepBytes = 64;
 
 } // namespace dmx::aie

@@ -15,10 +15,11 @@ bool Tilings::holds(const Tiling &tiling) const {
   return !refuses(machine, tried);
 }
 
-/// A fourth of the default to its double, as far as cores multiply whole blocks of 8 x a matrix step by that x 16.
+/// A fourth of the default to its double, as far as cores multiply whole blocks.
 std::vector<int64_t> Tilings::sizesOf(int64_t Tiling::*field) const {
   int64_t own = mapping.tiling().*field;
-  int64_t unit = field == &Tiling::k ? mapping.numbers.stepK : field == &Tiling::m ? 2 * hw::kStepM : 4 * hw::kStepN;
+  const hw::MatrixStep &step = mapping.numbers.step;
+  int64_t unit = field == &Tiling::k ? step.k : field == &Tiling::m ? step.blockM() : step.blockN();
   std::vector<int64_t> sizes;
   for (int64_t size : {own / 4, own / 2, own, 2 * own})
     if (size >= unit && size % unit == 0)

@@ -15,9 +15,6 @@
 namespace dmxrt::aie {
 namespace {
 
-using hw::kStepM;
-using hw::kStepN;
-
 float numberOf(uint16_t bf16) { return std::bit_cast<float>(uint32_t(bf16) << 16); }
 /// Integers wrap.
 uint32_t numberOf(uint32_t word) { return word; }
@@ -25,61 +22,63 @@ uint32_t numberOf(int8_t byte) { return static_cast<uint32_t>(int32_t(byte)); }
 uint32_t numberOf(uint8_t byte) { return byte; }
 
 /// Sums of one result step over all steps along k, which lie one after the other in a and a row of b apart.
-template <int64_t stepK, typename In, typename Out, typename Right>
+template <const hw::MatrixStep &step, typename In, typename Out, typename Right>
 void resultStep(const In *a, const Right *b, int64_t depth, int64_t rowOfB, Out *c) {
-  Out sums[kStepM][kStepN];
+  Out sums[step.m][step.n];
   std::memcpy(sums, c, sizeof sums);
-  for (int64_t step = 0; step < depth; ++step, a += kStepM * stepK, b += rowOfB) {
-    Out right[stepK * kStepN];
-    for (int64_t i = 0; i < stepK * kStepN; ++i)
+  for (int64_t at = 0; at < depth; ++at, a += step.m * step.k, b += rowOfB) {
+    Out right[step.k * step.n];
+    for (int64_t i = 0; i < step.k * step.n; ++i)
       right[i] = numberOf(b[i]);
-    for (int64_t k = 0; k < stepK; ++k)
-      for (int64_t i = 0; i < kStepM; ++i) {
-        Out left = numberOf(a[i * stepK + k]);
-        for (int64_t j = 0; j < kStepN; ++j)
-          sums[i][j] += left * right[k * kStepN + j];
+    for (int64_t k = 0; k < step.k; ++k)
+      for (int64_t i = 0; i < step.m; ++i) {
+        Out left = numberOf(a[i * step.k + k]);
+        for (int64_t j = 0; j < step.n; ++j)
+          sums[i][j] += left * right[k * step.n + j];
       }
   }
   std::memcpy(c, sums, sizeof sums);
 }
 
-template <int64_t stepK, typename In, typename Out, typename Right = In>
+template <const hw::MatrixStep &step, typename In, typename Out, typename Right = In>
 void matmul(const hw::Call &call, const std::byte *first, const std::byte *second, std::byte *result) {
-  int64_t rows = call.scalars[0] / kStepM, depth = call.scalars[1] / stepK, columns = call.scalars[2] / kStepN;
+  int64_t rows = call.scalars[0] / step.m, depth = call.scalars[1] / step.k, columns = call.scalars[2] / step.n;
   auto *a = reinterpret_cast<const In *>(first);
   auto *b = reinterpret_cast<const Right *>(second);
   auto *c = reinterpret_cast<Out *>(result);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
-      resultStep<stepK, In, Out, Right>(a + i * depth * kStepM * stepK, b + j * stepK * kStepN, depth,
-                                        columns * stepK * kStepN, c + (i * columns + j) * kStepM * kStepN);
+      resultStep<step, In, Out, Right>(a + i * depth * step.m * step.k, b + j * step.k * step.n, depth,
+                                       columns * step.k * step.n, c + (i * columns + j) * step.m * step.n);
 }
 
-template <typename T> void bias(const hw::Call &call, const std::byte *steps, std::byte *result) {
-  int64_t rows = call.scalars[0] / kStepM, columns = call.scalars[1] / kStepN;
+template <const hw::MatrixStep &step, typename T>
+void bias(const hw::Call &call, const std::byte *steps, std::byte *result) {
+  int64_t rows = call.scalars[0] / step.m, columns = call.scalars[1] / step.n;
   auto *c = reinterpret_cast<T *>(result);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) {
-      T add[kStepN];
+      T add[step.n];
       std::memcpy(add, steps + j * hw::kBiasStepBytes, sizeof add);
-      for (int64_t row = 0; row < kStepM; ++row)
-        for (int64_t column = 0; column < kStepN; ++column)
+      for (int64_t row = 0; row < step.m; ++row)
+        for (int64_t column = 0; column < step.n; ++column)
           *c++ += add[column];
     }
 }
 
 /// r lies as an operand of bf16 of 2 m x n does, whose rows 2 i and 2 i + 1 are the bytes of row i.
 void residual(const hw::Call &call, const std::byte *r, std::byte *result) {
+  constexpr hw::MatrixStep of = hw::kStepBf16;
   int64_t rows = call.scalars[0], columns = call.scalars[1];
   auto *c = reinterpret_cast<float *>(result);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) {
       int64_t row = 2 * i + 2 * j / columns, column = 2 * j % columns; // of bf16
-      int64_t step = row / hw::kStepKBf16 * (columns / kStepN) + column / kStepN;
-      int64_t at = (step * hw::kStepKBf16 + row % hw::kStepKBf16) * kStepN + column % kStepN;
+      int64_t step = row / of.k * (columns / of.n) + column / of.n;
+      int64_t at = (step * of.k + row % of.k) * of.n + column % of.n;
       float number = 0;
       std::memcpy(&number, r + 2 * at, sizeof number);
-      c[((i / kStepM * (columns / kStepN) + j / kStepN) * kStepM + i % kStepM) * kStepN + j % kStepN] += number;
+      c[((i / of.m * (columns / of.n) + j / of.n) * of.m + i % of.m) * of.n + j % of.n] += number;
     }
 }
 
@@ -152,17 +151,19 @@ void compute(const hw::Call &call, std::byte *const *touched) {
     std::memset(touched[0], 0, static_cast<size_t>(4 * call.scalars[0]));
     return;
   case hw::KernelId::MatmulBf16F32:
-    return matmul<hw::kStepKBf16, uint16_t, float>(call, touched[0], touched[1], touched[2]);
+    return matmul<hw::kStepBf16, uint16_t, float>(call, touched[0], touched[1], touched[2]);
   case hw::KernelId::MatmulI32:
-    return matmul<hw::kStepKI32, uint32_t, uint32_t>(call, touched[0], touched[1], touched[2]);
+    return matmul<hw::kStepI32, uint32_t, uint32_t>(call, touched[0], touched[1], touched[2]);
   case hw::KernelId::MatmulI8I32:
-    return matmul<hw::kStepKI8, int8_t, uint32_t>(call, touched[0], touched[1], touched[2]);
+    return matmul<hw::kStepI8, int8_t, uint32_t>(call, touched[0], touched[1], touched[2]);
   case hw::KernelId::MatmulUi8I32:
-    return matmul<hw::kStepKI8, uint8_t, uint32_t, int8_t>(call, touched[0], touched[1], touched[2]);
+    return matmul<hw::kStepI8, uint8_t, uint32_t, int8_t>(call, touched[0], touched[1], touched[2]);
   case hw::KernelId::BiasF32:
-    return bias<float>(call, touched[0], touched[1]);
+    return bias<hw::kStepBf16, float>(call, touched[0], touched[1]);
   case hw::KernelId::BiasI32:
-    return bias<uint32_t>(call, touched[0], touched[1]);
+    return bias<hw::kStepI32, uint32_t>(call, touched[0], touched[1]);
+  case hw::KernelId::BiasI8I32:
+    return bias<hw::kStepI8, uint32_t>(call, touched[0], touched[1]);
   case hw::KernelId::ReluF32:
     return relu<float>(call, touched[0]);
   case hw::KernelId::ReluI32:

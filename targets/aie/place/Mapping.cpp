@@ -9,13 +9,13 @@ using namespace dmxc::aie;
 
 namespace dmxc::aie {
 const Numbers kBf16{"bf16", "matmul_bf16_f32", "zero_f32", "bias_f32", "relu_f32", "steps_f32", "", 64, 32,
-                    64,     hw::kStepKBf16,    2};
+                    64,     hw::kStepBf16,     2};
 const Numbers kOwnBf16{
     "bf16", "matmul_bf16_f32", "zero_f32", "bias_f32", "relu_f32", "steps_f32", "round_bf16_f32", 64, 32,
-    64,     hw::kStepKBf16,    2};
-const Numbers kI32{"i32", "matmul_i32_i32", "zero_i32", "bias_i32", "relu_i32", "", "", 32, 32, 32, hw::kStepKI32, 4};
-const Numbers kI8{"i8", "matmul_i8_i32", "zero_i32", "bias_i32", "relu_i32", "", "", 64, 64, 64, hw::kStepKI8, 1};
-const Numbers kUi8{"i8", "matmul_ui8_i32", "zero_i32", "bias_i32", "relu_i32", "", "", 64, 64, 64, hw::kStepKI8, 1};
+    64,     hw::kStepBf16,     2};
+const Numbers kI32{"i32", "matmul_i32_i32", "zero_i32", "bias_i32", "relu_i32", "", "", 32, 32, 32, hw::kStepI32, 4};
+const Numbers kI8{"i8", "matmul_i8_i32", "zero_i32", "bias_i8_i32", "relu_i32", "", "", 64, 64, 64, hw::kStepI8, 1};
+const Numbers kUi8{"i8", "matmul_ui8_i32", "zero_i32", "bias_i8_i32", "relu_i32", "", "", 64, 64, 64, hw::kStepI8, 1};
 } // namespace dmxc::aie
 
 static constexpr int64_t kMostBlocks = 4096; ///< a few MB of control stream

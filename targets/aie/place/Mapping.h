@@ -20,8 +20,8 @@ struct Numbers {
   llvm::StringRef zero, bias, relu, steps; ///< the last one for f32
   llvm::StringRef round;                   ///< of results that have fewer bits than sums: between one op and the next
   int64_t m, k, n;                         ///< of a core's tiles; by default, where no mapping has them
-  int64_t stepK;                           ///< of a matrix step
-  int64_t bytes;                           ///< of an operand's element; results have 4
+  hw::MatrixStep step;
+  int64_t bytes; ///< of an operand's element; results have 4
 };
 /// kOwnBf16: results of bf16, each rounded; kUi8: bytes of a without a sign.
 extern const Numbers kBf16, kOwnBf16, kI32, kI8, kUi8;

@@ -298,14 +298,13 @@ void ProductProgram::writeMemoryTiles() {
   });
   for (int64_t part = 0; part < parts; ++part)
     queue(kMm2s, part, withA, [&](const Sum &x) {
-      drain(tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, hw::kStepM, n.stepK));
+      drain(tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, n.step.m, n.step.k));
     });
   queue(kS2mm, 1, columns, [&](const Sum &x) { fill(tileB, "b_in", x, whole(b)); });
-  queue(kMm2s, parts, columns, [&](const Sum &x) { drain(tileB, "b", x, steps(b, n.stepK, hw::kStepN)); });
+  queue(kMm2s, parts, columns, [&](const Sum &x) { drain(tileB, "b", x, steps(b, n.step.k, n.step.n)); });
   for (int64_t row = 0; row < p.herd.rows; ++row)
-    queue(kS2mm, 2 + row, columns, [&](const Sum &x) {
-      fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(c, hw::kStepM, hw::kStepN));
-    });
+    queue(kS2mm, 2 + row, columns,
+          [&](const Sum &x) { fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(c, n.step.m, n.step.n)); });
   queue(kMm2s, parts + 1, columns, [&](const Sum &x) {
     for (Value ring : tileC)
       drain(ring, "c_out", x, whole(c));
@@ -363,11 +362,11 @@ void ProductProgram::putTiles(TaskWriter &put) {
   put.create();
 }
 
-/// The numbers of four columns at the first words of each matrix step, in all rows of a pair of tiles of b.
+/// The numbers of a matrix step's columns at its first words, again and again in all rows of a pair of tiles of b.
 void ProductProgram::putBias(const Sum &first) {
-  int64_t perRow = n.bytes, times = hw::kStepN / perRow;
+  int64_t perRow = n.step.n * n.bytes / 4, times = n.step.n / perRow; // words of a step's row; rows that hold them all
   DescriptorSpec spec{c.kind, {}, perRow, {}};
-  spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / hw::kStepN, hw::kStepN * 4, 0}};
+  spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / n.step.n, n.step.n * 4, 0}};
   spec.keepsDims = true;
   Value ofBias = w.descriptor(spec);
   w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Bias], first * 4).with(ofBias).create();
