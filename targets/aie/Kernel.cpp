@@ -32,27 +32,35 @@ std::optional<int64_t> mostOf(Operation *op, Dim size) {
   return most <= kMostSize ? std::optional(most) : std::nullopt;
 }
 
-/// Symbols of a size that have no bound, for people.
-std::string unbounded(Operation *op, Dim size) {
-  std::string names;
+/// Whether an input of the model has a symbol among its sizes, so that --dim is about it.
+bool isOfInput(Operation *op, std::string_view symbol) {
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  bool found = false;
+  for (Type type : function ? function.getArgumentTypes() : ArrayRef<Type>())
+    for (Dim size : dmir::dimsOf(type))
+      size.forEachSymbol([&](std::string_view each) { found |= each == symbol; });
+  return found;
+}
+
+/// Why a size has no bound: its first symbol without one.
+std::string withoutBound(Operation *op, Dim size) {
+  std::string why;
   size.forEachSymbol([&](std::string_view symbol) {
-    if (dmir::symbolBounds(op, StringRef(symbol)).max > kMostSize && names.find(symbol) == std::string::npos)
-      names += (names.empty() ? "" : " and ") + std::string(symbol);
+    if (!why.empty() || dmir::symbolBounds(op, StringRef(symbol)).max <= kMostSize)
+      return;
+    std::string name(symbol);
+    why = isOfInput(op, symbol) ? name + " has none: --dim " + name + "=1..N says one" : "a run computes " + name;
   });
-  return names.empty() ? size.str() : names;
+  return why.empty() ? size.str() + " has none" : why;
 }
 
 std::optional<std::string> refusesSizes(Operation *op, RankedTensorType type) {
   for (Dim size : dmir::dimsOf(type)) {
-    if (size.is(0))
+    std::optional<int64_t> most = mostOf(op, size);
+    if (!most)
+      return "the array is programmed for sizes that have a bound, and " + withoutBound(op, size);
+    if (*most < 1)
       return "the array multiplies no matrices without numbers";
-    if (std::optional<int64_t> most = mostOf(op, size); !most) {
-      std::string name = unbounded(op, size);
-      return "the array is programmed for sizes that have a bound, and " + name + " has none: --dim " + name +
-             "=1..N says one";
-    } else if (*most < 1) {
-      return "the array multiplies no matrices without numbers";
-    }
   }
   return std::nullopt;
 }
