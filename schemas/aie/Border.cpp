@@ -1,6 +1,7 @@
 //===- Border.cpp - tensors of the host and their forms in DDR ------------===//
 #include "Border.h"
 
+#include <bit>
 #include <cstring>
 
 namespace dmx::aie {
@@ -31,6 +32,28 @@ template <typename Visit> void eachNumber(const Argument &argument, Visit visit)
   }
 }
 
+/// The f32 of an f16's bits: each is one.
+uint32_t fromF16(uint32_t half) {
+  uint32_t sign = half >> 15 << 31, exponent = half >> 10 & 31, fraction = half & 1023;
+  if (exponent == 31)
+    return sign | 0x7f800000 | fraction << 13 | (fraction ? 1u << 22 : 0); // a NaN is quiet
+  if (exponent)
+    return sign | (exponent + 112) << 23 | fraction << 13;
+  return sign | std::bit_cast<uint32_t>(static_cast<float>(fraction) * 0x1p-24f);
+}
+
+/// The nearest f16 of an f32's bits, of two the even one; infinite where that is nearest.
+uint32_t toF16(uint32_t bits) {
+  uint32_t sign = bits >> 31 << 15, magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000)
+    return sign | 0x7e00;
+  if (magnitude >= 0x47800000) // 2^16
+    return sign | 0x7c00;
+  if (magnitude < 0x38800000) // 2^-14: a sum with what has the last place of the smallest f16 rounds
+    return sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000);
+  return sign | ((magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13);
+}
+
 } // namespace
 
 uint16_t toBf16(uint32_t bits) {
@@ -39,31 +62,69 @@ uint16_t toBf16(uint32_t bits) {
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+uint32_t toForm(Element element, uint32_t host) {
+  switch (element) {
+  case Element::Bf16:
+    return toBf16(host);
+  case Element::F32OfBf16:
+    return host << 16;
+  case Element::Bf16OfF16:
+    return toBf16(fromF16(host));
+  case Element::F32OfF16:
+    return fromF16(host);
+  default:
+    return host;
+  }
+}
+
+/// The number of the host that one of the form is.
+static uint32_t fromForm(Element element, uint32_t form) {
+  switch (element) {
+  case Element::Bf16:
+    return form << 16;
+  case Element::F32OfBf16:
+    return toBf16(form);
+  case Element::Bf16OfF16:
+    return toF16(form << 16);
+  case Element::F32OfF16:
+    return toF16(form);
+  default:
+    return form;
+  }
+}
+
 void toDevice(const Argument &argument, const std::byte *host, std::byte *form) {
   std::memset(form, 0, argument.ddrBytes());
-  if (argument.element == Element::I8)
-    return eachNumber(argument, [&](size_t number, uint64_t place) { form[place] = host[number]; });
-  bool rounds = argument.element == Element::Bf16;
+  size_t from = hostBytesOf(argument.element), to = static_cast<size_t>(bytesOf(argument.element));
   eachNumber(argument, [&](size_t number, uint64_t place) {
     uint32_t bits = 0;
-    std::memcpy(&bits, host + 4 * number, 4);
-    if (!rounds) {
-      std::memcpy(form + 4 * place, &bits, 4);
-      return;
-    }
-    uint16_t rounded = toBf16(bits);
-    std::memcpy(form + 2 * place, &rounded, 2);
+    std::memcpy(&bits, host + from * number, from);
+    bits = toForm(argument.element, bits);
+    std::memcpy(form + to * place, &bits, to);
   });
 }
 
+void eachRun(const Argument &argument, const std::function<void(uint64_t first, uint64_t count)> &visit) {
+  uint64_t first = 0, end = 0;
+  eachNumber(argument, [&](size_t, uint64_t place) {
+    if (place != end) {
+      if (end > first)
+        visit(first, end - first);
+      first = place;
+    }
+    end = place + 1;
+  });
+  if (end > first)
+    visit(first, end - first);
+}
+
 void toHost(const Argument &argument, const std::byte *form, std::byte *host) {
-  if (argument.element == Element::I8)
-    return eachNumber(argument, [&](size_t number, uint64_t place) { host[number] = form[place]; });
-  size_t width = static_cast<size_t>(bytesOf(argument.element));
+  size_t from = static_cast<size_t>(bytesOf(argument.element)), to = hostBytesOf(argument.element);
   eachNumber(argument, [&](size_t number, uint64_t place) {
-    uint32_t bits = 0; // a bf16 is the upper half of its f32
-    std::memcpy(reinterpret_cast<std::byte *>(&bits) + (4 - width), form + place * width, width);
-    std::memcpy(host + 4 * number, &bits, 4);
+    uint32_t bits = 0;
+    std::memcpy(&bits, form + from * place, from);
+    bits = fromForm(argument.element, bits);
+    std::memcpy(host + to * number, &bits, to);
   });
 }
 

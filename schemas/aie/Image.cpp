@@ -7,6 +7,7 @@
 namespace dmx::aie {
 namespace {
 
+constexpr uint32_t kElements = static_cast<uint32_t>(Element::Count);
 constexpr uint32_t kMagic = 0x42454941, kVersion = 3; ///< "AIEB"
 /// Of names, and of what a list may hold at most beyond what there are bytes for.
 constexpr uint32_t kLongestName = 4096;
@@ -97,9 +98,16 @@ void put(Writer &out, const KernelCode &kernel, const ControlHeader &header) {
     out.put({size_t(argument.packed) * 2 + argument.output, static_cast<size_t>(argument.element), argument.rows,
              argument.pitch, argument.axes.size()});
     for (const Axis &axis : argument.axes)
-      out.put({axis.extent, axis.first, axis.split, axis.stride, axis.phase});
+      out.put({axis.extent, axis.first, axis.split, axis.stride, axis.phase, axis.dim});
   }
   out.list(encode(header, kernel.control));
+  out.list(kernel.most);
+  out.put({kernel.guards.size()});
+  for (const Guard &guard : kernel.guards)
+    out.put({guard.first, guard.count, guard.dim, guard.above});
+  out.put({kernel.dimWords.size()});
+  for (const DimWord &word : kernel.dimWords)
+    out.put({word.op, word.word, word.dim, word.factor});
 }
 
 bool get(Reader &in, Overlay &overlay, std::string &error) {
@@ -128,6 +136,19 @@ bool get(Reader &in, Overlay &overlay, std::string &error) {
   return in.good;
 }
 
+/// What depends on the dims of a dispatch.
+bool getDims(Reader &in, KernelCode &kernel) {
+  std::span<const uint32_t> most = in.list();
+  kernel.most.assign(most.begin(), most.end());
+  kernel.guards.resize(in.count(4));
+  for (Guard &guard : kernel.guards)
+    guard = {in.word(), in.word(), in.word(), in.word()};
+  kernel.dimWords.resize(in.count(4));
+  for (DimWord &word : kernel.dimWords)
+    word = {in.word(), in.word(), in.word(), in.word()};
+  return in.good;
+}
+
 bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::string &error) {
   kernel.name = in.name();
   kernel.overlay = in.word();
@@ -139,16 +160,16 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
     uint32_t role = in.word(), element = in.word();
     argument.output = role == 1;
     argument.packed = role == 2;
-    argument.element = static_cast<Element>(std::min(element, 3u));
+    argument.element = static_cast<Element>(std::min(element, kElements - 1));
     argument.rows = in.word();
     argument.pitch = in.word();
-    argument.axes.resize(in.count(5));
-    if (role > 2 || element > 3 || argument.axes.size() > kMostAxes) {
+    argument.axes.resize(in.count(6));
+    if (role > 2 || element >= kElements || argument.axes.size() > kMostAxes) {
       error = "argument '" + argument.name + "' has no known role or element, or too many axes";
       return false;
     }
     for (Axis &axis : argument.axes)
-      for (uint32_t *field : {&axis.extent, &axis.first, &axis.split, &axis.stride, &axis.phase})
+      for (uint32_t *field : {&axis.extent, &axis.first, &axis.split, &axis.stride, &axis.phase, &axis.dim})
         *field = in.word();
   }
   std::span<const uint32_t> control = in.list();
@@ -163,15 +184,29 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
     return false;
   }
   kernel.control = std::move(*ops);
-  return true;
+  return getDims(in, kernel);
 }
 
 } // namespace
 
-int64_t bytesOf(Element element) { return element == Element::I8 ? 1 : element == Element::Bf16 ? 2 : 4; }
-std::string_view nameOf(Element element) {
-  static constexpr std::string_view names[] = {"bf16", "f32", "i32", "i8"};
-  return names[static_cast<size_t>(element)];
+static constexpr struct {
+  std::string_view host, form;
+  int64_t hostBytes, bytes;
+} kBorders[kElements] = {{"f32", "bf16", 4, 2},  {"f32", "f32", 4, 4},  {"i32", "i32", 4, 4},  {"i8", "i8", 1, 1},
+                         {"bf16", "bf16", 2, 2}, {"bf16", "f32", 2, 4}, {"f16", "bf16", 2, 2}, {"f16", "f32", 2, 4}};
+
+int64_t bytesOf(Element element) { return kBorders[static_cast<size_t>(element)].bytes; }
+uint64_t hostBytesOf(Element element) {
+  return static_cast<uint64_t>(kBorders[static_cast<size_t>(element)].hostBytes);
+}
+std::string_view nameOf(Element element) { return kBorders[static_cast<size_t>(element)].form; }
+std::string_view hostNameOf(Element element) { return kBorders[static_cast<size_t>(element)].host; }
+
+std::optional<Element> elementOf(std::string_view host, std::string_view form) {
+  for (uint32_t i = 0; i < kElements; ++i)
+    if (kBorders[i].host == host && kBorders[i].form == form)
+      return static_cast<Element>(i);
+  return std::nullopt;
 }
 
 std::vector<std::byte> write(const Image &image) {
@@ -210,7 +245,7 @@ std::optional<Image> readImage(std::span<const std::byte> bytes, std::string &er
   for (Overlay &overlay : image.overlays)
     if (error.empty() && in.good)
       in.good = get(in, overlay, error) && in.good;
-  image.kernels.resize(in.good && error.empty() ? in.count(6) : 0);
+  image.kernels.resize(in.good && error.empty() ? in.count(9) : 0);
   for (KernelCode &kernel : image.kernels)
     if (error.empty() && in.good)
       in.good = get(in, kernel, headerOf(*machine), error) && in.good;

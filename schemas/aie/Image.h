@@ -18,23 +18,33 @@ namespace dmx::aie {
 
 /// How the host's elements become those in the array's memory.
 enum class Element : uint8_t {
-  Bf16, ///< f32, rounded to the nearest bf16, to even where two are
-  F32,  ///< f32 as it is
-  I32,  ///< i32 as it is
-  I8,   ///< bytes as they are, of i8 or ui8
+  Bf16,      ///< f32, rounded to the nearest bf16, to even where two are
+  F32,       ///< f32 as it is
+  I32,       ///< i32 as it is
+  I8,        ///< bytes as they are, of i8 or ui8
+  OwnBf16,   ///< bf16 as it is
+  F32OfBf16, ///< bf16, widened; a result is rounded as above
+  Bf16OfF16, ///< f16, rounded to the nearest bf16
+  F32OfF16,  ///< f16, widened; a result is rounded to the nearest f16
+  Count
 };
 int64_t bytesOf(Element element);
 /// Of the host's elements.
-inline uint64_t hostBytesOf(Element element) { return element == Element::I8 ? 1 : 4; }
+uint64_t hostBytesOf(Element element);
+/// Of the form's, and of the host's.
 std::string_view nameOf(Element element);
+std::string_view hostNameOf(Element element);
+/// That which makes such a form of such elements; nullopt where the border does not.
+std::optional<Element> elementOf(std::string_view host, std::string_view form);
 
 /// A dim of the host's tensor, and where its numbers lie in the form, in elements. With a `split` of 1 they lie a
 /// stride apart, from `first` strides on; else number i + first is the quotient'th of one of `split` interleaved parts,
 /// which are a `phase` apart: the rows of an image that a convolution steps over, or output pixels that share a row.
 struct Axis {
-  uint32_t extent = 0;
+  uint32_t extent = 0; ///< where a dim of the dispatch says it, the most that it may say
   uint32_t first = 0, split = 1;
   uint32_t stride = 0, phase = 0;
+  uint32_t dim = 0; ///< 0: the extent is fixed; else the number of the dim behind 1
   uint64_t at(uint64_t index) const { return (index + first) / split * stride + (index + first) % split * phase; }
   bool operator==(const Axis &) const = default;
 };
@@ -72,12 +82,26 @@ struct Overlay {
   bool operator==(const Overlay &) const = default;
 };
 
+/// Ops of a control stream that are run where a dim of the dispatch is above a number.
+struct Guard {
+  uint32_t first = 0, count = 0, dim = 0, above = 0;
+  bool operator==(const Guard &) const = default;
+};
+/// A word of an op, of a Write or a BlockWrite, that is a dim of the dispatch times a factor.
+struct DimWord {
+  uint32_t op = 0, word = 0, dim = 0, factor = 0;
+  bool operator==(const DimWord &) const = default;
+};
+
 struct KernelCode {
   std::string name;
   uint32_t overlay = 0;
   uint64_t usefulMacs = 0; ///< multiplications that the model asks for, whatever the cores do; 0: nobody said
   std::vector<Argument> arguments;
   std::vector<ControlOp> control;
+  std::vector<uint32_t> most;    ///< of each dim of the dispatch: the largest that the kernel is for
+  std::vector<Guard> guards;     ///< in the order of their first ops
+  std::vector<DimWord> dimWords; ///< in the order of their ops; other words are those of the largest dims
   bool operator==(const KernelCode &) const = default;
 };
 
@@ -87,6 +111,11 @@ struct Image {
   std::vector<KernelCode> kernels;
   bool operator==(const Image &) const = default;
 };
+
+/// What is wrong with the dims of a dispatch, a clause; empty where the kernel is for them.
+std::string checkDims(const KernelCode &kernel, std::span<const int64_t> dims);
+/// The kernel of a dispatch with these dims, which checkDims accepts: its ops, words and extents are theirs.
+KernelCode launched(const KernelCode &kernel, std::span<const int64_t> dims);
 
 std::vector<std::byte> write(const Image &image);
 /// nullopt, and why, where the bytes are no image that `verify` accepts. Trusts nothing.

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kClocksOfSteps = 1; ///< a number, all steps together (assumed)
 constexpr int64_t kMostOfADim = 4096; ///< no memory of a tile holds more
 
-enum class Form : uint8_t { Zero, Product, Bias, Relu, Steps, Residual, Rows };
+enum class Form : uint8_t { Zero, Product, Bias, Relu, Steps, Residual, Rows }; ///< Relu: each number by itself
 struct Entry {
   KernelInfo info;
   Form form;
@@ -33,6 +33,7 @@ const std::array<Entry, static_cast<size_t>(KernelId::Count)> &table() {
       {{"steps_f32", {"parameters", "c"}, {"count"}, 4096}, Form::Steps, 0},
       {{"residual_f32", {"r", "c"}, {"m", "n"}, 512}, Form::Residual, 2},
       {{"bias_i8_i32", {"bias", "c"}, {"m", "n"}, 512}, Form::Bias, 1},
+      {{"round_bf16_f32", {"c"}, {"count"}, 256}, Form::Relu, 0},
       {{"copy_f32", {"x", "c"}, {"count"}, 256}, Form::Rows, 0},
       {{"add_f32", {"x", "c"}, {"count"}, 256}, Form::Rows, 0},
       {{"subtract_f32", {"x", "c"}, {"count"}, 256}, Form::Rows, 0},

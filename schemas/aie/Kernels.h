@@ -28,6 +28,7 @@ enum class KernelId : uint8_t {
   StepsF32,
   ResidualF32,
   BiasI8I32,
+  RoundBf16,
   CopyF32, ///< from here on: of rows of f32 (RowKernels.h)
   AddF32,
   SubtractF32,
@@ -76,7 +77,21 @@ int64_t macsOf(const Call &call);
 int64_t clocksOf(const Machine &machine, const Call &call);
 
 /// What steps_f32 makes of each number x, one step after the other; a step is a word of its kind and two numbers.
-enum class StepKind : uint32_t { None, Relu, Add, Multiply, Divide, Clip, Sigmoid, Silu, Tanh, Gelu, GeluTanh, Count };
+enum class StepKind : uint32_t {
+  None,
+  Relu,
+  Add,
+  Multiply,
+  Divide,
+  Clip,
+  Sigmoid,
+  Silu,
+  Tanh,
+  Gelu,
+  GeluTanh,
+  RoundBf16, ///< the nearest bf16, to even where two are
+  Count
+};
 struct Step {
   StepKind kind = StepKind::None;
   float a = 0, b = 0; ///< Add: x + a; Multiply: x * a; Divide: x / a; Clip: from a to b

@@ -111,6 +111,36 @@ std::string checkOverlay(const Machine &machine, const Overlay &overlay) {
   return {};
 }
 
+/// What depends on dims of a dispatch names ops, words and dims that are there, in order, and its values fit.
+std::string checkKernelDims(const KernelCode &kernel) {
+  auto number = [](const char *what, size_t i) { return std::string(what) + " " + std::to_string(i) + " "; };
+  for (const Argument &argument : kernel.arguments)
+    for (const Axis &axis : argument.axes)
+      if (axis.dim && (axis.dim > kernel.most.size() || axis.extent != kernel.most[axis.dim - 1] || argument.packed))
+        return "argument '" + argument.name + "' has an extent by a dim that is not there, or is another";
+  size_t ops = kernel.control.size(), before = 0;
+  for (size_t i = 0; i < kernel.guards.size(); ++i) {
+    const Guard &guard = kernel.guards[i];
+    if (guard.dim >= kernel.most.size() || guard.first < before || guard.first > ops || guard.count > ops - guard.first)
+      return number("guard", i) + "is out of order, or of ops or a dim that are not there";
+    before = guard.first;
+  }
+  before = 0;
+  for (size_t i = 0; i < kernel.dimWords.size(); ++i) {
+    const DimWord &word = kernel.dimWords[i];
+    bool good = word.dim < kernel.most.size() && word.op >= before && word.op < ops;
+    const ControlOp *op = good ? &kernel.control[word.op] : nullptr;
+    size_t words = !op                                       ? 0
+                   : op->kind == ControlOp::Kind::Write      ? 1
+                   : op->kind == ControlOp::Kind::BlockWrite ? op->data.size()
+                                                             : 0;
+    if (word.word >= words || uint64_t(word.factor) * kernel.most[word.dim] > UINT32_MAX)
+      return number("word", i) + "by a dim is out of order, or of an op or a dim that are not there";
+    before = word.op;
+  }
+  return {};
+}
+
 std::string checkKernel(const Machine &machine, const Image &image, const KernelCode &kernel) {
   std::string where = "kernel '" + kernel.name + "': ";
   if (kernel.overlay >= image.overlays.size())
@@ -123,6 +153,8 @@ std::string checkKernel(const Machine &machine, const Image &image, const Kernel
     if (std::string wrong = checkForm(argument); !wrong.empty())
       return where + "argument '" + argument.name + "' " + wrong;
   }
+  if (std::string wrong = checkKernelDims(kernel); !wrong.empty())
+    return where + wrong;
   for (size_t i = 0; i < kernel.control.size(); ++i)
     if (std::string wrong = checkOp(machine, kernel, kernel.control[i]); !wrong.empty())
       return where + "op " + std::to_string(i) + " (" + std::string(nameOf(kernel.control[i].kind)) + ") " + wrong;

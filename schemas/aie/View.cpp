@@ -34,7 +34,7 @@ Json describeKernel(const Image &image, const KernelCode &kernel) {
                          {"role", argument.output   ? "output"
                                   : argument.packed ? "constant"
                                                     : "input"},
-                         {"type", argument.element == Element::Bf16 ? "f32" : nameOf(argument.element)},
+                         {"type", hostNameOf(argument.element)},
                          {"shape", shape},
                          {"form", nameOf(argument.element)},
                          {"pieces", Json::array()}});
@@ -49,7 +49,8 @@ Json describeKernel(const Image &image, const KernelCode &kernel) {
 std::string shapeOf(const Argument &argument) {
   std::string text;
   for (const Axis &axis : argument.axes)
-    text += (text.empty() ? "" : "x") + std::to_string(axis.extent);
+    text += (text.empty() ? "" : "x") + (axis.dim ? "size" + std::to_string(axis.dim - 1) + "<=" : std::string()) +
+            std::to_string(axis.extent);
   return text;
 }
 
@@ -65,6 +66,23 @@ std::string placeOf(const Argument &argument) {
     text += "]";
   }
   return argument.packed ? "" : " at" + text;
+}
+
+/// The control stream; what depends on sizes of a dispatch is said before an op.
+void print(std::string &text, const KernelCode &kernel) {
+  for (size_t i = 0; i < kernel.most.size(); ++i)
+    text += "  size " + std::to_string(i) + " <= " + std::to_string(kernel.most[i]) + "\n";
+  for (size_t i = 0; i < kernel.control.size(); ++i) {
+    text += "  ";
+    for (const Guard &guard : kernel.guards)
+      if (guard.first <= i && i - guard.first < guard.count)
+        text += "if size " + std::to_string(guard.dim) + " > " + std::to_string(guard.above) + ": ";
+    text += textOf(kernel.control[i]) + "\n";
+    for (const DimWord &word : kernel.dimWords)
+      if (word.op == i)
+        text += "    word " + std::to_string(word.word) + " = " + std::to_string(word.factor) + " * size " +
+                std::to_string(word.dim) + "\n";
+  }
 }
 
 void print(std::string &text, const Overlay &overlay) {
@@ -115,8 +133,7 @@ Text printCode(Bytes code, std::string_view kernel, std::string &error) {
                                  : "input") +
               " " + shapeOf(argument) + " as " + std::string(nameOf(argument.element)) + " " +
               std::to_string(argument.rows) + "x" + std::to_string(argument.pitch) + placeOf(argument) + "\n";
-    for (const ControlOp &op : each.control)
-      text += "  " + textOf(op) + "\n";
+    print(text, each);
   }
   return text;
 }

@@ -9,6 +9,7 @@
 #include "targets/common/code/SaveTemps.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Target/TargetBackend.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -26,8 +27,8 @@ using kernels::Contraction;
 
 class AieTarget final : public aie::GridTarget {
 public:
-  AieTarget(const hw::Machine &machine, aie::Herd herd, std::string saveTempsDir)
-      : machine(machine), herd(herd), saveTempsDir(std::move(saveTempsDir)) {}
+  AieTarget(const hw::Machine &machine, aie::Herd herd, bool strict, std::string saveTempsDir)
+      : machine(machine), herd(herd), strict(strict), saveTempsDir(std::move(saveTempsDir)) {}
 
   StringRef name() const override { return "aie"; }
   void registerDialects(DialectRegistry &registry) const override {
@@ -46,13 +47,13 @@ public:
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
     if (!Contraction::is(root))
       return aie::fusesRowConsumer(machine, herd, root, result, consumer);
-    return result.hasOneUse() && aie::isEpilogue(consumer, result) && !aie::refuses(machine, herd, consumer);
+    return result.hasOneUse() && aie::isEpilogue(consumer, result) && !aie::refuses(machine, herd, strict, consumer);
   }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override {
-    bool rounds = Contraction::is(op) && getElementTypeOrSelf(op->getResult(0)).isF32();
-    return rounds ? std::optional(OpFormats{{"bf16", "bf16"}, "f32"}) : std::nullopt;
+    return Contraction::is(op) && aie::roundsOperands(op) ? std::optional(OpFormats{{"bf16", "bf16"}, "f32"})
+                                                          : std::nullopt;
   }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return aie::pack(form, constant, out);
@@ -72,6 +73,7 @@ private:
 
   hw::Machine machine;
   aie::Herd herd;
+  bool strict; ///< no operands are rounded
   std::string saveTempsDir;
   mutable std::mutex asking;
   mutable std::optional<aie::Tilings> asked; ///< of the product of which was asked last
@@ -96,14 +98,16 @@ std::string algorithmOf(const hw::Machine &machine, const aie::Mapping &mapping)
   char share[64];
   std::snprintf(share, sizeof share, ", %.1f %% padding", std::floor(1000 * (1 - 1 / mapping.work())) / 10);
   return text + ", " + std::to_string(mapping.macs) + " MACs" + share + ", ~" +
-         std::to_string(aie::clocksOf(machine, mapping)) + " clocks";
+         std::to_string(aie::clocksOf(machine, mapping)) + " clocks" +
+         (mapping.open ? " where sizes are the largest" : "");
 }
 
 std::optional<std::string> AieTarget::refuses(Operation *op) const {
-  std::optional<std::string> why = aie::refuses(machine, herd, op);
+  std::optional<std::string> why = aie::refuses(machine, herd, strict, op);
   if (!why || Contraction::is(op))
     return why;
-  return aie::refusesRows(machine, herd, op, [&](Operation *other) { return !aie::refuses(machine, herd, other); });
+  return aie::refusesRows(machine, herd, op,
+                          [&](Operation *other) { return !aie::refuses(machine, herd, strict, other); });
 }
 
 /// Without a tiling. Constants are packed, but for several matrices, which are put at the border.
@@ -113,7 +117,8 @@ Result<aie::Mapping> AieTarget::mappingOf(dmir::RegionOp region) const {
   for (auto [i, input] : llvm::enumerate(region.getInputs()))
     if (dmir::isConstant(input))
       constants.set(std::to_string(i), b.getUnitAttr());
-  Result<aie::Mapping> mapping = aie::mappingOf(region.getBlock(), constants.getDictionary(region.getContext()));
+  Result<aie::Mapping> mapping =
+      aie::mappingOf(region.getBlock(), constants.getDictionary(region.getContext()), strict);
   if (mapping && mapping->matrices > 1 && !mapping->image)
     for (aie::Operand &operand : mapping->operands)
       operand.packed = operand.packed && operand.part == aie::Part::Bias;
@@ -143,9 +148,9 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   const aie::Mapping &chosen = *mapping;
   Builder b(region.getContext());
   NamedAttrList list, packed;
-  int64_t bytes = 0;
+  Dim bytes = 0;
   for (auto [i, operand] : llvm::enumerate(chosen.operands)) {
-    bytes += operand.tensor.getElementTypeBitWidth() / 8 * operand.tensor.getNumElements();
+    bytes += dmir::elementsOf(operand.tensor) * (operand.tensor.getElementTypeBitWidth() / 8);
     if (operand.packed)
       packed.set(std::to_string(i), aie::formOf(b, chosen, operand));
   }
@@ -153,13 +158,14 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
     list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
   list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(machine, chosen)));
   list.set(aie::kTiling, kernels::writeTile(chosen.tiling(), region.getContext()));
-  const std::pair<StringRef, int64_t> figures[] = {{strategy::kWork, 1},
-                                                   {strategy::kGrain, 1},
-                                                   {strategy::kScratch, 0},
-                                                   {strategy::kFlops, 2 * chosen.macs},
-                                                   {strategy::kBytes, bytes}};
+  Dim macs = chosen.open ? chosen.open->macs : Dim(chosen.macs);
+  const std::pair<StringRef, Dim> figures[] = {{strategy::kWork, 1},
+                                               {strategy::kGrain, 1},
+                                               {strategy::kScratch, 0},
+                                               {strategy::kFlops, macs * 2},
+                                               {strategy::kBytes, bytes}};
   for (auto [key, value] : figures)
-    list.set(key, b.getI64IntegerAttr(value));
+    list.set(key, dmir::dimAttr(region.getContext(), value));
   return list.getDictionary(region.getContext());
 }
 
@@ -299,8 +305,8 @@ std::string AieTarget::describe() const {
 
 namespace dmxc {
 Result<std::unique_ptr<TargetBackend>> createAieTarget(const TargetOptions &options) {
-  if (!options.numerics.empty() && options.numerics != "bf16")
-    return usageError("the aie target has no numerics mode '" + options.numerics + "'; it has bf16");
+  if (!options.numerics.empty() && options.numerics != "bf16" && options.numerics != "strict")
+    return usageError("the aie target has no numerics mode '" + options.numerics + "'; it has bf16 and strict");
   std::string columns = "4", rows = "4";
   for (const std::string &level : options.levels) {
     bool isColumns = StringRef(level).starts_with("cols="), isRows = StringRef(level).starts_with("rows=");
@@ -314,6 +320,7 @@ Result<std::unique_ptr<TargetBackend>> createAieTarget(const TargetOptions &opti
   aie::Herd herd{0, machine->columns};
   if (StringRef(rows).getAsInteger(10, herd.rows) || herd.rows < 1 || herd.rows > machine->coreRows())
     return usageError("rows=" + rows + " of the aie target: the machine npu1 has 1 to 4 rows of cores");
-  return std::unique_ptr<TargetBackend>(new AieTarget(*machine, herd, options.saveTempsDir));
+  return std::unique_ptr<TargetBackend>(
+      new AieTarget(*machine, herd, options.numerics == "strict", options.saveTempsDir));
 }
 } // namespace dmxc

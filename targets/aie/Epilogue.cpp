@@ -2,6 +2,7 @@
 #include "Epilogue.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Support/Half.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -34,6 +35,8 @@ static bool addsRow(const Follower &follower, Operation *product) {
   return kernels::spreadOver(product, row) == kernels::Spread::Outputs;
 }
 
+static bool isOfFloats(Type type) { return type.isF32() || type.isBF16() || type.isF16(); }
+
 /// Whether the host would make a tensor for its one use alone, where it makes none if that use is its own: then adding
 /// it on the array costs a task and a crossing. What products lead to by ops of one shape is none of the host's.
 static bool isMadeForOneUse(Value tensor) {
@@ -47,25 +50,30 @@ static bool isMadeForOneUse(Value tensor) {
   return true;
 }
 
-/// Whether an op adds a tensor of f32 of the product's shape.
+/// Whether an op adds a tensor of floats of the product's shape.
 static bool addsTensor(const Follower &follower, Operation *product) {
   return isa<dmir::AddOp>(follower.op) && follower.other != follower.value &&
          !llvm::is_contained(product->getOperands(), follower.other) && !isMadeForOneUse(follower.other) &&
-         follower.other.getType() == follower.value.getType() && typeOf(follower.value).getElementType().isF32();
+         follower.other.getType() == follower.value.getType() && isOfFloats(typeOf(follower.value).getElementType());
 }
 
 /// The number that a constant of one element is; of a NaN nothing.
 static std::optional<float> numberOf(Value value) {
-  bool isOne = value && typeOf(value).getElementType().isF32() && typeOf(value).hasStaticShape() &&
+  bool isOne = value && isOfFloats(typeOf(value).getElementType()) && typeOf(value).hasStaticShape() &&
                typeOf(value).getNumElements() == 1 && dmir::isConstant(value);
   std::optional<Tensor> tensor = isOne ? dmir::constantTensor(value) : std::nullopt;
-  return tensor && !std::isnan(*tensor->as<float>()) ? std::optional(*tensor->as<float>()) : std::nullopt;
+  if (!tensor)
+    return std::nullopt;
+  float number = tensor->dtype() == DType::F32    ? *tensor->as<float>()
+                 : tensor->dtype() == DType::BF16 ? bfloatToFloat(*tensor->as<uint16_t>())
+                                                  : halfToFloat(*tensor->as<uint16_t>());
+  return std::isnan(number) ? std::nullopt : std::optional(number);
 }
 
 std::optional<hw::Step> aie::stepOf(const Follower &follower) {
   auto [op, value, other] = follower;
   using Kind = hw::StepKind;
-  if (!typeOf(value).getElementType().isF32() || op->getNumResults() != 1 ||
+  if (!isOfFloats(typeOf(value).getElementType()) || op->getNumResults() != 1 ||
       op->getResult(0).getType() != value.getType())
     return std::nullopt;
   Kind kind = llvm::TypeSwitch<Operation *, Kind>(op)
@@ -94,19 +102,33 @@ std::optional<hw::Step> aie::stepOf(const Follower &follower) {
 }
 
 /// Adds a step, or makes one clip of two that follow each other.
-static void addStep(std::vector<hw::Step> &steps, const hw::Step &step) {
+static void addStep(std::vector<hw::Step> &steps, const hw::Step &step, bool rounds) {
   hw::Step *last = steps.empty() ? nullptr : &steps.back();
   bool areClips = last && last->kind == hw::StepKind::Clip && step.kind == hw::StepKind::Clip;
+  bool isRounded = !last || last->kind == hw::StepKind::Clip || last->kind == hw::StepKind::Relu;
   if (areClips && last->b == kInfinity && step.a == -kInfinity && last->a <= step.b)
     last->b = step.b;
+  else if (rounds && !isRounded)
+    steps.insert(steps.end(), {hw::Step{hw::StepKind::RoundBf16}, step});
   else
     steps.push_back(step);
 }
 
+/// Whether an op makes bf16 or f16 of sums of f32.
+static bool castsSums(const Follower &follower) {
+  Type from = typeOf(follower.value).getElementType(), to = getElementTypeOrSelf(follower.op->getResult(0));
+  return isa<dmir::CastOp>(follower.op) && from.isF32() && (to.isBF16() || to.isF16());
+}
+
 std::optional<Epilogue> aie::epilogueOf(const Chain &chain) {
   Epilogue all;
+  bool rounds = typeOf(chain.product->getResult(0)).getElementType().isBF16();
   for (const Follower &follower : chain.followers) {
-    if (&follower == chain.followers.begin() && addsRow(follower, chain.product)) {
+    if (all.casts)
+      return std::nullopt;
+    if (castsSums(follower))
+      all.casts = true;
+    else if (&follower == chain.followers.begin() && addsRow(follower, chain.product)) {
       all.bias = follower.other;
       all.negated = isa<dmir::SubOp>(follower.op);
     } else if (!all.residual && !all.relu && all.steps.empty() && addsTensor(follower, chain.product)) {
@@ -114,7 +136,7 @@ std::optional<Epilogue> aie::epilogueOf(const Chain &chain) {
     } else if (isa<dmir::ReluOp>(follower.op) && !all.relu && all.steps.empty()) {
       all.relu = true;
     } else if (std::optional<hw::Step> step = stepOf(follower)) {
-      addStep(all.steps, *step);
+      addStep(all.steps, *step, rounds);
     } else {
       return std::nullopt;
     }

@@ -1,6 +1,7 @@
 //===- Epilogue.h - what cores do behind a product --------------*- C++ -*-===//
 //
-// A sum with a row, of f32 one with a tensor, a relu, then up to three steps (schemas/aie/Kernels.h).
+// A sum with a row, of floats one with a tensor, a relu, then up to three steps (schemas/aie/Kernels.h). Of bf16 what
+// each op makes is rounded, as its type says: between two steps that is one step.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -20,6 +21,7 @@ struct Epilogue {
   mlir::Value residual; ///< a tensor of the product's shape that is added
   bool relu = false;
   std::vector<hw::Step> steps;
+  bool casts = false; ///< sums of f32 become bf16 or f16 at the end
 };
 
 /// What an op does to each number of f32, as a step of the cores; nullopt where it is none.

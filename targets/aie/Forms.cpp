@@ -39,15 +39,14 @@ public:
       to[place] = from[number];
       return;
     }
+    uint64_t width = hw::hostBytesOf(element);
     uint32_t bits = 0;
-    std::memcpy(&bits, from + 4 * number, 4);
+    std::memcpy(&bits, from + width * static_cast<uint64_t>(number), width);
     if (negated)
-      bits = element == hw::Element::I32 ? 0 - bits : bits ^ 0x80000000;
-    uint16_t rounded = hw::toBf16(bits);
-    if (element == hw::Element::Bf16)
-      std::memcpy(to + 2 * place, &rounded, 2);
-    else
-      std::memcpy(to + 4 * place, &bits, 4);
+      bits = element == hw::Element::I32 ? 0 - bits : bits ^ uint32_t(1) << (8 * width - 1);
+    bits = hw::toForm(element, bits);
+    int64_t bytes = hw::bytesOf(element);
+    std::memcpy(to + bytes * place, &bits, static_cast<size_t>(bytes));
   }
 
 private:
@@ -58,12 +57,8 @@ private:
 };
 
 /// How a constant's numbers are stored; nullopt of others.
-std::optional<hw::Element> storedAs(StringRef name, DType type) {
-  if (type == DType::F32)
-    return name == "bf16" ? hw::Element::Bf16 : name == "f32" ? std::optional(hw::Element::F32) : std::nullopt;
-  if (type == DType::I32 && name == "i32")
-    return hw::Element::I32;
-  return name == "i8" && (type == DType::I8 || type == DType::U8) ? std::optional(hw::Element::I8) : std::nullopt;
+std::optional<hw::Element> storedAs(StringRef form, DType type) {
+  return hw::elementOf(type == DType::U8 ? "i8" : dtypeName(type), std::string_view(form));
 }
 
 /// Columns that lie panel after panel.
@@ -149,7 +144,7 @@ DictionaryAttr aie::formOf(Builder &b, const Mapping &mapping, const Operand &op
   auto [rows, pitch] = mapping.formOf(operand.part);
   int64_t bytes = operand.part == Part::Bias ? 4 : mapping.numbers.bytes;
   NamedAttrList form;
-  StringRef wide = operand.tensor.getElementType().isF32() ? "f32" : "i32";
+  StringRef wide = isa<FloatType>(operand.tensor.getElementType()) ? "f32" : "i32";
   form.set(kForm, b.getStringAttr(bytes == 4 ? wide : mapping.numbers.name));
   if (operand.negated)
     form.set(kNegated, b.getUnitAttr());

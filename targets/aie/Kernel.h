@@ -10,11 +10,13 @@
 namespace dmxc::aie {
 
 /// nullopt where the array computes the op, else the reason why not: a clause. What cores do behind a product
-/// (Epilogue.h) is computed behind one that the array computes.
-std::optional<std::string> refuses(const hw::Machine &machine, const Herd &herd, mlir::Operation *op);
+/// (Epilogue.h) is computed behind one that the array computes. `strict`: operands are not rounded.
+std::optional<std::string> refuses(const hw::Machine &machine, const Herd &herd, bool strict, mlir::Operation *op);
+/// Whether a product's operands, of f32 or f16, are rounded to bf16.
+bool roundsOperands(mlir::Operation *product);
 /// What a region or kernel computes: a product, a bias, a relu, steps; with the default tiling. `packed` (may be null)
 /// has the numbers of the operands that are packed.
-Result<Mapping> mappingOf(mlir::Block *block, mlir::DictionaryAttr packed);
+Result<Mapping> mappingOf(mlir::Block *block, mlir::DictionaryAttr packed, bool strict = false);
 
 /// The form in which the bundle has a constant operand: as the border would make it, or of a convolution's weights and
 /// bias in the order of k and n.

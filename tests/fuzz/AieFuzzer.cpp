@@ -1,8 +1,8 @@
 //===- AieFuzzer.cpp - hostile images and control streams of the array ----===//
 //
 // The first byte of an input says what the rest is: an image, or the words of a control stream, a CDO, a core program
-// or the forms of arguments that stand in a sound image, whose lengths and checksums are made right around them. What
-// is accepted is run.
+// or the forms of arguments, or what follows sizes of a dispatch, that stand in a sound image, whose lengths and
+// checksums are made right around them. What is accepted is run, with the largest sizes and with half of them.
 //
 // The sound image is corpus/aie/image, of a product of 64 x 64 x 64 on one core: a byte 0, then the .aiebin of
 //   dmxc product.onnx -t aie:cols=1+rows=1
@@ -26,7 +26,7 @@ using dmxfuzz::promise;
 
 namespace {
 
-enum Kind : uint8_t { Image, Control, Cdo, Program, Forms, KindCount };
+enum Kind : uint8_t { Image, Control, Cdo, Program, Forms, Sizes, KindCount };
 constexpr uint64_t kMostBytes = 64 << 20; ///< of a run's matrices; more is not run
 using Words = std::vector<uint32_t>;
 
@@ -79,7 +79,7 @@ void putForms(const Words &words, hw::KernelCode &kernel) {
   for (hw::Argument &argument : kernel.arguments) {
     argument.rows = word();
     argument.pitch = word();
-    argument.element = static_cast<hw::Element>(word() % 4);
+    argument.element = static_cast<hw::Element>(word() % static_cast<uint32_t>(hw::Element::Count));
     uint32_t role = word() % 3;
     argument.output = role == 1;
     argument.packed = role == 2;
@@ -95,12 +95,60 @@ void putForms(const Words &words, hw::KernelCode &kernel) {
     }
 }
 
+/// How many sizes and the most of each; of each axis which it is; guards and words, of each how many there are.
+Words sizesOf(const hw::KernelCode &kernel) {
+  Words words{static_cast<uint32_t>(kernel.most.size())};
+  words.insert(words.end(), kernel.most.begin(), kernel.most.end());
+  for (const hw::Argument &argument : kernel.arguments)
+    for (const hw::Axis &axis : argument.axes)
+      words.push_back(axis.dim);
+  words.push_back(static_cast<uint32_t>(kernel.guards.size()));
+  for (const hw::Guard &guard : kernel.guards)
+    words.insert(words.end(), {guard.first, guard.count, guard.dim, guard.above});
+  for (const hw::DimWord &word : kernel.dimWords)
+    words.insert(words.end(), {word.op, word.word, word.dim, word.factor});
+  return words;
+}
+
+void putSizes(const Words &words, hw::KernelCode &kernel) {
+  size_t at = 0;
+  auto word = [&] { return at < words.size() ? words[at++] : 0; };
+  kernel.most.resize(word() % 8);
+  for (uint32_t &most : kernel.most)
+    most = word();
+  for (hw::Argument &argument : kernel.arguments)
+    for (hw::Axis &axis : argument.axes)
+      axis.dim = word();
+  kernel.guards.resize(word() % 8);
+  for (hw::Guard &guard : kernel.guards)
+    guard = {word(), word(), word(), word()};
+  while (at < words.size())
+    kernel.dimWords.push_back({word(), word(), word(), word()});
+}
+
+/// The sound kernel by two sizes: rows of the first operand, and whether there are any, of which a word and all but the
+/// first writes follow.
+hw::KernelCode bySizes() {
+  hw::KernelCode kernel = sound().kernels[0];
+  auto block = std::ranges::find(kernel.control, hw::ControlOp::Kind::BlockWrite, &hw::ControlOp::kind);
+  auto first = static_cast<uint32_t>(block - kernel.control.begin());
+  for (hw::Argument &argument : kernel.arguments)
+    if (!argument.packed && argument.name != "b")
+      argument.axes[0].dim = 1;
+  kernel.most = {kernel.arguments[0].axes[0].extent, 1};
+  kernel.guards = {{first, static_cast<uint32_t>(kernel.control.size()) - first, 1, 0}};
+  kernel.dimWords = {{first, 0, 1, block->data[0]}};
+  return kernel;
+}
+
 /// The sound image with other words; nullopt where they are refused, which takes a sentence.
 std::optional<hw::Image> with(Kind kind, Words words) {
   hw::Image image = sound();
   std::string error;
   if (kind == Forms) {
     putForms(words, image.kernels[0]);
+  } else if (kind == Sizes) {
+    putSizes(words, image.kernels[0]);
   } else if (kind == Control) {
     if (words.size() > 3)
       words[3] = static_cast<uint32_t>(4 * words.size());
@@ -162,15 +210,24 @@ void run(std::span<const std::byte> bytes) {
   task.buffers = buffers.data();
   task.work = 1;
   task.bufferBytes = sizes;
+  std::vector<int64_t> dims(kernel.most.begin(), kernel.most.end());
+  task.dimCount = static_cast<uint32_t>(dims.size());
+  task.dims = dims.data();
   const Segment segment{0, 1};
   Device &device = *devices->front();
   device.setProgramCount(1);
-  promise(static_cast<bool>(device.prepare({&task, 1}, {&segment, 1})), "a task with the buffers that it asks for");
-  device.startRun();
-  device.enqueue(0);
-  RunOutcome outcome = device.fence();
-  promise(!outcome.code || outcome.detail.find(": ") != std::string::npos, "a fault has a name");
-  promise(static_cast<bool>(device.endRun()), "a run ends");
+  for (bool half : {false, true}) {
+    for (int64_t &dim : dims)
+      dim = half ? dim / 2 : dim;
+    promise(static_cast<bool>(device.prepare({&task, 1}, {&segment, 1})), "a task with the buffers that it asks for");
+    device.startRun();
+    device.enqueue(0);
+    RunOutcome outcome = device.fence();
+    promise(!outcome.code || outcome.detail.find(": ") != std::string::npos, "a fault has a name");
+    promise(static_cast<bool>(device.endRun()), "a run ends");
+    if (dims.empty())
+      return;
+  }
 }
 
 //===--- mutations --------------------------------------------------------------------===//
@@ -262,7 +319,7 @@ Words changedForms(const Words &words, Arithmetic &arithmetic) {
         op.offset = arithmetic.oneIn(3) ? arithmetic.edge() : arithmetic.nearEnd(argument.ddrBytes());
     break;
   default:
-    argument.element = static_cast<hw::Element>(arithmetic.below(4));
+    argument.element = static_cast<hw::Element>(arithmetic.below(static_cast<uint64_t>(hw::Element::Count)));
     argument.packed = arithmetic.oneIn(3);
     argument.output = !argument.packed && arithmetic.oneIn(3);
   }
@@ -314,9 +371,12 @@ std::vector<std::string> dmxfuzz::builtInSeeds() {
     program.insert(program.end(),
                    {static_cast<uint32_t>(at.op) | uint32_t(at.index) << 8, static_cast<uint32_t>(at.value)});
   hw::ControlHeader header = hw::headerOf(*hw::machineOf(image.machine));
-  return {bytesOf(Image, bytes.data(), bytes.size()), bytesOf(Control, hw::encode(header, image.kernels[0].control)),
-          bytesOf(Cdo, hw::encodeCdo(image.overlays[0].initial)), bytesOf(Program, program),
-          bytesOf(Forms, formsOf(image.kernels[0]))};
+  return {bytesOf(Image, bytes.data(), bytes.size()),
+          bytesOf(Control, hw::encode(header, image.kernels[0].control)),
+          bytesOf(Cdo, hw::encodeCdo(image.overlays[0].initial)),
+          bytesOf(Program, program),
+          bytesOf(Forms, formsOf(image.kernels[0])),
+          bytesOf(Sizes, sizesOf(bySizes()))};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -47,6 +47,7 @@ ROWS = [
     (r"conformance\.extents", WHOLE + CPU + CORSAIR + ONNX),
     (r"conformance|bench", WHOLE + CPU + ONNX),
     (r"torch", WHOLE + CPU + TORCH),
+    (r"models\.array", WHOLE + AIE + ONNX + TORCH),
     (r"generate|models", WHOLE + CPU + ONNX + TORCH),
     (r"example-target", WHOLE + CPU + ONNX),
     (r"cli\.aie", WHOLE + AIE + ONNX),

@@ -46,13 +46,13 @@ def small_cached(number):
     return {"x": normal(1, 3, 16, seed=number), "at": torch.arange(3) + 2 * number}
 
 
-row("tiny-mlp", "tiny", network("Mlp", (2, 8), (3, 8)), ALL + " pt2 pt2-strict pt2-dyn@2.6 pt2-dyn@2.9 pt2-named q-dyn q-qdq q-qop fp16")
+row("tiny-mlp", "tiny", network("Mlp", (2, 8), (3, 8)), ALL + " pt2 pt2-strict pt2-dyn@2.6 pt2-dyn@2.9 pt2-named pt2-bf16 q-dyn q-qdq q-qop fp16")
 row("tiny-cnn", "tiny", network("Cnn", (2, 3, 12, 12), (3, 3, 12, 12)), ALL + " pt2-dyn@2.6 dynamo20 script13 q-qdq q-qop ortopt-ext fp16")
 row(
     "tiny-attention",
     "tiny",
     network("Block", (2, 5, 16), (3, 8, 16), dims={0: "batch", 1: "length"}),
-    ALL + " pt2-strict-dyn ortopt-ext q4-16-acc4 q8-32 q4-qdq q4-32",
+    ALL + " pt2-strict-dyn pt2-bf16 ortopt-ext q4-16-acc4 q8-32 q4-qdq q4-32",
 )
 row("tiny-upsample", "tiny", network("Upsample", (2, 3, 6, 6), (3, 3, 8, 10), dims={0: "batch", 2: "height", 3: "width"}), ALL)
 row(

@@ -83,6 +83,26 @@ def pt2(strict=False, dynamic=False, core=False, named=False):
     return export
 
 
+class Narrow(torch.nn.Module):
+    """A model of bf16 between inputs and outputs of f32, as it is served; in the type of its parameters, for references."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model.to(torch.bfloat16)
+
+    def forward(self, *args, **kwargs):
+        own = next(self.model.parameters()).dtype
+        cast = lambda value: value.to(own) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+        result = self.model(*map(cast, args), **{key: cast(value) for key, value in kwargs.items()})
+        wide = torch.float32 if own == torch.bfloat16 else own
+        return tuple(value.to(wide) if value.is_floating_point() else value for value in flatten(result))
+
+
+def pt2_of_bf16(case, folder, options):
+    case.model = Narrow(case.model).eval()
+    return pt2(dynamic=True)(case, folder, options)
+
+
 def strip(program):
     """Takes out what says where on this machine a node comes from: fixtures are the same wherever they are made."""
     for module in program.graph_module.modules():
@@ -209,6 +229,7 @@ EXPORTERS = {
     "pt2-named": pt2(dynamic=True, named=True),
     "pt2-core": pt2(dynamic=True, core=True),
     "pt2-core-static": pt2(core=True),
+    "pt2-bf16": pt2_of_bf16,
     **{f"dynamo{opset}": dynamo(opset) for opset in range(18, 27)},
     **{f"script{opset}": script(opset) for opset in range(11, 21)},
     **{word: after(dynamo(21) if word in quantizers.OF_OPSET_21 else script(17), then) for word, then in quantizers.REWRITERS.items()},

@@ -36,6 +36,17 @@ void give(const hw::Argument &argument, const std::byte *buffer, std::byte *form
     hw::toDevice(argument, buffer, form);
 }
 
+/// A kernel with the sizes of a task.
+Result<hw::KernelCode> launched(const hw::KernelCode &kernel, const DeviceTask &task) {
+  std::span<const int64_t> dims(task.dims, task.dimCount);
+  if (std::string wrong = hw::checkDims(kernel, dims); !wrong.empty())
+    return badBundle("kernel '", kernel.name, "': ", wrong);
+  hw::KernelCode code = hw::launched(kernel, dims);
+  if (Status status = checkBuffers(code, task); !status)
+    return status.takeError();
+  return code;
+}
+
 /// A kernel with what it is part of.
 struct Loaded {
   const hw::Machine *machine;
@@ -56,7 +67,8 @@ public:
     return nullptr;
   }
   Status checkTask(const DeviceTask &task) const override {
-    return checkBuffers(*static_cast<const Loaded *>(task.kernel)->code, task);
+    Result<hw::KernelCode> code = launched(*static_cast<const Loaded *>(task.kernel)->code, task);
+    return code ? Status() : Status(code.takeError());
   }
 
 private:
@@ -102,15 +114,17 @@ public:
 
 private:
   Status prepareTask(const DeviceTask &task) override {
-    return checkBuffers(*static_cast<const Loaded *>(task.kernel)->code, task);
+    Result<hw::KernelCode> code = launched(*static_cast<const Loaded *>(task.kernel)->code, task);
+    return code ? Status() : Status(code.takeError());
   }
 
   /// Each dispatch starts from the overlay's initial configuration.
   RunOutcome runTask(const DeviceTask &task) override {
     const Loaded &kernel = *static_cast<const Loaded *>(task.kernel);
-    const std::vector<hw::Argument> &arguments = kernel.code->arguments;
+    const hw::KernelCode code = hw::launched(*kernel.code, {task.dims, task.dimCount});
+    const std::vector<hw::Argument> &arguments = code.arguments;
     machine = kernel.machine;
-    Array array(*kernel.machine, *kernel.image, *kernel.code, seed);
+    Array array(*kernel.machine, *kernel.image, code, seed);
     array.keepsTrace = !traceFile.empty();
     using Clock = std::chrono::steady_clock;
     Clock::time_point start = Clock::now();
@@ -120,7 +134,7 @@ private:
           give(arguments[i], static_cast<const std::byte *>(task.buffers[i]), form);
     Clock::duration atHost = Clock::now() - start;
     array.run();
-    Figures figures = figuresOf(array, *kernel.code);
+    Figures figures = figuresOf(array, code);
     start = Clock::now();
     for (size_t i = 0; i < arguments.size() && array.fault.empty(); ++i)
       if (arguments[i].output)
@@ -130,7 +144,7 @@ private:
       return {kDeviceFault, 0, array.fault};
     figures.hostSeconds = std::chrono::duration<double>(atHost + (Clock::now() - start)).count();
     lastRun.push_back(std::move(figures));
-    record(array, *kernel.code);
+    record(array, code);
     return {};
   }
 

@@ -1,6 +1,8 @@
 //===- Array.cpp - tiles, time, and how a run ends ------------------------===//
 #include "Array.h"
 
+#include "schemas/aie/Border.h"
+
 namespace dmxrt::aie {
 namespace {
 
@@ -84,9 +86,21 @@ TileState *Array::find(Tile tile) {
 
 std::byte *Array::host(size_t argument, bool write) {
   std::string why;
+  const hw::Argument &of = kernel.arguments[argument];
+  static std::byte nothing; // of a result without numbers
   // The host goes on when the controller has ended: what it reads is ordered behind that, and no more.
-  std::byte *bytes = ddr[argument]->access(0, static_cast<int64_t>(kernel.arguments[argument].ddrBytes()), write,
-                                           write ? sim::Actor() : controller.actor(), why);
+  std::byte *bytes = &nothing;
+  auto take = [&](uint64_t first, uint64_t count) {
+    int64_t width = hw::bytesOf(of.element), at = static_cast<int64_t>(first) * width;
+    std::byte *run = !bytes ? nullptr
+                            : ddr[argument]->access(at, static_cast<int64_t>(count) * width, write,
+                                                    write ? sim::Actor() : controller.actor(), why);
+    bytes = run ? run - at : nullptr;
+  };
+  if (write || kernel.most.empty())
+    take(0, uint64_t(of.rows) * of.pitch);
+  else
+    hw::eachRun(of, take); // blocks behind the sizes of this dispatch are not there
   if (!bytes)
     fail(why.starts_with("race") ? "race" : "undefined-read",
          cat("the host cannot take '", kernel.arguments[argument].name, "': ", why));

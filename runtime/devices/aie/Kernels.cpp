@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "Array.h"
 
+#include "schemas/aie/Border.h"
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -87,6 +89,13 @@ template <typename T> void relu(const hw::Call &call, std::byte *result) {
     c[i] = c[i] < T(0) ? T(0) : c[i];
 }
 
+/// The nearest bf16 of each.
+void round(const hw::Call &call, std::byte *result) {
+  auto *c = reinterpret_cast<float *>(result);
+  for (int64_t i = 0; i < call.scalars[0]; ++i)
+    c[i] = numberOf(hw::toBf16(std::bit_cast<uint32_t>(c[i])));
+}
+
 /// In f64, rounded once.
 float stepped(float x, const hw::Step &step) {
   auto wide = static_cast<double>(x);
@@ -113,6 +122,8 @@ float stepped(float x, const hw::Step &step) {
     double slope = std::sqrt(2 * std::numbers::inv_pi); // of x (1 + tanh(y)) / 2 = x / (1 + exp(-2 y))
     return static_cast<float>(wide / (1 + std::exp(-2 * slope * (wide + 0.044715 * wide * wide * wide))));
   }
+  case hw::StepKind::RoundBf16:
+    return numberOf(hw::toBf16(std::bit_cast<uint32_t>(x)));
   case hw::StepKind::None:
   case hw::StepKind::Count:
     break;
@@ -161,6 +172,8 @@ void compute(const hw::Call &call, std::byte *const *touched) {
     return steps(call, touched[0], touched[1]);
   case hw::KernelId::ResidualF32:
     return residual(call, touched[0], touched[1]);
+  case hw::KernelId::RoundBf16:
+    return round(call, touched[0]);
   default:
     return computeRows(call, touched);
   }

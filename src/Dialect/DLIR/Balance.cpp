@@ -23,37 +23,61 @@ namespace {
 
 constexpr size_t kMostActors = 1 << 16; ///< queues in all units; of a larger grid nothing is counted
 
-/// A positive number as a fraction.
+/// Numbers of registers that a run decides, in order: their product.
+using Product = std::vector<unsigned>;
+Product merged(const Product &a, const Product &b) {
+  Product both;
+  std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+/// What of a is not in b.
+Product without(const Product &a, const Product &b) {
+  Product rest;
+  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(rest));
+  return rest;
+}
+
+/// A positive number as a fraction, times registers and by registers.
 struct Ratio {
   int64_t up = 1, down = 1;
+  Product over, under;
   bool operator==(const Ratio &) const = default;
 };
 /// nullopt beyond 64 bits.
-std::optional<Ratio> times(Ratio a, Ratio b) {
+std::optional<Ratio> times(const Ratio &a, const Ratio &b) {
   int64_t one = std::gcd(a.up, b.down), other = std::gcd(b.up, a.down);
-  Ratio out;
+  Product over = merged(a.over, b.over), under = merged(a.under, b.under);
+  Ratio out{1, 1, without(over, under), without(under, over)};
   if (__builtin_mul_overflow(a.up / one, b.up / other, &out.up) ||
       __builtin_mul_overflow(a.down / other, b.down / one, &out.down))
     return std::nullopt;
   return out;
 }
-Ratio inverse(Ratio a) { return {a.down, a.up}; }
+Ratio inverse(const Ratio &a) { return {a.down, a.up, a.under, a.over}; }
 
-/// How often: a sum of products of registers that a run decides, by number, each with a factor.
-using Count = std::map<std::vector<unsigned>, int64_t>;
+/// How often: a sum of products of registers that a run decides, each with a factor.
+using Count = std::map<Product, int64_t>;
+/// Whether one is another one times a ratio.
+bool isProduct(const Count &a, const Count &b, const Ratio &ratio) {
+  return llvm::all_of(b, [&](const auto &term) {
+    Product registers = merged(term.first, ratio.over), rest = without(registers, ratio.under);
+    auto found = registers.size() == rest.size() + ratio.under.size() ? a.find(rest) : a.end();
+    int64_t left = 0, right = 0;
+    return found != a.end() && !__builtin_mul_overflow(found->second, ratio.down, &left) &&
+           !__builtin_mul_overflow(term.second, ratio.up, &right) && left == right;
+  });
+}
 /// What one is as a multiple of another, of two that are not zero; nullopt where it is none.
 std::optional<Ratio> quotient(const Count &a, const Count &b) {
-  if (a.size() != b.size())
-    return std::nullopt;
-  std::optional<Ratio> all;
-  for (auto [one, other] : llvm::zip(a, b)) {
-    int64_t shared = std::gcd(one.second, other.second) * (other.second < 0 ? -1 : 1);
-    Ratio ratio{one.second / shared, other.second / shared};
-    if (one.first != other.first || (all && *all != ratio))
-      return std::nullopt;
-    all = ratio;
-  }
-  return all;
+  const auto &[registers, factor] = *a.begin();
+  if (a.size() == b.size())
+    for (const auto &[others, otherFactor] : b) {
+      int64_t shared = std::gcd(factor, otherFactor) * (otherFactor < 0 ? -1 : 1);
+      Ratio ratio{factor / shared, otherFactor / shared, without(registers, others), without(others, registers)};
+      if (ratio.up > 0 && isProduct(a, b, ratio))
+        return ratio;
+    }
+  return std::nullopt;
 }
 
 /// An element of a channel.
@@ -99,7 +123,7 @@ private:
   void count(Actor &actor);
   bool count(Actor &actor, Block &block, const Count &times);
   bool countEnd(Actor &actor, Operation *op, const Count &times);
-  std::optional<Count> tripsOf(LoopOp loop, Actor &actor);
+  std::optional<Count> countOf(AffineMap map, ValueRange indices, Actor &actor);
   std::optional<int64_t> valueOf(RegisterOp reg, Actor &actor);
   static bool add(Count &to, const Count &more, int64_t factor);
   static std::optional<Count> product(const Count &a, const Count &b);
@@ -138,9 +162,7 @@ std::optional<Count> Balance::product(const Count &a, const Count &b) {
   Count out;
   for (const auto &[registers, times] : a)
     for (const auto &[moreRegisters, moreTimes] : b) {
-      std::vector<unsigned> both = registers;
-      both.insert(both.end(), moreRegisters.begin(), moreRegisters.end());
-      llvm::sort(both);
+      Product both = merged(registers, moreRegisters);
       int64_t factor = 0;
       if (__builtin_mul_overflow(times, moreTimes, &factor) || __builtin_add_overflow(out[both], factor, &out[both]))
         return std::nullopt;
@@ -165,8 +187,8 @@ std::optional<int64_t> Balance::valueOf(RegisterOp reg, Actor &actor) {
 }
 
 /// A sum over registers that a run decides; nullopt where it is of other things that are not known.
-std::optional<Count> Balance::tripsOf(LoopOp loop, Actor &actor) {
-  std::optional<Sum> sum = sumOf(loop.getTimes(), loop.getIndices());
+std::optional<Count> Balance::countOf(AffineMap map, ValueRange indices, Actor &actor) {
+  std::optional<Sum> sum = sumOf(map, indices);
   if (!sum)
     return std::nullopt;
   int64_t base = sum->base;
@@ -185,7 +207,7 @@ std::optional<Count> Balance::tripsOf(LoopOp loop, Actor &actor) {
     if (value && (__builtin_mul_overflow(*value, scale, &part) || __builtin_add_overflow(base, part, &base)))
       return std::nullopt;
     if (!value && scale)
-      out[{static_cast<unsigned>(reg.getNumber())}] += scale;
+      out[Product{static_cast<unsigned>(reg.getNumber())}] += scale;
   }
   std::erase_if(out, [](const auto &entry) { return entry.second == 0; });
   if (base > 0 || (base && !out.empty()))
@@ -195,11 +217,19 @@ std::optional<Count> Balance::tripsOf(LoopOp loop, Actor &actor) {
 
 bool Balance::countEnd(Actor &actor, Operation *op, const Count &times) {
   auto add = [&](auto end, std::map<Stream, Count> &to) {
-    std::optional<int64_t> bits = bitsMoved(end.getDescriptor().template getDefiningOp<DescriptorOp>());
+    auto descriptor = end.getDescriptor().template getDefiningOp<DescriptorOp>();
+    std::optional<int64_t> bits = bitsMoved(descriptor);
+    std::optional<Count> all = times;
+    if (bits && end.getCount()) { // in the place of the first dim
+      ArrayRef<int64_t> dims = descriptor.getDims();
+      std::optional<Count> count = countOf(*end.getCount(), end.getIndices(), actor);
+      all = count && !dims.empty() && dims[0] ? product(times, *count) : std::nullopt;
+      bits = all ? *bits / dims[0] : 0;
+    }
     Stream stream{end.getChannel(), {}};
     if (end.getElement())
       stream.second = *valuesAt(*end.getElement(), end.getIndices(), actor.place); // C4 of the end
-    return bits && !end.getCount() && Balance::add(to[stream], times, *bits);
+    return bits && all && Balance::add(to[stream], *all, *bits);
   };
   if (auto put = dyn_cast<PutOp>(op))
     return add(put, actor.puts);
@@ -211,7 +241,7 @@ bool Balance::countEnd(Actor &actor, Operation *op, const Count &times) {
 bool Balance::count(Actor &actor, Block &block, const Count &times) {
   return llvm::all_of(block, [&](Operation &op) {
     if (auto loop = dyn_cast<LoopOp>(op)) {
-      std::optional<Count> trips = tripsOf(loop, actor);
+      std::optional<Count> trips = countOf(loop.getTimes(), loop.getIndices(), actor);
       std::optional<Count> all = trips ? product(times, *trips) : std::nullopt;
       return all && count(actor, loop.getBody().front(), *all);
     }

@@ -2,6 +2,7 @@
 #include "CheckProgram.h"
 
 #include "dmxc/Dialect/DLIR/Device.h"
+#include "dmxc/Dialect/DLIR/TaskDims.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Phases/Memory/Layout.h"
@@ -337,9 +338,13 @@ private:
     desc.scratch = count(2, op.getScratch());
     desc.flops = count(3, op.getFlops());
     desc.bytes = count(4, op.getBytes());
-    if (auto kernel = dyn_cast_or_null<dlir::KernelOp>(SymbolTable::lookupNearestSymbolFrom(op, op.getKernelAttr())))
-      for (StringAttr symbol : dmir::symbolsOf(kernel.getBlock()))
+    Operation *kernel = SymbolTable::lookupNearestSymbolFrom(op, op.getKernelAttr());
+    if (auto code = dyn_cast_or_null<dlir::KernelOp>(kernel))
+      for (StringAttr symbol : dmir::symbolsOf(code.getBlock()))
         desc.dims.push_back(bundle::Expr::dim(symbol.getValue().str()));
+    else if (kernel)
+      for (Dim dim : dlir::taskDims(kernel))
+        desc.dims.push_back(exprOf(dim));
     if (op.getSymbols())
       addReturnedDims(op, desc);
     addTask(op.getDone(), std::move(desc));

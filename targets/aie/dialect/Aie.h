@@ -73,7 +73,15 @@ std::optional<uint32_t> addressFrom(const hw::Machine &machine, hw::Tile core, h
 inline constexpr llvm::StringLiteral kBorder = "border", kPieceBorder = "aie.border";
 inline constexpr llvm::StringLiteral kStrides = "strides", kFirst = "first", kSplit = "split", kPhase = "phase",
                                      kPitch = "pitch"; ///< strides of an operand, the pitch in bytes of a piece alone
+/// Where dims of the tensor are one, or a run brings some: the most that they are; and what they are (`#dmir.dims`).
+inline constexpr llvm::StringLiteral kExtents = "extents", kSizes = "sizes";
+/// Of a device with sizes that a dispatch brings (dlir::kTaskDims): the most of each.
+inline constexpr llvm::StringLiteral kMost = "aie.most";
+/// Those; none where they are not as many as the sizes, or no numbers of 32 bits.
+llvm::ArrayRef<int64_t> mostOf(DeviceOp device);
 
+/// The name of an element as hw::Element has it, "" of what the border does not take.
+llvm::StringRef elementName(mlir::Type type);
 /// An argument of the kernel, as the runtime sequence has it; nullopt where no border makes such a form.
 std::optional<hw::Argument> argumentOf(RuntimeSequenceOp sequence, unsigned number);
 

@@ -1,6 +1,9 @@
 //===- AieDialect.cpp - mlir-aie's ops, as far as the target uses them ----===//
 #include "targets/aie/dialect/Aie.h"
 
+#include "dmxc/Dialect/DLIR/TaskDims.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -234,20 +237,61 @@ void RuntimeSequenceOp::print(OpAsmPrinter &p) {
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
+ArrayRef<int64_t> aie::mostOf(DeviceOp device) {
+  auto most = device->getAttrOfType<DenseI64ArrayAttr>(kMost);
+  bool good = most && static_cast<size_t>(most.size()) == dlir::taskDims(device).size() &&
+              llvm::all_of(most.asArrayRef(), [](int64_t each) { return each >= 0 && each <= UINT32_MAX; });
+  return good ? most.asArrayRef() : ArrayRef<int64_t>();
+}
+
+LogicalResult aiex::WhenOp::verify() {
+  size_t count = mostOf((*this)->getParentOfType<DeviceOp>()).size();
+  if (getDims().size() != getAbove().size() || getDims().empty())
+    return emitOpError("C1: has ") << getDims().size() << " sizes and " << getAbove().size() << " numbers";
+  for (auto [dim, above] : llvm::zip(getDims(), getAbove()))
+    if (dim < 0 || static_cast<size_t>(dim) >= count || above < 0 || above > UINT32_MAX)
+      return emitOpError("C2: asks whether size ") << dim << " is above " << above << ", a dispatch brings " << count;
+  return success();
+}
+
+/// Extents of a tensor's dims, or of several that are one, and what a dispatch says of them; false where they are not
+/// those of the tensor.
+static bool setExtents(std::vector<hw::Axis> &axes, DictionaryAttr border, RankedTensorType tensor, DeviceOp device) {
+  auto given = border ? border.getAs<DenseI64ArrayAttr>(kExtents) : DenseI64ArrayAttr();
+  auto sizes = border ? border.getAs<dmir::DimsAttr>(kSizes) : dmir::DimsAttr();
+  ArrayRef<int64_t> extents = given ? given.asArrayRef() : tensor.getShape();
+  if (extents.size() > hw::kMostAxes || (sizes && sizes.getDims().size() != extents.size()) ||
+      llvm::any_of(extents, [](int64_t dim) { return dim < 1 || dim > INT32_MAX; }))
+    return false;
+  ArrayRef<int64_t> most = mostOf(device);
+  ArrayRef<Dim> dims = dlir::taskDims(device);
+  Dim all = 1;
+  for (auto [i, extent] : llvm::enumerate(extents)) {
+    Dim size = sizes ? sizes.getDims()[i] : Dim(extent);
+    all *= size;
+    hw::Axis &axis = axes.emplace_back();
+    axis.extent = static_cast<uint32_t>(extent);
+    if (size.is(extent))
+      continue;
+    auto found = static_cast<size_t>(llvm::find(dims, size) - dims.begin());
+    if (found >= most.size() || most[found] != extent)
+      return false;
+    axis.dim = static_cast<uint32_t>(found + 1);
+  }
+  return all == dmir::elementsOf(tensor);
+}
+
 /// The axes of a tensor in a form; nullopt where they are not said soundly.
 static std::optional<std::vector<hw::Axis>> axesOf(DictionaryAttr operand, RankedTensorType tensor, MemRefType form,
-                                                   bool packed) {
-  ArrayRef<int64_t> shape = tensor.getShape();
-  if (llvm::any_of(shape, [](int64_t dim) { return dim < 1 || dim > INT32_MAX; }) || shape.size() > hw::kMostAxes)
-    return std::nullopt;
-  std::vector<hw::Axis> axes(shape.size());
-  for (auto [axis, dim] : llvm::zip(axes, shape))
-    axis.extent = static_cast<uint32_t>(dim);
+                                                   bool packed, DeviceOp device) {
   auto border = operand.getAs<DictionaryAttr>(kBorder);
+  std::vector<hw::Axis> axes;
+  if (!setExtents(axes, border, tensor, device))
+    return std::nullopt;
   if (packed)
     return border ? std::nullopt : std::optional(axes);
   if (!border) {
-    int64_t columns = shape.back(), rows = tensor.getNumElements() / columns;
+    int64_t columns = tensor.getShape().back(), rows = tensor.getNumElements() / columns;
     if (rows > form.getDimSize(0) || columns > form.getDimSize(1))
       return std::nullopt;
     return hw::rowsOf(static_cast<uint32_t>(rows), static_cast<uint32_t>(columns),
@@ -269,6 +313,18 @@ static std::optional<std::vector<hw::Axis>> axesOf(DictionaryAttr operand, Ranke
   return axes;
 }
 
+StringRef aie::elementName(Type type) {
+  if (type.isF32())
+    return "f32";
+  if (type.isBF16())
+    return "bf16";
+  if (type.isF16())
+    return "f16";
+  if (type.isInteger(8))
+    return "i8";
+  return type.isInteger(32) && !type.isUnsignedInteger() ? "i32" : "";
+}
+
 std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned number) {
   auto what = dyn_cast<DictionaryAttr>(sequence.getOperandsAttr()[number]);
   auto form = dyn_cast<MemRefType>(sequence.getBody().getArgument(number).getType());
@@ -277,26 +333,22 @@ std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned
   auto name = what.getAs<StringAttr>("name"), role = what.getAs<StringAttr>("role");
   auto type = what.getAs<TypeAttr>("tensor");
   auto tensor = type ? dyn_cast<RankedTensorType>(type.getValue()) : RankedTensorType();
-  if (!name || !role || !tensor || !tensor.hasStaticShape() || tensor.getNumElements() == 0 || tensor.getRank() == 0 ||
-      form.getNumElements() == 0 || !llvm::is_contained({"input", "output", "constant"}, role.getValue()))
+  if (!name || !role || !tensor || tensor.getRank() == 0 || form.getNumElements() == 0 ||
+      !llvm::is_contained({"input", "output", "constant"}, role.getValue()))
     return std::nullopt;
-  Type element = form.getElementType(), host = tensor.getElementType();
-  bool bf16 = element.isBF16() && host.isF32(), same = element == host && elementBytes(form) == 4,
-       bytes = element.isInteger(8) && host.isInteger(8);
-  if ((!bf16 && !same && !bytes) || (bf16 && role.getValue() == "output") || form.getDimSize(0) > UINT32_MAX ||
-      form.getDimSize(1) > UINT32_MAX)
+  std::optional<hw::Element> element =
+      hw::elementOf(elementName(tensor.getElementType()), elementName(form.getElementType()));
+  if (!element || form.getDimSize(0) > UINT32_MAX || form.getDimSize(1) > UINT32_MAX)
     return std::nullopt;
-  std::optional<std::vector<hw::Axis>> axes = axesOf(what, tensor, form, role.getValue() == "constant");
+  std::optional<std::vector<hw::Axis>> axes =
+      axesOf(what, tensor, form, role.getValue() == "constant", sequence->getParentOfType<DeviceOp>());
   if (!axes)
     return std::nullopt;
   hw::Argument out;
   out.name = name.str();
   out.output = role.getValue() == "output";
   out.packed = role.getValue() == "constant";
-  out.element = bf16              ? hw::Element::Bf16
-                : bytes           ? hw::Element::I8
-                : element.isF32() ? hw::Element::F32
-                                  : hw::Element::I32;
+  out.element = *element;
   out.axes = std::move(*axes);
   out.rows = static_cast<uint32_t>(form.getDimSize(0));
   out.pitch = static_cast<uint32_t>(form.getDimSize(1));

@@ -33,7 +33,7 @@ def AIE_DeviceOp : AIE_Op<"device", [Symbol, SymbolTable, IsolatedFromAbove, Sin
   let description = [{
     Stands in the kernel's place from the schedule phase on. Its runtime sequence says what a dispatch brings.
     C1: each tile is there once. C2: buffers do not overlap; locks are there once, with values that they hold. C3: a BD moves whole words of a buffer of its tile with at most one lock taken and one given, of its tile;
-    its number is the channel's to use and there once. C4: a channel has one program. C5: there is one runtime sequence. What the
+    its number is the channel's to use and there once. C4: a channel has one program. C5: there is one runtime sequence. `dlir.dims` are sizes that a dispatch brings, `aie.most` the most of each. What the
     machine does not have (tiles, locks, bytes, channels, BDs) is refused by the stages, with count and limit.
   }];
   let arguments = (ins AIE_Device:$machine, SymbolNameAttr:$sym_name);
@@ -164,7 +164,8 @@ def AIE_RuntimeSequenceOp : AIE_Op<"runtime_sequence", [HasParent<"DeviceOp">, S
   let description = [{
     The block's arguments are the matrices in the array's DDR, in the form that they have there. `operands` says of each what the host has:
     `{name, role = "input" | "constant" | "output", tensor = type}`; a constant comes in its form already. Rows of the tensor are rows of the matrix, or with
-    `border = {strides, first, split, phase}`, one number a dim, its number i lies (i + first) / split * stride + (i + first) % split * phase elements from the begin.
+    `border = {strides, first, split, phase}`, one number a dim, its number i lies (i + first) / split * stride + (i + first) % split * phase elements from the begin. Where dims of
+    the tensor are one, `extents` says of how many numbers; where a dispatch brings some, `sizes` (`#dmir.dims`) has all, and extents are the most.
   }];
   let arguments = (ins ArrayAttr:$operands);
   let regions = (region SizedRegion<1>:$body);

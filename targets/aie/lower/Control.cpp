@@ -22,6 +22,7 @@ public:
   LogicalResult run();
 
 private:
+  LogicalResult lower(Block &block);
   LogicalResult lower(NpuDmaMemcpyNdOp op);
   LogicalResult lower(NpuDmaWaitOp op);
   LogicalResult lower(NpuWriteRTPOp op);
@@ -35,6 +36,8 @@ private:
   void write(Operation *at, uint32_t address, uint32_t value) {
     NpuWrite32Op::create(builder, at->getLoc(), address, value);
   }
+  /// The word that was written there is a size of the dispatch times a factor, which gives at most so much.
+  LogicalResult byDim(Operation *at, uint32_t address, uint64_t dim, int64_t factor, int64_t most);
 
   DeviceOp device;
   RuntimeSequenceOp sequence;
@@ -94,6 +97,22 @@ FailureOr<int64_t> ControlLowering::offsetOf(NpuDmaMemcpyNdOp op) {
   return offset;
 }
 
+LogicalResult ControlLowering::byDim(Operation *at, uint32_t address, uint64_t dim, int64_t factor, int64_t most) {
+  ArrayRef<int64_t> all = mostOf(device);
+  if (dim >= all.size() || factor < 1 || factor > INT32_MAX || factor * all[dim] != most)
+    return at->emitOpError("takes size ") << dim << ", of which its number is no multiple or another one than the most";
+  NpuDimWordOp::create(builder, at->getLoc(), address, static_cast<int64_t>(dim), factor);
+  return success();
+}
+
+/// Of a task whose size a dispatch brings: words of its BD for one of that size; 0 where it is none.
+static int64_t wordsOfOne(NpuDmaMemcpyNdOp op, int64_t length) {
+  ArrayRef<int64_t> sizes = op.getStaticSizes();
+  const auto *outer = llvm::find_if(sizes.drop_front(), [](int64_t size) { return size != 1; });
+  int64_t outermost = outer == sizes.end() ? 1 : *outer, factor = static_cast<int64_t>(op.getFactor().value_or(1));
+  return factor > 0 && sizes[0] == 1 && outermost % factor == 0 ? length / outermost * factor : 0;
+}
+
 LogicalResult ControlLowering::lower(NpuDmaMemcpyNdOp op) {
   FailureOr<ShimDMAAllocationOp> channel = channelOf(op, op.getMetadataAttr());
   auto argument = dyn_cast<BlockArgument>(op.getMemref());
@@ -122,6 +141,9 @@ LogicalResult ControlLowering::lower(NpuDmaMemcpyNdOp op) {
   auto number = static_cast<uint32_t>(id);
   uint32_t index = channel->getChannelIndex();
   NpuBlockWriteOp::create(builder, op.getLoc(), wordsOf(words), address(tile, {hw::RegisterKind::Bd, number}));
+  if (op.getDim() && failed(byDim(op, address(tile, {hw::RegisterKind::Bd, number}), *op.getDim(),
+                                  wordsOfOne(op, bd[hw::BdField::Length]), bd[hw::BdField::Length])))
+    return failure();
   NpuAddressPatchOp::create(builder, op.getLoc(), address(tile, {hw::RegisterKind::Bd, number, 1}),
                             argument.getArgNumber(), *offset);
   write(op, address(tile, {hw::RegisterKind::Queue, index, 0, directionOf(channel->getChannelDir())}),
@@ -150,8 +172,9 @@ LogicalResult ControlLowering::lower(NpuWriteRTPOp op) {
   auto word = static_cast<uint32_t>((static_cast<int64_t>(buffer.getAddress()) + byte) / 4);
   if (!hw::offsetOf(machine.kindOf(tile.row), {hw::RegisterKind::Data, word}))
     return op.emitOpError("writes a word that the controller does not reach");
-  write(op, address(tile, {hw::RegisterKind::Data, word}), op.getValue());
-  return success();
+  uint32_t there = address(tile, {hw::RegisterKind::Data, word});
+  write(op, there, op.getValue());
+  return op.getDim() ? byDim(op, there, *op.getDim(), 1, op.getValue()) : success();
 }
 
 LogicalResult ControlLowering::lower(SetLockOp op) {
@@ -163,12 +186,15 @@ LogicalResult ControlLowering::lower(SetLockOp op) {
   return success();
 }
 
-LogicalResult ControlLowering::run() {
-  for (auto buffer : device.getBody().getOps<BufferOp>())
-    buffers[buffer.getSymName()] = buffer;
-  for (Operation &op : llvm::make_early_inc_range(sequence.getBody().front())) {
+LogicalResult ControlLowering::lower(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
     builder.setInsertionPoint(&op);
     LogicalResult done = success();
+    if (auto when = dyn_cast<WhenOp>(op)) {
+      if (failed(lower(when.getBody().front())))
+        return failure();
+      continue;
+    }
     if (auto task = dyn_cast<NpuDmaMemcpyNdOp>(op))
       done = lower(task);
     else if (auto wait = dyn_cast<NpuDmaWaitOp>(op))
@@ -183,6 +209,14 @@ LogicalResult ControlLowering::run() {
       return failure();
     op.erase();
   }
+  return success();
+}
+
+LogicalResult ControlLowering::run() {
+  for (auto buffer : device.getBody().getOps<BufferOp>())
+    buffers[buffer.getSymName()] = buffer;
+  if (failed(lower(sequence.getBody().front())))
+    return failure();
   // What no task names is no part of the text that follows.
   for (auto channel : llvm::make_early_inc_range(device.getBody().getOps<ShimDMAAllocationOp>()))
     channel.erase();

@@ -48,7 +48,9 @@ private:
   LogicalResult connect();
   LogicalResult channels(Operation &op);
   hw::Bd bdOf(DMABDOp bd, Block &block);
+  LogicalResult add(Block &block, hw::KernelCode &kernel);
   LogicalResult add(Operation &op, hw::KernelCode &kernel);
+  LogicalResult add(NpuDimWordOp op, hw::KernelCode &kernel);
   FailureOr<std::vector<uint32_t>> wordsOf(NpuBlockWriteOp op);
 
   DeviceOp device;
@@ -176,6 +178,35 @@ FailureOr<std::vector<uint32_t>> Encoding::wordsOf(NpuBlockWriteOp op) {
   return out;
 }
 
+LogicalResult Encoding::add(NpuDimWordOp op, hw::KernelCode &kernel) {
+  for (size_t i = kernel.control.size(); i-- > 0;) {
+    const hw::ControlOp &written = kernel.control[i];
+    bool isBlock = written.kind == hw::ControlOp::Kind::BlockWrite;
+    size_t words = isBlock ? written.data.size() : written.kind == hw::ControlOp::Kind::Write;
+    if (op.getAddress() < written.address || op.getAddress() >= written.address + 4 * words)
+      continue;
+    kernel.dimWords.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>((op.getAddress() - written.address) / 4),
+                               static_cast<uint32_t>(op.getDim()), static_cast<uint32_t>(op.getFactor())});
+    return success();
+  }
+  return op.emitOpError("is about a register that nothing before it writes");
+}
+
+LogicalResult Encoding::add(Block &block, hw::KernelCode &kernel) {
+  for (Operation &op : block) {
+    auto first = static_cast<uint32_t>(kernel.control.size());
+    auto when = dyn_cast<WhenOp>(op);
+    if (failed(when ? add(when.getBody().front(), kernel) : add(op, kernel)))
+      return failure();
+    if (!when)
+      continue;
+    auto count = static_cast<uint32_t>(kernel.control.size()) - first;
+    for (auto [dim, above] : llvm::zip(when.getDims(), when.getAbove()))
+      kernel.guards.push_back({first, count, static_cast<uint32_t>(dim), static_cast<uint32_t>(above)});
+  }
+  return success();
+}
+
 LogicalResult Encoding::add(Operation &op, hw::KernelCode &kernel) {
   if (auto write = dyn_cast<NpuWrite32Op>(op)) {
     kernel.control.push_back(hw::writeOp(write.getAddress(), write.getValue()));
@@ -198,6 +229,8 @@ LogicalResult Encoding::add(Operation &op, hw::KernelCode &kernel) {
     wait.columns = sync.getColumnNum();
     wait.rows = sync.getRowNum();
     kernel.control.push_back(wait);
+  } else if (auto word = dyn_cast<NpuDimWordOp>(op)) {
+    return add(word, kernel);
   } else if (!isa<memref::GetGlobalOp>(op)) {
     return op.emitOpError("is no op of the control stream; aie-control makes some of it");
   }
@@ -212,10 +245,8 @@ LogicalResult Encoding::control(hw::KernelCode &kernel) {
   kernel.usefulMacs = *macs;
   for (unsigned i = 0; i < sequence.getBody().getNumArguments(); ++i)
     kernel.arguments.push_back(*argumentOf(sequence, i));
-  for (Operation &op : sequence.getBody().front())
-    if (failed(add(op, kernel)))
-      return failure();
-  return success();
+  kernel.most.assign(mostOf(device).begin(), mostOf(device).end());
+  return add(sequence.getBody().front(), kernel);
 }
 
 /// "matmul_bf16_f32_4x4": what the cores multiply by, and how many there are.

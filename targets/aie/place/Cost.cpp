@@ -58,7 +58,9 @@ private:
     return 4 * words / machine.ddrBytesPerClock;
   }
   /// Tasks for a block of the channels that bring rows of a and columns of b.
-  int64_t tasksOfA() const { return p.image ? static_cast<int64_t>(tasksOf(*p.image, n.k).size()) + p.hasTileOfZeros() : 1; }
+  int64_t tasksOfA() const {
+    return p.image ? static_cast<int64_t>(tasksOf(*p.image, n.k).size()) + p.hasTileOfZeros() : 1;
+  }
   int64_t tasksOfB() const { return 1 + p.has(Part::Bias) + p.has(Part::Residual); }
   /// Blocks that are begun before the first has to be done.
   int64_t flights() const {

@@ -1,16 +1,21 @@
 //===- Mapping.cpp - a product on an array of cores -----------------------===//
 #include "Mapping.h"
 
+#include "dmxc/Dialect/DMIR/Dims.h"
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
 
 namespace dmxc::aie {
-const Numbers kBf16{"bf16", "matmul_bf16_f32", "zero_f32", "bias_f32", "relu_f32", "steps_f32", 64, 32,
+const Numbers kBf16{"bf16", "matmul_bf16_f32", "zero_f32", "bias_f32", "relu_f32", "steps_f32", "", 64, 32,
                     64,     hw::kStepBf16,     2};
-const Numbers kI32{"i32", "matmul_i32_i32", "zero_i32", "bias_i32", "relu_i32", "", 32, 32, 32, hw::kStepI32, 4};
-const Numbers kI8{"i8", "matmul_i8_i32", "zero_i32", "bias_i8_i32", "relu_i32", "", 64, 64, 64, hw::kStepI8, 1};
-const Numbers kUi8{"i8", "matmul_ui8_i32", "zero_i32", "bias_i8_i32", "relu_i32", "", 64, 64, 64, hw::kStepI8, 1};
+const Numbers kOwnBf16{
+    "bf16", "matmul_bf16_f32", "zero_f32", "bias_f32", "relu_f32", "steps_f32", "round_bf16_f32", 64, 32,
+    64,     hw::kStepBf16,     2};
+const Numbers kI32{"i32", "matmul_i32_i32", "zero_i32", "bias_i32", "relu_i32", "", "", 32, 32, 32, hw::kStepI32, 4};
+const Numbers kI8{"i8", "matmul_i8_i32", "zero_i32", "bias_i8_i32", "relu_i32", "", "", 64, 64, 64, hw::kStepI8, 1};
+const Numbers kUi8{"i8", "matmul_ui8_i32", "zero_i32", "bias_i8_i32", "relu_i32", "", "", 64, 64, 64, hw::kStepI8, 1};
 } // namespace dmxc::aie
 
 static constexpr int64_t kMostBlocks = 4096; ///< a few MB of control stream
@@ -18,8 +23,9 @@ static constexpr int64_t kMostBytes = int64_t(1) << 32;
 
 const Numbers *aie::numbersOf(Type a, Type b, Type c) {
   auto isSigned = [](Type type, unsigned width) { return type.isInteger(width) && !type.isUnsignedInteger(); };
-  if (a.isF32() && b.isF32() && c.isF32())
-    return &kBf16;
+  bool areFloats = a.isF32() || a.isBF16() || a.isF16();
+  if (areFloats && a == b && (c == a || c.isF32()))
+    return c.isBF16() ? &kOwnBf16 : &kBf16;
   if (!isSigned(c, 32))
     return nullptr;
   if (isSigned(a, 32) && isSigned(b, 32))
@@ -134,8 +140,47 @@ std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
   return {matrices * paddedM(), paddedN()};
 }
 
+int64_t Operand::bytes() const {
+  int64_t elements = 1;
+  for (int64_t extent : shape())
+    elements *= extent;
+  return elements * tensor.getElementTypeBitWidth() / 8;
+}
+
+Dim Mapping::rowBlocks() const {
+  Dim rows = open ? open->m : Dim(m);
+  if (open && image)
+    rows = ((open->images - 1) * image->rowsDown() + open->down - 1) * image->rowsAcross() +
+           Dim::ceilDiv(open->across, image->pixels);
+  return rows.isStatic() ? Dim::ceilDiv(rows, blockM()) : Dim::max(Dim::ceilDiv(rows, blockM()), 0);
+}
+
+Dim Mapping::columnBlocks() const { return Dim::ceilDiv(open && !image ? open->n : Dim(n), blockN()); }
+
+/// A sum of no terms is one of zeros.
+Dim Mapping::pairs() const {
+  Dim terms = open && !image ? open->k : Dim(k);
+  return terms.isStatic() ? Dim(paddedK() / (2 * numbers.k)) : Dim::max(Dim::ceilDiv(terms, 2 * numbers.k), 1);
+}
+
+/// Of a product's operand dims that go over its matrices are one, or over all rows.
+template <typename Size> static SmallVector<Size> joined(ArrayRef<Size> sizes, bool keepsMatrices) {
+  size_t joinedDims = sizes.size() - (keepsMatrices ? 2 : 1);
+  SmallVector<Size> out(1, Size(1));
+  for (auto [i, size] : llvm::enumerate(sizes))
+    i < joinedDims ? out.back() = out.back() * size : (out.push_back(size), out.back());
+  return out;
+}
+
+SmallVector<Dim> Mapping::sizesOf(const Operand &operand) const {
+  SmallVector<Dim> dims = dmir::dimsOf(operand.tensor);
+  return image || operand.part == Part::Bias ? dims : joined<Dim>(dims, matrices > 1);
+}
+
 std::vector<hw::Axis> Mapping::axesOf(const Operand &operand) const {
-  ArrayRef<int64_t> shape = operand.tensor.getShape();
+  SmallVector<int64_t> shape(operand.shape());
+  if (!image && operand.part != Part::Bias)
+    shape = joined<int64_t>(operand.shape(), matrices > 1);
   size_t rank = shape.size();
   std::vector<hw::Axis> axes(rank);
   for (auto [axis, extent] : llvm::zip(axes, shape))
@@ -156,14 +201,13 @@ std::vector<hw::Axis> Mapping::axesOf(const Operand &operand) const {
   }
   if (!image) {
     auto [rows, pitch] = formOf(operand.part);
-    int64_t stride = rows / matrices * pitch;
     if (operand.part == Part::B)
       place(rank - 1, paddedK() * pitch, 0, pitch, 1);
     else
       place(rank - 1, 1);
     place(rank - 2, pitch);
-    for (size_t dim = rank - 2; dim-- > 0; stride *= shape[dim])
-      place(dim, stride);
+    if (rank > 2)
+      place(0, rows / matrices * pitch);
     return axes;
   }
   const ImageWalk &w = *image;
@@ -229,10 +273,10 @@ static std::optional<std::string> refusesTiles(const hw::Machine &machine, const
   return std::nullopt;
 }
 
-/// Elements of an operand that the host has.
+/// Elements of an operand that the host has, at most.
 static int64_t hostElements(const Mapping &mapping, Part part) {
   auto operand = llvm::find_if(mapping.operands, [&](const Operand &one) { return one.part == part; });
-  return operand->tensor.getNumElements();
+  return operand->bytes() * 8 / operand->tensor.getElementTypeBitWidth();
 }
 
 static std::optional<std::string> refusesForms(const Mapping &mapping) {

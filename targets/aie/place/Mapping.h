@@ -18,12 +18,14 @@ struct Numbers {
   llvm::StringRef name;                    ///< "bf16"
   llvm::StringRef matmul;                  ///< kernels of the cores' library
   llvm::StringRef zero, bias, relu, steps; ///< the last one for f32
+  llvm::StringRef round;                   ///< of results that have fewer bits than sums: between one op and the next
   int64_t m, k, n;                         ///< of a core's tiles; by default, where no mapping has them
   hw::MatrixStep step;
   int64_t bytes; ///< of an operand's element; results have 4
   bool operator==(const Numbers &) const = default;
 };
-extern const Numbers kBf16, kI32, kI8, kUi8; ///< kUi8: bytes of a without a sign
+/// kOwnBf16: results of bf16, each rounded; kUi8: bytes of a without a sign.
+extern const Numbers kBf16, kOwnBf16, kI32, kI8, kUi8;
 /// Those of a product of these elements; null where the array multiplies no such numbers.
 const Numbers *numbersOf(mlir::Type a, mlir::Type b, mlir::Type c);
 
@@ -51,9 +53,21 @@ enum class Part : uint8_t { A, B, Bias, Residual, C };
 struct Operand {
   Part part;
   mlir::RankedTensorType tensor;
-  bool packed = false;  ///< the bundle has it in its form
-  bool negated = false; ///< a bias that is subtracted: so in its form
+  bool packed = false;                ///< the bundle has it in its form
+  bool negated = false;               ///< a bias that is subtracted: so in its form
+  llvm::SmallVector<int64_t, 4> most; ///< of a tensor with open sizes: its shape where all are as large as they may be
+
   bool operator==(const Operand &) const = default;
+
+  llvm::ArrayRef<int64_t> shape() const { return most.empty() ? tensor.getShape() : llvm::ArrayRef(most); }
+  int64_t bytes() const;
+};
+
+/// Sizes of a product that a run brings; numbers where they are fixed.
+struct OpenSizes {
+  Dim matrices = 1, m, k, n, macs;
+  Dim images = 1, down = 1, across = 1; ///< of a convolution: and its output pixels
+  bool operator==(const OpenSizes &) const = default;
 };
 
 /// c = steps(relu(a * b + bias + residual)): a is m x k, b is k x n, the residual is as c; or so many of them. Of a
@@ -67,11 +81,17 @@ struct Mapping {
   std::vector<hw::Step> steps; ///< up to hw::kMostSteps
   std::optional<ImageWalk> image;
   std::vector<Operand> operands; ///< as a dispatch brings them
+  std::optional<OpenSizes> open; ///< where some are open: the others are what they may be at most
 
   Mapping() = default;
   bool operator==(const Mapping &) const = default;
   /// Of a contraction that the array computes, with the default tiling; without its operands.
   Mapping(const kernels::Contraction &contraction, const Numbers &numbers);
+  /// Of sizes that a run brings: blocks of rows and columns, pairs of tiles along k.
+  Dim rowBlocks() const;
+  Dim columnBlocks() const;
+  Dim pairs() const;
+  Dim openMatrices() const { return open && !image ? open->matrices : Dim(matrices); }
 
   Tiling tiling() const {
     return {herd.rows,
@@ -110,8 +130,10 @@ struct Mapping {
   int64_t imageRows() const; ///< of a, of one matrix
   /// Elements of a, from a matrix to the next.
   int64_t matrixOfA() const;
-  /// Where the numbers of an operand of a convolution or of several matrices lie in their form.
+  /// Where the numbers of an operand lie in their form: of convolutions dim by dim, of products by matrix, row and
+  /// column, or by row and column where there is one matrix. Where a run brings sizes, the most; and these.
   std::vector<hw::Axis> axesOf(const Operand &operand) const;
+  llvm::SmallVector<Dim> sizesOf(const Operand &operand) const;
 };
 /// nullopt where the array holds the product, else a clause that says why not.
 std::optional<std::string> refuses(const hw::Machine &machine, const Mapping &mapping);

@@ -1,6 +1,8 @@
 //===- Place.cpp - programs of grids of units on tiles --------------------===//
 #include "Placement.h"
 
+#include "dmxc/Dialect/DLIR/TaskDims.h"
+
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -77,8 +79,11 @@ LogicalResult Placement::check() {
   for (auto queue : graph.getBody().getOps<dlir::DispatchQueueOp>())
     if (failed(checkGrid(queue)))
       return failure();
+  if (failed(checkSizes()))
+    return failure();
   for (auto reg : graph.getBody().getOps<dlir::RegisterOp>())
-    parameterWords = std::max<int64_t>(parameterWords, static_cast<int64_t>(reg.getNumber()) + 1);
+    if (!isOfController(reg))
+      parameterWords = std::max<int64_t>(parameterWords, static_cast<int64_t>(reg.getNumber()) + 1);
   graph->walk([&](CallOp call) {
     std::optional<hw::KernelId> kernel = hw::kernelNamed(call.getKernel().str());
     if (kernel && hw::takesParameters(*kernel))
@@ -240,7 +245,8 @@ std::optional<Placement::End> Placement::endOf(Operation *op) {
                end.getIndices(),
                end.getDescriptor().template getDefiningOp<dlir::DescriptorOp>(),
                end.getChannel(),
-               end.getElement()};
+               end.getElement(),
+               end.getCount()};
   };
   if (auto put = dyn_cast<dlir::PutOp>(op))
     return make(put, true);
@@ -266,6 +272,14 @@ FailureOr<Placement::Walk> Placement::walkOf(const End &end) {
   }
   walk.sizes.push_back(static_cast<int64_t>(descriptor.getUnit()));
   walk.strides.push_back(1);
+  if (end.count) {
+    walk.size = sizeOf(*end.count, end.indices);
+    if (!walk.size || walk.sizes.size() < 2 || walk.sizes[0] < 2 ||
+        walk.sizes[0] != walk.size->second * most[walk.size->first])
+      return end.op->emitOpError(
+          "has a `count` that is no size of the program's 'dlir.dims' times a number, at most what "
+          "its descriptor counts");
+  }
   for (size_t i = walk.sizes.size(); i-- > 0;) {
     walk.whole = walk.whole && walk.strides[i] == walk.length;
     if (walk.sizes[i] < 1 || llvm::MulOverflow(walk.length, walk.sizes[i], walk.length) || walk.length > INT32_MAX)
@@ -343,6 +357,8 @@ FailureOr<Step> Placement::stepOf(Operation *use, hw::Tile at, ArrayRef<int64_t>
   FailureOr<int64_t> offset = offsetOf(*end, place, {});
   if (failed(offset))
     return failure();
+  if (walk->size)
+    return end->op->emitOpError("has a `count`, which BDs of shims alone have");
   int64_t last = *offset, elements = rings[ring].type.getNumElements();
   for (auto [size, stride] : llvm::zip_equal(walk->sizes, walk->strides)) {
     int64_t reach = 0;
@@ -427,6 +443,8 @@ FailureOr<DeviceOp> Placement::run() {
   b.setInsertionPoint(program);
   auto device = DeviceOp::create(
       b, where, *symbolizeAIEDevice(machine.name == "npu4" ? "npu2" : StringRef(machine.name)), program.getSymName());
+  if (Attribute sizes = program->getAttr(dlir::kTaskDims))
+    device->setAttr(dlir::kTaskDims, sizes);
   tiles.emplace(b, where, machine);
   b.setInsertionPointToStart(&device.getBody().emplaceBlock());
   auto fail = [&] {

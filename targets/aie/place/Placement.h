@@ -1,7 +1,7 @@
 //===- Placement.h - from grids of units to tiles ---------------*- C++ -*-===//
 //
 // Place.cpp: what is where, DMA queues as rings of BDs, channels as flows. Cores.cpp: compute queues as core programs.
-// Sequence.cpp: shims' queues as the runtime sequence.
+// Sequence.cpp: shims' queues as the runtime sequence. Sizes.cpp: what of it depends on sizes of a dispatch.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -33,7 +33,7 @@ private:
     mlir::ValueRange indices;
     dlir::DescriptorOp descriptor;
     llvm::StringRef channel;
-    std::optional<mlir::AffineMap> element;
+    std::optional<mlir::AffineMap> element, count;
   };
   /// Elements of a buffer in the order in which an end takes them, the outermost dim first.
   struct Walk {
@@ -41,6 +41,8 @@ private:
     mlir::Type element;
     int64_t length = 1;
     bool whole = true; ///< as they lie
+    /// The size of a dispatch, and how often that, which the outermost dim is; what it says is the most.
+    std::optional<std::pair<size_t, int64_t>> size;
   };
   /// A ring in a tile: its slots behind each other, and two locks, which count those that are empty and full.
   struct Slots {
@@ -57,6 +59,7 @@ private:
   struct Group {
     dlir::TaskGroupOp op;
     llvm::SmallVector<int64_t> trips;
+    llvm::SmallVector<std::pair<int64_t, int64_t>> conditions; ///< a dispatch has it where these sizes are above these
   };
   struct ShimQueue {
     std::string name;
@@ -113,6 +116,17 @@ private:
   mlir::FailureOr<int64_t> flights();
   mlir::LogicalResult writeMoves(size_t group, int64_t flight, const mlir::IRMapping &values);
 
+  // Sizes.cpp
+  mlir::LogicalResult checkSizes();
+  mlir::LogicalResult noteExtents(dlir::PieceOp piece, mlir::DictionaryAttr border);
+  /// Of a sum that is a size of a dispatch times a factor: both.
+  std::optional<std::pair<size_t, int64_t>> sizeOf(mlir::AffineMap map, mlir::ValueRange indices);
+  /// The size that a register has, of those of a dispatch.
+  std::optional<size_t> sizeIn(dlir::RegisterOp reg);
+  /// Whether shims alone ask for a register, so that cores have none.
+  static bool isOfController(dlir::RegisterOp reg);
+  mlir::LogicalResult whereDone(int64_t group, llvm::function_ref<mlir::LogicalResult()> writeOps);
+
   dlir::DeviceProgramOp program;
   dlir::ScheduledGraphOp graph;
   mlir::OpBuilder &b;
@@ -126,7 +140,9 @@ private:
   std::vector<StreamName> streamOrder;
   std::vector<ShimQueue> shims;
   std::vector<std::pair<dlir::DispatchQueueOp, llvm::SmallVector<int64_t>>> cores; ///< compute queues and places
-  int64_t perFlight = 0; ///< BDs of a shim for a group of each queue
+  int64_t perFlight = 0;                                     ///< BDs of a shim for a group of each queue
+  llvm::SmallVector<int64_t> most;                           ///< of each size that a dispatch brings
+  llvm::SmallVector<std::pair<int64_t, int64_t>> conditions; ///< of the loops that are unrolled
 };
 
 } // namespace dmxc::aie

@@ -1,6 +1,8 @@
 //===- Program.cpp - a product as a program of grids of units -------------===//
 #include "Place.h"
 
+#include "dmxc/Dialect/DLIR/TaskDims.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "targets/common/queues/ProgramWriter.h"
 
 #include <bit>
@@ -35,6 +37,10 @@ public:
 private:
   void declareOperand(const Operand &operand);
   void declarePlaces(const Operand &operand, Value memory, int64_t bytes, int64_t pitch);
+  /// A size that is a number, or the register of one that a run brings, which is at most so much.
+  Sum sizeOf(Dim size, int64_t most);
+  int64_t numberOf(Dim size);
+  void writeSizes();
   Value ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from, QueueName to);
   void declareRings();
   /// Of a matrix as it lies; or one matrix step after another.
@@ -48,10 +54,12 @@ private:
   void writeResult();
   void writeResidual();
   void call(StringRef kernel, ArrayRef<Value> matrices);
+  void round();
   void writeMemoryTiles();
   void writeShims();
   void writeRowsOfA();
   void putBias(const Sum &panel);
+  void putTiles(TaskWriter &put);
   void writeParameters();
   void writeResidualParameters();
   void blocks(hw::Direction direction, int64_t number, int64_t units,
@@ -63,6 +71,8 @@ private:
   int64_t parts; ///< of a, in a memory tile
   Matrix a, b, c;
   std::map<Part, Value> ddr;
+  SmallVector<Dim> sizes;                           ///< that a run brings
+  SmallVector<Value> registers;                     ///< of each of them, may be null
   Value coreA, coreB, coreC, tileB;                 ///< rings
   SmallVector<Value> tileA, tileC;                  ///< by part, by row of cores
   std::array<Value, hw::kFirstStepWord> parameters; ///< pairs of tiles along k; whether there is a bias, a relu, a step
@@ -90,7 +100,7 @@ void ProductProgram::declareOperand(const Operand &operand) {
     w.piece(memory, name, 0, 0, {0}, {rows * pitch * bytes}, {pitch * bytes});
     return;
   }
-  if (p.image || p.matrices > 1 || operand.part == Part::B) {
+  if (p.image || p.matrices > 1 || operand.part == Part::B || !operand.most.empty()) {
     declarePlaces(operand, memory, bytes, pitch);
     return;
   }
@@ -103,21 +113,65 @@ void ProductProgram::declareOperand(const Operand &operand) {
 
 /// Where the numbers of an operand or result lie that is not simply rows.
 void ProductProgram::declarePlaces(const Operand &operand, Value memory, int64_t bytes, int64_t pitch) {
-  SmallVector<int64_t> begin, extent, strides, first, split, phase;
+  SmallVector<int64_t> extent, strides, first, split, phase;
   for (const hw::Axis &axis : p.axesOf(operand)) {
-    begin.push_back(0);
     extent.push_back(axis.extent);
-    strides.push_back(axis.stride * bytes);
+    strides.push_back(axis.stride);
     first.push_back(axis.first);
     split.push_back(axis.split);
     phase.push_back(axis.phase);
   }
-  dlir::PieceOp piece = w.piece(memory, kNames[static_cast<size_t>(operand.part)], 0, 0, begin, extent, strides);
+  bool dimByDim = extent == operand.shape() && operand.most.empty();
+  SmallVector<int64_t> begin(operand.shape().size()), apart(begin);
+  for (size_t dim = 0; dimByDim && dim < apart.size(); ++dim)
+    apart[dim] = strides[dim] * bytes;
+  dlir::PieceOp piece = w.piece(memory, kNames[static_cast<size_t>(operand.part)], 0, 0, begin, operand.shape(), apart);
   Builder b(piece.getContext());
-  piece->setAttr(kPieceBorder, b.getDictionaryAttr({b.getNamedAttr(kPitch, b.getI64IntegerAttr(pitch * bytes)),
-                                                    b.getNamedAttr(kFirst, b.getDenseI64ArrayAttr(first)),
-                                                    b.getNamedAttr(kSplit, b.getDenseI64ArrayAttr(split)),
-                                                    b.getNamedAttr(kPhase, b.getDenseI64ArrayAttr(phase))}));
+  NamedAttrList border;
+  border.set(kPitch, b.getI64IntegerAttr(pitch * bytes));
+  for (auto [key, values] : {std::pair(kFirst, &first), {kSplit, &split}, {kPhase, &phase}})
+    border.set(key, b.getDenseI64ArrayAttr(*values));
+  if (!dimByDim) {
+    border.set(kExtents, b.getDenseI64ArrayAttr(extent));
+    border.set(kStrides, b.getDenseI64ArrayAttr(strides));
+  }
+  if (!operand.most.empty()) {
+    SmallVector<Dim> dims = p.sizesOf(operand);
+    border.set(kSizes, dmir::DimsAttr::get(piece.getContext(), dims));
+    for (Dim size : dims)
+      if (!size.isStatic())
+        numberOf(size);
+  }
+  piece->setAttr(kPieceBorder, border.getDictionary(piece.getContext()));
+}
+
+//===--- sizes that a run brings --------------------------------------------------------===//
+
+int64_t ProductProgram::numberOf(Dim size) {
+  auto number = llvm::find(sizes, size) - sizes.begin();
+  if (static_cast<size_t>(number) == sizes.size()) {
+    sizes.push_back(size);
+    registers.emplace_back();
+  }
+  return number;
+}
+
+Sum ProductProgram::sizeOf(Dim size, int64_t most) {
+  if (size.isStatic())
+    return *size.known();
+  Value &reg = registers[static_cast<size_t>(numberOf(size))];
+  return reg ? reg : reg = w.launchRegister(most);
+}
+
+void ProductProgram::writeSizes() {
+  if (sizes.empty())
+    return;
+  SmallVector<int64_t> numbers;
+  for (Value reg : registers)
+    numbers.push_back(reg ? static_cast<int64_t>(reg.getDefiningOp<dlir::RegisterOp>().getNumber()) : -1);
+  dlir::DeviceProgramOp program = w.program();
+  program->setAttr(dlir::kTaskDims, dmir::DimsAttr::get(program.getContext(), sizes));
+  program.setDimRegisters(numbers);
 }
 
 Value ProductProgram::ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from,
@@ -177,6 +231,12 @@ void ProductProgram::call(StringRef kernel, ArrayRef<Value> matrices) {
   task.create();
 }
 
+/// What the op before has made, where another one takes it.
+void ProductProgram::round() {
+  if (!n.round.empty())
+    call(n.round, coreC);
+}
+
 /// A result: tiles along k in pairs; a bias comes as one pair more of b.
 void ProductProgram::writeResult() {
   w.fill(coreC, [&] {
@@ -186,14 +246,20 @@ void ProductProgram::writeResult() {
         w.drain({coreA, coreB}, [&] { call(n.matmul, {coreA, coreB, coreC}); });
     });
     w.loop(parameters[1], [&](const Sum &) {
+      round();
       w.drain(coreB, [&] { call(n.bias, {coreB, coreC}); });
       w.drain(coreB, [] {});
     });
-    if (p.has(Part::Residual))
+    if (p.has(Part::Residual)) {
+      round();
       writeResidual();
+    }
     w.loop(parameters[2], [&](const Sum &) { call(n.relu, coreC); });
     if (!n.steps.empty())
-      w.loop(parameters[3], [&](const Sum &) { call(n.steps, coreC); });
+      w.loop(parameters[3], [&](const Sum &) {
+        round();
+        call(n.steps, coreC);
+      });
   });
 }
 
@@ -253,9 +319,9 @@ void ProductProgram::blocks(hw::Direction direction, int64_t number, int64_t uni
   w.queue(
       hw::nameOf(kShim), hw::nameOf(direction), number,
       [&] {
-        w.loop(p.matrices, [&](const Sum &matrix) {
-          w.loop(p.paddedM() / p.blockM(), [&](const Sum &row) {
-            w.loop(p.paddedN() / p.blockN(),
+        w.loop(sizeOf(p.openMatrices(), p.matrices), [&](const Sum &matrix) {
+          w.loop(sizeOf(p.rowBlocks(), p.paddedM() / p.blockM()), [&](const Sum &row) {
+            w.loop(sizeOf(p.columnBlocks(), p.paddedN() / p.blockN()),
                    [&](const Sum &column) { w.group("block", {}, {}, [&] { body(matrix, row, column); }); });
           });
         });
@@ -283,10 +349,17 @@ void ProductProgram::writeRowsOfA() {
   blocks(kMm2s, 0, p.herd.rows / parts, [&](const Sum &matrix, const Sum &row, const Sum &) {
     Sum first = matrix * (p.matrixOfA() * n.bytes) + row * (p.blockM() * step) + Sum(w.unit()) * (rows * step);
     for (auto [offset, descriptor] : walks)
-      w.put("a_in", Sum(w.unit())).buffer(ddr[Part::A], first + offset).with(descriptor).create();
+      putTiles(w.put("a_in", Sum(w.unit())).buffer(ddr[Part::A], first + offset).with(descriptor));
     if (ofZeros)
       w.put("a_in", Sum(w.unit())).buffer(ddr[Part::A], zeros).with(ofZeros).create();
   });
+}
+
+/// As many tiles along k as there are in a run.
+void ProductProgram::putTiles(TaskWriter &put) {
+  if (Dim pairs = p.pairs(); !pairs.isStatic())
+    put.sum("count", sizeOf(pairs, p.paddedK() / (2 * n.k)) * 2);
+  put.create();
 }
 
 /// The numbers of a matrix step's columns at its first words, again and again in all rows of a pair of tiles of b.
@@ -314,10 +387,9 @@ void ProductProgram::writeShims() {
   writeRowsOfA();
   blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
     Sum panel = column * p.herd.columns + Sum(w.unit()), first = panel * n.n;
-    w.put("b_in", Sum(w.unit()))
-        .buffer(ddr[Part::B], (matrix * (p.paddedN() / n.n) + panel) * (p.paddedK() * width))
-        .with(ofB)
-        .create();
+    putTiles(w.put("b_in", Sum(w.unit()))
+                 .buffer(ddr[Part::B], (matrix * (p.paddedN() / n.n) + panel) * (p.paddedK() * width))
+                 .with(ofB));
     if (p.has(Part::Bias))
       putBias(p.image ? matrix * (p.paddedN() / n.n) + panel : panel);
     if (p.has(Part::Residual))
@@ -337,8 +409,10 @@ void ProductProgram::writeParameters() {
   SmallVector<int64_t> values{p.paddedK() / (2 * n.k), p.has(Part::Bias), p.relu};
   if (!n.steps.empty())
     values.push_back(!p.steps.empty());
-  for (auto [i, value] : llvm::enumerate(values))
-    parameters[i] = w.launchRegister(value);
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Sum size = i == 0 ? sizeOf(p.pairs(), value) : Sum(value);
+    parameters[i] = size.terms.empty() ? w.launchRegister(value) : size.terms[0].first;
+  }
   hw::Step none;
   bool hasResidual = p.has(Part::Residual);
   for (int64_t i = 0; i < hw::kMostSteps && (hasResidual || !p.steps.empty()); ++i) {
@@ -378,6 +452,7 @@ void ProductProgram::write() {
   writeCores();
   writeMemoryTiles();
   writeShims();
+  writeSizes();
 }
 
 } // namespace
@@ -387,7 +462,8 @@ dlir::DeviceProgramOp aie::writeProgram(OpBuilder &builder, Location where, cons
   OpBuilder::InsertionGuard guard(builder);
   ProgramWriter writer(builder, where, name, kDevice);
   writer.program()->setAttr(kMachineKey, builder.getStringAttr(StringRef(machine.name)));
-  writer.program()->setAttr(kUsefulMacs, builder.getI64IntegerAttr(mapping.macs));
+  if (!mapping.open) // else a run tells
+    writer.program()->setAttr(kUsefulMacs, builder.getI64IntegerAttr(mapping.macs));
   ProductProgram(writer, mapping).write();
   return writer.program();
 }

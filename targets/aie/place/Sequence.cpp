@@ -24,18 +24,26 @@ LogicalResult Placement::unroll(Block &block, SmallVector<int64_t> &trips, std::
       for (Operation &task : group.getBody().front())
         if (!endOf(&task))
           return task.emitOpError("is not what shims do");
-      out.push_back({group, trips});
+      out.push_back({group, trips, conditions});
       if (out.size() > kMostGroups)
         return group.emitOpError("is done more than ") << kMostGroups << " times in a run";
       continue;
     }
-    int64_t times = loop.getTimes().isSingleConstant() ? loop.getTimes().getSingleConstantResult() : -1;
-    if (times < 0 || times > static_cast<int64_t>(kMostGroups))
-      return loop.emitOpError("of shims runs a constant number of times, at most ") << kMostGroups;
+    std::optional<std::pair<size_t, int64_t>> size = sizeOf(loop.getTimes(), loop.getIndices());
+    int64_t times = size                                 ? size->second * most[size->first]
+                    : loop.getTimes().isSingleConstant() ? loop.getTimes().getSingleConstantResult()
+                                                         : -1;
+    if (times < 0 || times > static_cast<int64_t>(kMostGroups) || (size && size->second != 1))
+      return loop.emitOpError("of shims runs a constant number of times, or as the register of a size says, at most ")
+             << kMostGroups;
     for (int64_t i = 0; i < times; ++i) {
       trips.push_back(i);
+      if (size)
+        conditions.emplace_back(static_cast<int64_t>(size->first), i);
       LogicalResult done = unroll(loop.getBody().front(), trips, out);
       trips.pop_back();
+      if (size)
+        conditions.pop_back();
       if (failed(done))
         return failure();
     }
@@ -58,6 +66,9 @@ LogicalResult Placement::placeShim(dlir::DispatchQueueOp queue, ArrayRef<int64_t
   if (!shims.empty() && shims[0].groups.size() != shim.groups.size())
     return queue.emitOpError("has ") << shim.groups.size() << " groups in a run, another queue of shims "
                                      << shims[0].groups.size();
+  for (auto [one, other] : llvm::zip(shims.empty() ? shim.groups : shims[0].groups, shim.groups))
+    if (one.conditions != other.conditions)
+      return queue.emitOpError("has groups that other sizes of a dispatch decide than those of another queue of shims");
   shim.direction = first->isPut ? DMAChannelDir::MM2S : DMAChannelDir::S2MM;
   shim.name = first->channel.str() + std::to_string(shim.at.column);
   ShimDMAAllocationOp::create(b, where, shim.name, tiles->tile(shim.at), shim.direction,
@@ -104,7 +115,8 @@ LogicalResult Placement::addOperand(dlir::ArgumentOp argument, SmallVector<Attri
     SmallVector<int64_t> elements;
     for (int64_t stride : strides)
       elements.push_back(stride / bytes);
-    places.set(kStrides, b.getDenseI64ArrayAttr(elements));
+    if (!border.contains(kStrides))
+      places.set(kStrides, b.getDenseI64ArrayAttr(elements));
     operand.set(kBorder, places.getDictionary(b.getContext()));
   }
   operands.push_back(operand.getDictionary(b.getContext()));
@@ -154,8 +166,13 @@ LogicalResult Placement::writeMoves(size_t group, int64_t flight, const IRMappin
         walk->strides.insert(walk->strides.begin(), 0);
       }
       const int64_t offsets[] = {0, 0, 0, *offset};
-      aiex::NpuDmaMemcpyNdOp::create(b, where, matrix, offsets, walk->sizes, walk->strides, shim.name,
-                                     static_cast<uint64_t>(flight * perFlight + bds[shim.at]++), !end.isPut);
+      auto move = aiex::NpuDmaMemcpyNdOp::create(b, where, matrix, offsets, walk->sizes, walk->strides, shim.name,
+                                                 static_cast<uint64_t>(flight * perFlight + bds[shim.at]++), !end.isPut,
+                                                 IntegerAttr(), IntegerAttr());
+      if (walk->size) {
+        move.setDim(walk->size->first);
+        move.setFactor(static_cast<uint64_t>(walk->size->second));
+      }
     }
   return success();
 }
@@ -168,10 +185,15 @@ void Placement::writeParameters() {
     for (auto [index, extent] : llvm::zip(place, queue.grid()))
       number = number * extent + index;
     for (auto reg : graph.getBody().getOps<dlir::RegisterOp>()) {
+      if (isOfController(reg))
+        continue;
       ArrayRef<int64_t> all = reg.getValues();
       int64_t value = all.size() == 1 ? all[0] : all[static_cast<size_t>(number)];
-      aiex::NpuWriteRTPOp::create(b, where, bufferOf(parameters(at)).getSymName(),
-                                  static_cast<uint32_t>(reg.getNumber()), static_cast<uint32_t>(value));
+      auto written = aiex::NpuWriteRTPOp::create(b, where, bufferOf(parameters(at)).getSymName(),
+                                                 static_cast<uint32_t>(reg.getNumber()), static_cast<uint32_t>(value),
+                                                 IntegerAttr());
+      if (std::optional<size_t> size = sizeIn(reg))
+        written.setDim(*size);
     }
     aiex::SetLockOp::create(b, where, start(at), 1);
   }
@@ -192,25 +214,27 @@ LogicalResult Placement::writeSequence() {
     if (failed(addOperand(argument, operands, block, values)))
       return failure();
   sequence.setOperandsAttr(b.getArrayAttr(operands));
+  if (!most.empty())
+    sequence->getParentOp()->setAttr(kMost, b.getDenseI64ArrayAttr(most));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&block);
-  auto wait = [&] {
-    for (const ShimQueue &shim : shims)
-      if (shim.direction == DMAChannelDir::S2MM)
-        aiex::NpuDmaWaitOp::create(b, where, shim.name);
+  auto wait = [&](int64_t group) {
+    return whereDone(group, [&] {
+      for (const ShimQueue &shim : shims)
+        if (shim.direction == DMAChannelDir::S2MM)
+          aiex::NpuDmaWaitOp::create(b, where, shim.name);
+      return success();
+    });
   };
-  int64_t count = 0, all = shims.empty() ? 0 : static_cast<int64_t>(shims[0].groups.size());
-  for (; count < all; ++count) {
-    if (count >= *ahead)
-      wait();
-    if (failed(writeMoves(static_cast<size_t>(count), count % *ahead, values)))
-      return failure();
-    if (count == 0) // cores begin while the first of their tiles are on their way
+  LogicalResult done = success();
+  int64_t all = shims.empty() ? 0 : static_cast<int64_t>(shims[0].groups.size());
+  for (int64_t group = 0; succeeded(done) && group < all + *ahead; ++group) {
+    if (group >= *ahead && group - *ahead < all)
+      done = wait(group - *ahead);
+    if (succeeded(done) && group < all)
+      done = whereDone(group, [&] { return writeMoves(static_cast<size_t>(group), group % *ahead, values); });
+    if (group == 0) // cores begin while the first of their tiles are on their way
       writeParameters();
   }
-  if (all == 0)
-    writeParameters();
-  for (int64_t i = 0; i < std::min(*ahead, count); ++i)
-    wait();
-  return success();
+  return done;
 }

@@ -24,7 +24,8 @@ def DLIR_DeviceProgramOp : DLIR_Op<"device_program", [Symbol, SymbolTable, Isola
   let summary = "a kernel: its arguments, its buffers and the schedules of the device's queues";
   let description = [{
     `dlir.device_program @name on "device" {..}`: the target whose kernel it is and whose table its texts are checked by.
-    `dim_registers`: the register of each symbolic dim of the task.
+    `dim_registers`: the register of each symbolic dim of the task, or of each size in `dlir.dims` (`#dmir.dims`, expressions that the runtime computes), -1 of one
+    that has none; the values of such a register are the most that it gets.
     C1: it holds arguments, memories, pieces, descriptors, channels, functions of the target and scheduled graphs. C2: no two arguments and
     no two memories have the same name. C3: at most one graph "init" and one "main". C4: permanent memories at fixed addresses
     do not overlap. C5: the device is a target of this build. C6: what is put into a channel is got out of it, and what is got is put. C7: rings are
