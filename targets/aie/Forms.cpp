@@ -86,7 +86,8 @@ void packBias(Packing &packing, int64_t count, int64_t pixels, ArrayRef<int64_t>
 /// of one of the pixels of a row.
 void packWeights(Packing &packing, const aie::ImageWalk &w, int64_t tile, const Panels &panels) {
   int64_t height = w.number(w.down.taps), width = w.number(w.across.taps);
-  int64_t row = 0; // of the kernel, as k has them
+  // Of the kernel, as k has them.
+  int64_t row = 0;
   for (int64_t plane = 0; plane < w.planes(); ++plane)
     for (int64_t y = plane; y < height; y += w.down.stride, ++row)
       for (int64_t beside = 0; beside < w.pixels; ++beside)
