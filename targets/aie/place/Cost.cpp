@@ -26,7 +26,8 @@ public:
   int64_t clocks() const {
     int64_t alone = fill() + std::max(core(), streams()) + c + drain();
     int64_t block = std::max({core(), streams(), drain(), ddr(), control(), alone / flights()});
-    return start() + alone + (p.blocks() - 1) * block + (p.blocks() / p.usesOfA() - 1) * refill();
+    int64_t late = std::max<int64_t>(0, control() + start() - fill()); // cores, behind their first tiles
+    return late + alone + (p.blocks() - 1) * block + (p.blocks() / p.usesOfA() - 1) * refill();
   }
 
 private:
@@ -60,7 +61,8 @@ private:
   int64_t streams() const {
     if (p.herd.panels > 1)
       return streamsOfPanels();
-    int64_t runs = steps * p.herd.parts() * n.m + p.has(Part::Residual) * p.herd.rows * n.m;
+    bool joins = p.image && p.image->step() == n.k; // a window's tile with the next one's
+    int64_t runs = steps * p.herd.parts() * (joins ? 1 : n.m) + p.has(Part::Residual) * p.herd.rows * n.m;
     if (p.has(Part::Bias) && !p.packs(Part::Bias))
       runs += p.biasWords() / p.biasRun();
     return std::max(steps * p.herd.parts() * (a + kBdClocks), tilesOfB * (b + kBdClocks)) +
@@ -91,7 +93,7 @@ private:
       tasks = p.herd.columns * (2 * tasksOfB() + 2);
     return machine.controlClocks * (tasks * kTaskWords + p.herd.columns * kWaitWords);
   }
-  /// Before the first task.
+  /// Of cores' parameters, which are written behind the first tasks.
   int64_t start() const {
     int64_t words =
         kLeastParameters + (p.steps.empty() && !p.has(Part::Residual) ? 0 : hw::kMostSteps * hw::kStepWords);
