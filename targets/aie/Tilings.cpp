@@ -77,7 +77,8 @@ Tilings::Tilings(const hw::Machine &machine, const Herd &most, Mapping whole)
   Tiling tiling = mapping.tiling();
   for (tiling.herdRows = most.rows; tiling.herdRows > 0; --tiling.herdRows)
     for (tiling.herdColumns = most.columns; tiling.herdColumns > 0; --tiling.herdColumns)
-      addTiles(tried, tiling);
+      for (tiling.panels = 1; tiling.panels <= (tiling.herdRows % 2 || mapping.image ? 1 : 2); ++tiling.panels)
+        addTiles(tried, tiling);
   llvm::stable_sort(candidates, [](const Candidate &one, const Candidate &other) { return one.clocks < other.clocks; });
 }
 
@@ -104,13 +105,13 @@ std::optional<Tiling> Tilings::best(const Decided &decided) const {
   return std::nullopt;
 }
 
-/// Powers of two; the default may be another number.
-std::set<int64_t> Tilings::domainOf(int64_t Tiling::*field, const Decided &before) const {
+/// Powers of two; the default may be another number, and so may what is `asked` for.
+std::set<int64_t> Tilings::domainOf(int64_t Tiling::*field, const Decided &before, std::optional<int64_t> asked) const {
   std::set<int64_t> domain;
   auto values = listOf(before);
   bool isSize = field == &Tiling::m || field == &Tiling::n;
   auto isFree = [&](int64_t value) {
-    return (!isSize || llvm::isPowerOf2_64(static_cast<uint64_t>(value))) && !domain.contains(value);
+    return (!isSize || value == asked || llvm::isPowerOf2_64(static_cast<uint64_t>(value))) && !domain.contains(value);
   };
   for (Candidate &each : candidates)
     if (isFree(each.tiling.*field) && agrees(each.tiling, values) && holds(each))
@@ -134,7 +135,7 @@ kernels::FreeTile<Tiling> Tilings::freeOf(MLIRContext *context, DictionaryAttr a
     std::optional<Tiling> preferred = best(all);
     for (const kernels::TileField<Tiling> &field : Tiling::fields())
       if (auto member = std::get<int64_t Tiling::*>(field.member); preferred)
-        free.add(member, domainOf(member, free.decided()), (*preferred).*member);
+        free.add(member, domainOf(member, free.decided(), kernels::numberIn(asked, field.key)), (*preferred).*member);
     return free; // of nothing where nothing fits, as the phases are told
   };
   return fieldsFrom(fieldsFrom({}).decided());

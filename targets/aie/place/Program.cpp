@@ -30,7 +30,8 @@ class ProductProgram {
 public:
   ProductProgram(ProgramWriter &writer, const Mapping &mapping)
       : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), a{n.m, n.k, n.bytes, n.name},
-        b{n.k, n.n, n.bytes, n.name}, c{n.m, n.n, 4, n.bytes == 2 ? "f32" : "i32"} {}
+        b{n.k, n.n, n.bytes, n.name}, panelA{p.paddedK() / n.k * n.m, n.k, n.bytes, n.name},
+        panelB{p.rowsOfB(), n.n, n.bytes, n.name}, c{n.m, n.n, 4, n.bytes == 2 ? "f32" : "i32"} {}
 
   void write();
 
@@ -41,7 +42,8 @@ private:
   Sum sizeOf(Dim size, int64_t most);
   int64_t numberOf(Dim size);
   void writeSizes();
-  Value ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from, QueueName to);
+  Value ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from, QueueName to,
+             int64_t slots = kSlots, int64_t uses = 1);
   void declareRings();
   /// Of a matrix as it lies; or one matrix step after another.
   Value whole(const Matrix &matrix);
@@ -51,6 +53,11 @@ private:
   /// A queue that does this for ever.
   void forever(hw::TileKind unit, StringRef engine, int64_t number, ArrayRef<int64_t> units, function_ref<void()> body);
   void writeCores();
+  void shareElements();
+  void writeSharedPanels();
+  void writeSharedShims();
+  void putRowsOfA(const Sum &matrix, const Sum &row);
+  void putPanel(StringRef channel, const Sum &matrix, const Sum &panel);
   void writeResult();
   void writeResidual();
   void call(StringRef kernel, ArrayRef<Value> matrices);
@@ -58,7 +65,7 @@ private:
   void writeMemoryTiles();
   void writeShims();
   void writeRowsOfA();
-  void putBias(const Sum &panel);
+  void putBias(StringRef channel, const Sum &panel);
   void putTiles(TaskWriter &put);
   void writeParameters();
   void writeResidualParameters();
@@ -68,12 +75,12 @@ private:
   ProgramWriter &w;
   const Mapping &p;
   const Numbers &n;
-  int64_t parts; ///< of a, in a memory tile
-  Matrix a, b, c;
+  int64_t parts;                  ///< of a, in a memory tile
+  Matrix a, b, panelA, panelB, c; ///< tiles; along all of k
   std::map<Part, Value> ddr;
   SmallVector<Dim> sizes;                           ///< that a run brings
   SmallVector<Value> registers;                     ///< of each of them, may be null
-  Value coreA, coreB, coreC, tileB;                 ///< rings
+  Value coreA, coreB, coreC, tileB, wholeB;         ///< rings
   SmallVector<Value> tileA, tileC;                  ///< by part, by row of cores
   std::array<Value, hw::kFirstStepWord> parameters; ///< pairs of tiles along k; whether there is a bias, a relu, a step
   /// Of a residual: pairs before the core's own, whether its tile is the first one of that, the second one, pairs
@@ -175,8 +182,8 @@ void ProductProgram::writeSizes() {
 }
 
 Value ProductProgram::ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from,
-                           QueueName to) {
-  return w.ring(unit == kCore ? "L1" : "L2", name, kSlots, matrix.size(), hw::nameOf(unit), from, to);
+                           QueueName to, int64_t slots, int64_t uses) {
+  return w.ring(unit == kCore ? "L1" : "L2", name, slots, matrix.size(), hw::nameOf(unit), from, to, uses);
 }
 
 /// Of memory tiles: parts of a come by one channel in turn and go along their rows by one each; results come by one
@@ -186,11 +193,15 @@ void ProductProgram::declareRings() {
   coreA = ring(kCore, "a", a, {in, 0}, {kComputeEngine, 0});
   coreB = ring(kCore, "b", b, {in, 1}, {kComputeEngine, 0});
   coreC = ring(kCore, "c", c, {kComputeEngine, 0}, {out, 0});
+  const bool shares = p.herd.panels > 1;
   for (int64_t part = 0; part < parts; ++part)
-    tileA.push_back(ring(kMemory, "a_part" + std::to_string(part), a, {in, 0}, {out, part}));
-  tileB = ring(kMemory, "b_panel", b, {in, 1}, {out, parts});
+    tileA.push_back(ring(kMemory, "a_part" + std::to_string(part), shares ? panelA : a, {in, 0}, {out, part},
+                         shares ? 1 : kSlots, p.usesOfA()));
+  if (shares)
+    wholeB = ring(kMemory, "b_whole", panelB, {in, 0}, {out, parts});
+  tileB = ring(kMemory, "b_panel", b, {in, 1}, {out, parts + shares});
   for (int64_t row = 0; row < p.herd.rows; ++row)
-    tileC.push_back(ring(kMemory, "c_row" + std::to_string(row), c, {in, 2 + row}, {out, parts + 1}));
+    tileC.push_back(ring(kMemory, "c_row" + std::to_string(row), c, {in, 2 + row}, {out, parts + p.herd.panels}));
 }
 
 Value ProductProgram::whole(const Matrix &matrix) {
@@ -278,13 +289,51 @@ void ProductProgram::writeResidual() {
 
 void ProductProgram::writeCores() {
   Sum column = w.unit(0), row = w.unit(1);
-  forever(kCore, hw::nameOf(kS2mm), 0, {}, [&] { fill(coreA, "a", row, whole(a)); });
-  forever(kCore, hw::nameOf(kS2mm), 1, {}, [&] { fill(coreB, "b", column, whole(b)); });
+  const bool shares = p.herd.panels > 1; // then an element is one of those of the column
+  auto elementOf = [&](const Sum &one) { return shares ? SmallVector<Sum>{column, row} : SmallVector<Sum>{one}; };
+  forever(kCore, hw::nameOf(kS2mm), 0, {}, [&] { fill(coreA, "a", elementOf(row), whole(a)); });
+  forever(kCore, hw::nameOf(kS2mm), 1, {}, [&] { fill(coreB, "b", elementOf(column), whole(b)); });
+  if (shares)
+    shareElements();
   forever(kCore, hw::nameOf(kMm2s), 0, {}, [&] { drain(coreC, "c", {column, row}, whole(c)); });
   forever(kCore, kComputeEngine, 0, {}, [&] { writeResult(); });
 }
 
+/// Rows of cores have one panel of b after the other, and in each the rows of the result.
+void ProductProgram::shareElements() {
+  w.program()->walk([&](dlir::GetOp get) {
+    if (get.getChannel() != "a" && get.getChannel() != "b")
+      return;
+    AffineMap element = *get.getElement();
+    SmallVector<AffineExpr> of(element.getResults());
+    of[1] = get.getChannel() == "a" ? of[1] % p.herd.resultRows() : of[1].floorDiv(p.herd.resultRows());
+    get->setAttr("element", AffineMapAttr::get(
+                                AffineMap::get(element.getNumDims(), element.getNumSymbols(), of, get.getContext())));
+  });
+}
+
 //===--- memory tiles -------------------------------------------------------------------===//
+
+/// Rows of a come once for the panels of b of several blocks, by one channel; the other panels by another.
+void ProductProgram::writeSharedPanels() {
+  int64_t columns = p.herd.columns;
+  auto queue = [&](hw::Direction direction, int64_t number, function_ref<void(Sum)> body) {
+    forever(kMemory, hw::nameOf(direction), number, columns, [&] { body(w.unit()); });
+  };
+  queue(kS2mm, 0, [&](const Sum &x) {
+    for (Value ring : tileA)
+      fill(ring, "a_in", x, whole(panelA));
+    for (int64_t use = 0; use < p.usesOfA(); ++use)
+      fill(wholeB, "a_in", x, whole(panelB));
+  });
+  for (int64_t part = 0; part < parts; ++part)
+    queue(kMm2s, part, [&](const Sum &x) {
+      drain(tileA[static_cast<size_t>(part)], "a", {x, part}, steps(panelA, n.step.m, n.step.k));
+    });
+  queue(kS2mm, 1, [&](const Sum &x) { fill(tileB, "b_in", x, whole(b)); });
+  queue(kMm2s, parts, [&](const Sum &x) { drain(wholeB, "b", {x, 0}, steps(panelB, n.step.k, n.step.n)); });
+  queue(kMm2s, parts + 1, [&](const Sum &x) { drain(tileB, "b", {x, 1}, steps(b, n.step.k, n.step.n)); });
+}
 
 /// On their way in or out matrices get the order of matrix steps.
 void ProductProgram::writeMemoryTiles() {
@@ -292,20 +341,24 @@ void ProductProgram::writeMemoryTiles() {
   auto queue = [&](hw::Direction direction, int64_t number, int64_t units, function_ref<void(Sum)> body) {
     forever(kMemory, hw::nameOf(direction), number, units, [&] { body(w.unit()); });
   };
-  queue(kS2mm, 0, withA, [&](const Sum &x) {
-    for (Value ring : tileA)
-      fill(ring, "a_in", x, whole(a));
-  });
-  for (int64_t part = 0; part < parts; ++part)
-    queue(kMm2s, part, withA, [&](const Sum &x) {
-      drain(tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, n.step.m, n.step.k));
+  if (p.herd.panels > 1) {
+    writeSharedPanels();
+  } else {
+    queue(kS2mm, 0, withA, [&](const Sum &x) {
+      for (Value ring : tileA)
+        fill(ring, "a_in", x, whole(a));
     });
-  queue(kS2mm, 1, columns, [&](const Sum &x) { fill(tileB, "b_in", x, whole(b)); });
-  queue(kMm2s, parts, columns, [&](const Sum &x) { drain(tileB, "b", x, steps(b, n.step.k, n.step.n)); });
+    for (int64_t part = 0; part < parts; ++part)
+      queue(kMm2s, part, withA, [&](const Sum &x) {
+        drain(tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, n.step.m, n.step.k));
+      });
+    queue(kS2mm, 1, columns, [&](const Sum &x) { fill(tileB, "b_in", x, whole(b)); });
+    queue(kMm2s, parts, columns, [&](const Sum &x) { drain(tileB, "b", x, steps(b, n.step.k, n.step.n)); });
+  }
   for (int64_t row = 0; row < p.herd.rows; ++row)
     queue(kS2mm, 2 + row, columns,
           [&](const Sum &x) { fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(c, n.step.m, n.step.n)); });
-  queue(kMm2s, parts + 1, columns, [&](const Sum &x) {
+  queue(kMm2s, parts + p.herd.panels, columns, [&](const Sum &x) {
     for (Value ring : tileC)
       drain(ring, "c_out", x, whole(c));
   });
@@ -363,10 +416,10 @@ void ProductProgram::putTiles(TaskWriter &put) {
 }
 
 /// The numbers of a matrix step's columns at its first words, again and again in all rows of a pair of tiles of b.
-void ProductProgram::putBias(const Sum &panel) {
+void ProductProgram::putBias(StringRef channel, const Sum &panel) {
   if (p.packs(Part::Bias)) { // it lies so already
     int64_t row = n.step.n;
-    w.put("b_in", Sum(w.unit()))
+    w.put(channel, Sum(w.unit()))
         .buffer(ddr[Part::Bias], panel * (p.biasWords() * 4))
         .with(w.descriptor({c.kind, {}, row, {{p.biasWords() / row, row * 4, 0}}}))
         .create();
@@ -377,29 +430,75 @@ void ProductProgram::putBias(const Sum &panel) {
   spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / n.step.n, n.step.n * 4, 0}};
   spec.keepsDims = true;
   Value ofBias = w.descriptor(spec);
-  w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Bias], panel * (n.n * 4)).with(ofBias).create();
+  w.put(channel, Sum(w.unit())).buffer(ddr[Part::Bias], panel * (n.n * 4)).with(ofBias).create();
+}
+
+/// A panel of b, and the numbers of a bias for its columns.
+void ProductProgram::putPanel(StringRef channel, const Sum &matrix, const Sum &panel) {
+  int64_t width = n.n * n.bytes;
+  putTiles(w.put(channel, Sum(w.unit()))
+               .buffer(ddr[Part::B], (matrix * (p.paddedN() / n.n) + panel) * (p.paddedK() * width))
+               .with(w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}})));
+  if (p.has(Part::Bias)) // of groups each matrix has its own
+    putBias(channel, p.image ? matrix * (p.paddedN() / n.n) + panel : panel);
+}
+
+/// All of k of a block's rows, part after part, each tile after tile.
+void ProductProgram::putRowsOfA(const Sum &matrix, const Sum &row) {
+  int64_t tile = n.k * n.bytes, pitch = p.formOf(Part::A).second * n.bytes;
+  DescriptorSpec spec{n.name, {}, n.k, {{parts, n.m * pitch, 0}, {p.paddedK() / n.k, tile, 0}, {n.m, pitch, 0}}};
+  w.put("a_in", Sum(w.unit()))
+      .buffer(ddr[Part::A], matrix * (p.paddedM() * pitch) + row * (p.blockM() * pitch))
+      .with(w.descriptor(spec))
+      .create();
+}
+
+/// Of two panels of b each, one goes with the rows of a, which come once for several blocks.
+void ProductProgram::writeSharedShims() {
+  int64_t uses = p.usesOfA(), all = p.herd.resultColumns();
+  auto panelOf = [&](const Sum &column, int64_t which) { return column * all + Sum(w.unit()) * 2 + which; };
+  w.queue(
+      hw::nameOf(kShim), hw::nameOf(kMm2s), 0,
+      [&] {
+        w.loop(p.matrices, [&](const Sum &matrix) {
+          w.loop(p.paddedM() / p.blockM(), [&](const Sum &row) {
+            w.loop(p.paddedN() / p.blockN() / uses, [&](const Sum &columns) {
+              w.group("block", {}, {}, [&] {
+                putRowsOfA(matrix, row);
+                putPanel("a_in", matrix, panelOf(columns * uses, 0));
+              });
+              if (uses > 1)
+                w.loop(uses - 1, [&](const Sum &next) {
+                  w.group("block", {}, {}, [&] { putPanel("a_in", matrix, panelOf(columns * uses + next + 1, 0)); });
+                });
+            });
+          });
+        });
+      },
+      p.herd.columns);
+  blocks(kMm2s, 1, p.herd.columns,
+         [&](const Sum &matrix, const Sum &, const Sum &column) { putPanel("b_in", matrix, panelOf(column, 1)); });
 }
 
 void ProductProgram::writeShims() {
-  int64_t width = n.n * n.bytes, out = p.paddedN() * c.bytes;
-  Value ofB = w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}});
-  Value ofC = w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, 0, out}}});
-  writeRowsOfA();
-  blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
-    Sum panel = column * p.herd.columns + Sum(w.unit()), first = panel * n.n;
-    putTiles(w.put("b_in", Sum(w.unit()))
-                 .buffer(ddr[Part::B], (matrix * (p.paddedN() / n.n) + panel) * (p.paddedK() * width))
-                 .with(ofB));
-    if (p.has(Part::Bias))
-      putBias(p.image ? matrix * (p.paddedN() / n.n) + panel : panel);
-    if (p.has(Part::Residual))
-      w.put("b_in", Sum(w.unit()))
-          .buffer(ddr[Part::Residual], matrix * (p.paddedM() * out) + row * (p.blockM() * out) + first * c.bytes)
-          .with(w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, out, 0}}}))
-          .create();
-  });
+  int64_t out = p.paddedN() * c.bytes, panels = p.herd.panels;
+  Value ofC = w.descriptor({c.kind, {}, n.n, {{panels, 0, n.n * c.bytes}, {p.herd.resultRows() * n.m, 0, out}}});
+  if (panels > 1) {
+    writeSharedShims();
+  } else {
+    writeRowsOfA();
+    blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
+      Sum panel = column * p.herd.columns + Sum(w.unit()), first = panel * n.n;
+      putPanel("b_in", matrix, panel);
+      if (p.has(Part::Residual))
+        w.put("b_in", Sum(w.unit()))
+            .buffer(ddr[Part::Residual], matrix * (p.paddedM() * out) + row * (p.blockM() * out) + first * c.bytes)
+            .with(w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, out, 0}}}))
+            .create();
+    });
+  }
   blocks(kS2mm, 0, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
-    Sum first = (column * p.blockN() + Sum(w.unit()) * n.n) * c.bytes;
+    Sum first = (column * p.blockN() + Sum(w.unit()) * (panels * n.n)) * c.bytes;
     Sum rows = matrix * (p.paddedM() * out) + row * (p.blockM() * out);
     w.get("c_out", Sum(w.unit())).buffer(ddr[Part::C], rows + first).with(ofC).create();
   });
@@ -440,10 +539,11 @@ void ProductProgram::write() {
   int64_t rows = p.herd.rows, columns = p.herd.columns, withA = rows / parts;
   for (const Operand &operand : p.operands)
     declareOperand(operand);
-  w.channel("a_in", 1, withA);
+  const bool shares = p.herd.panels > 1; // then columns have their own rows of a, and so many panels of b
+  w.channel("a_in", 1, shares ? columns : withA);
   w.channel("b_in", 1, columns);
-  w.channel("a", 1, rows);
-  w.channel("b", 1, columns);
+  w.channel("a", 1, shares ? SmallVector<int64_t>{columns, parts} : SmallVector<int64_t>{rows});
+  w.channel("b", 1, shares ? SmallVector<int64_t>{columns, p.herd.panels} : SmallVector<int64_t>{columns});
   w.channel("c", 1, {columns, rows});
   w.channel("c_out", 1, columns);
   w.graph("main", {columns, rows});
