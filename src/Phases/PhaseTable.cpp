@@ -42,6 +42,7 @@ static constexpr PassRow frontend[] = {
     {createIntegerProductsPass, optimising},
     {createFindMasksPass, optimising}, // before masks are tensors
     {createFoldConstantsPass},
+    {createIntegerPoolsPass, optimising}, // once products are of bytes it is seen who rounds behind them
     {createRecognizeFunctionsPass, optimising},
     {createSimplifyPass},
     {createBindStatesPass},
