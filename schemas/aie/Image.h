@@ -44,7 +44,7 @@ struct Axis {
 struct Argument {
   std::string name;
   bool output = false;
-  bool packed = false; ///< an input whose buffer has the form already, not the host's f32
+  bool packed = false; ///< its buffer has the form already, not the host's tensor
   Element element = Element::F32;
   std::vector<Axis> axes;       ///< the outermost first
   uint32_t rows = 0, pitch = 0; ///< of the form

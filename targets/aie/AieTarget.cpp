@@ -36,10 +36,14 @@ public:
   bool hasFunction(Operation *function) const override {
     return isa<dmir::SiluOp, dmir::GeluOp, dmir::GeluTanhOp>(function);
   }
-  bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
+  bool fusesProducer(Operation *, OpOperand &, Operation *producer) const override {
+    return aie::isAddedByCores(producer);
+  }
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
     return Contraction::is(root) && result.hasOneUse() && aie::isEpilogue(consumer, result);
   }
+  Attribute preferredResultLayout(Operation *region) const override;
+  bool acceptsLayout(Operation *region, unsigned operand, Attribute layout) const override;
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override {
@@ -71,6 +75,8 @@ std::string algorithmOf(const aie::Mapping &mapping) {
   const aie::Numbers &numbers = mapping.numbers;
   std::string text = numbers.name.str() + " tiles of " + std::to_string(numbers.m) + "x" + std::to_string(numbers.k) +
                      "x" + std::to_string(numbers.n);
+  if (mapping.narrows())
+    text += " to " + mapping.results().str();
   if (mapping.image)
     text +=
         ", " + std::to_string(mapping.image->pixels) + (mapping.image->pixels > 1 ? " pixels" : " pixel") + " a row";
@@ -91,6 +97,30 @@ Result<aie::Mapping> AieTarget::mappingOf(dmir::RegionOp region) const {
     for (aie::Operand &operand : mapping->operands)
       operand.packed = operand.packed && operand.part == aie::Part::Bias;
   return mapping;
+}
+
+/// Of a region that another one of the array reads, with the tilings of both by default; those of a text have to fit.
+Attribute AieTarget::preferredResultLayout(Operation *op) const {
+  auto from = dyn_cast<dmir::RegionOp>(op);
+  auto to = from ? dyn_cast<dmir::RegionOp>(*from.getResult(0).user_begin()) : dmir::RegionOp();
+  if (!to || to.getDevice() != name())
+    return {};
+  Result<aie::Mapping> first = mappingOf(from), second = mappingOf(to);
+  for (Result<aie::Mapping> *each : {&first, &second}) {
+    if (*each)
+      *each = aie::Tilings(machine, herd, std::move(**each)).choose(from.getContext(), {});
+    if (!*each)
+      return {};
+  }
+  return aie::formBetween(from.getContext(), *first, *second);
+}
+
+bool AieTarget::acceptsLayout(Operation *op, unsigned operand, Attribute layout) const {
+  auto region = layout ? dyn_cast<dmir::RegionOp>(op) : dmir::RegionOp();
+  if (!region)
+    return !layout;
+  Result<aie::Mapping> mapping = mappingOf(region);
+  return mapping && mapping->operands[operand].part == aie::Part::A;
 }
 
 Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {

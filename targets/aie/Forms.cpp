@@ -101,7 +101,7 @@ std::optional<aie::ImageWalk> imageWalkOf(DictionaryAttr form, const Tensor &wei
 
 DictionaryAttr aie::formOf(Builder &b, const Mapping &mapping, const Operand &operand) {
   auto [rows, pitch] = mapping.formOf(operand.part);
-  int64_t bytes = operand.part == Part::Bias ? 4 : mapping.numbers.bytes;
+  int64_t bytes = operand.part == Part::Bias || operand.part == Part::Scales ? 4 : mapping.numbers.bytes;
   NamedAttrList form;
   StringRef wide = operand.tensor.getElementType().isF32() ? "f32" : "i32";
   form.set(kForm, b.getStringAttr(bytes == 4 ? wide : mapping.numbers.name));

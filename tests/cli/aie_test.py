@@ -143,13 +143,13 @@ def check_steps(folder):
         said = run(BIN / "dmxc", folder / f"{name}.onnx", "-t", "aie", "--require-target", "aie:100", "-o", bundle)
         expect("in 1 task" in said, f"{name}: {said}")
         run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", "1e-4", "--atol", "1e-4")
-    # A fourth step has no place: the host does it.
-    nodes = [onnx_file.node("MatMul", "a b", "p"), *(onnx_file.node("Tanh", before, after) for before, after in zip("p0123"[:4], ["0", "1", "2", "y"]))]
-    (folder / "four.onnx").write_bytes(onnx_file.model(
+    # A seventh step has no place: the host does it.
+    nodes = [onnx_file.node("MatMul", "a b", "p"), *(onnx_file.node("Tanh", before, after) for before, after in zip("p012345", "012345y"))]
+    (folder / "seven.onnx").write_bytes(onnx_file.model(
         nodes, [onnx_file.info("a", onnx_file.FLOAT, a.shape)], [onnx_file.info("y", onnx_file.FLOAT, None)],
         weights=[onnx_file.tensor("b", onnx_file.FLOAT, [100, 130], raw=b.tobytes())]))
-    said = run(BIN / "dmxc", folder / "four.onnx", "-t", "aie", "-o", folder / "four.bundle")
-    expect("aie 2 of 2 nodes" in said and "cpu 1 of 2 nodes" in said, f"four steps: {said}")  # nodes of one name count as one
+    said = run(BIN / "dmxc", folder / "seven.onnx", "-t", "aie", "-o", folder / "seven.bundle")
+    expect("aie 2 of 2 nodes" in said and "cpu 1 of 2 nodes" in said, f"seven steps: {said}")  # nodes of one name count as one
 
 
 def check_residuals(folder):
@@ -175,7 +175,7 @@ def check_residuals(folder):
                 said = run(BIN / "dmxc", folder / "residual.onnx", "-t", level, "--require-target", "aie:100", "-o", bundle)
                 expect("in 1 task" in said, f"residual, {name}, {ops}: {said}")
                 run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", "1e-4", "--atol", "1e-4")
-            said = run(BIN / "dmxc", folder / "residual.onnx", "-t", "aie:rows=3", "-o", bundle)  # rows of cores come in pairs
+            said = run(BIN / "dmxc", folder / "residual.onnx", "-t", "aie:rows=3", "-o", bundle)  # tiles of rows of cores come in pairs
             expect("in 1 task" in said, f"residual on three rows: {said}")
             run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", "1e-4", "--atol", "1e-4")
 

@@ -50,7 +50,7 @@ const Change kChanges[] = {
     {"a task out of its matrix", "[0, 0, 0, 0][1, 2, 64, 32]", "[0, 0, 0, 9][1, 2, 64, 32]",
      "goes from element 9 over 4095"},
     {"a task with a BD too many", "{id = 0 : i64", "{id = 16 : i64", "has BD 16 of 16"},
-    {"a parameter behind its buffer", "@parameters_0_2, 2,", "@parameters_0_2, 13,", "writes word 13 of 13"},
+    {"a parameter behind its buffer", "@parameters_0_2, 2,", "@parameters_0_2, 22,", "writes word 22 of 22"},
 };
 
 /// Of the program of 4x4 cores, before it has tiles; one of three blocks of results.
