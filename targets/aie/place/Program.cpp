@@ -28,7 +28,7 @@ class ProductProgram {
 public:
   ProductProgram(ProgramWriter &writer, const hw::Machine &machine, const Mapping &mapping)
       : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()),
-        outs(std::min<int64_t>({1, mapping.herd.rows, machine.tile(kMemory).channels - parts - 1})),
+        outs(std::min<int64_t>({2, mapping.herd.rows, machine.tile(kMemory).channels - parts - 1})),
         a{n.m, n.k, n.bytes, n.name}, b{n.k, n.n, n.bytes, n.name}, c{n.m, n.n, 4, p.sums()},
         y{n.m, n.n, p.resultBytes(), p.results()} {}
 
