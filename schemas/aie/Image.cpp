@@ -172,6 +172,11 @@ std::string_view nameOf(Element element) {
   return names[static_cast<size_t>(element)];
 }
 
+bool Argument::kept() const {
+  auto lies = [](const Axis &axis) { return axis.stride || axis.phase; };
+  return packed && std::any_of(axes.begin(), axes.end(), lies);
+}
+
 std::vector<std::byte> write(const Image &image) {
   Writer out;
   std::optional<Machine> machine = machineOf(image.machine);

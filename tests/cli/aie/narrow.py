@@ -239,6 +239,8 @@ class Narrow(unittest.TestCase):
                 self.assertGreater(len(np.unique(value)), 3)
                 said = self.compare(model, "aie" if seed % 3 else "aie:cols=2+rows=2", "--require-target", "aie:100")
                 self.assertIn(f"in {length} tasks", said)
+                shown = self.run_tool("dmx-inspect", "m.bundle", "--what", "kernels")
+                self.assertTrue('"c" kept output' in shown and '"a" kept input' in shown, shown[:2000])
                 text = self.run_tool("dmxc", "m.onnx", "-t", "aie", "--emit", "partition", "-o", "-")
                 element = "i8" if seed % 2 else "bf16"
                 kept = re.findall(rf'-> \(tensor<\S+, {{bytes = (\d+) : i64, element = "{element}", pitch = (\d+) : i64, rows = (\d+) : i64}}>\)', text)
