@@ -137,13 +137,13 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
   for (Argument &argument : kernel.arguments) {
     argument.name = in.name();
     uint32_t role = in.word(), element = in.word();
-    argument.output = role == 1;
-    argument.packed = role == 2;
+    argument.output = role & 1;
+    argument.packed = role & 2;
     argument.element = static_cast<Element>(std::min(element, 3u));
     argument.rows = in.word();
     argument.pitch = in.word();
     argument.axes.resize(in.count(5));
-    if (role > 2 || element > 3 || argument.axes.size() > kMostAxes) {
+    if (role > 3 || element > 3 || argument.axes.size() > kMostAxes) {
       error = "argument '" + argument.name + "' has no known role or element, or too many axes";
       return false;
     }
@@ -172,6 +172,11 @@ int64_t bytesOf(Element element) { return element == Element::I8 ? 1 : element =
 std::string_view nameOf(Element element) {
   static constexpr std::string_view names[] = {"bf16", "f32", "i32", "i8"};
   return names[static_cast<size_t>(element)];
+}
+
+bool Argument::kept() const {
+  auto lies = [](const Axis &axis) { return axis.stride || axis.phase; };
+  return packed && std::any_of(axes.begin(), axes.end(), lies);
 }
 
 std::vector<std::byte> write(const Image &image) {

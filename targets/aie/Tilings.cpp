@@ -61,11 +61,11 @@ void Tilings::addWalks(Mapping &tried, Tiling tiling) {
 
 /// Tiles that a core has room for.
 void Tilings::addTiles(Mapping &tried, Tiling tiling) {
-  int64_t bytes = mapping.numbers.bytes, room = machine.tile(hw::TileKind::Core).dataBytes;
+  int64_t room = machine.tile(hw::TileKind::Core).dataBytes;
   for (int64_t m : sizesOf(&Tiling::m))
     for (int64_t n : sizesOf(&Tiling::n))
       for (int64_t k : sizesOf(&Tiling::k))
-        if (2 * (bytes * k * (m + n) + 4 * m * n) <= room) {
+        if (mapping.tileBytes(m, k, n) <= room) {
           tiling.m = m, tiling.n = n, tiling.k = k;
           addWalks(tried, tiling);
         }
@@ -104,13 +104,13 @@ std::optional<Tiling> Tilings::best(const Decided &decided) const {
   return std::nullopt;
 }
 
-/// Powers of two; the default may be another number.
-std::set<int64_t> Tilings::domainOf(int64_t Tiling::*field, const Decided &before) const {
+/// Powers of two; the default may be another number, and so may what is `asked` for.
+std::set<int64_t> Tilings::domainOf(int64_t Tiling::*field, const Decided &before, std::optional<int64_t> asked) const {
   std::set<int64_t> domain;
   auto values = listOf(before);
   bool isSize = field == &Tiling::m || field == &Tiling::n;
   auto isFree = [&](int64_t value) {
-    return (!isSize || llvm::isPowerOf2_64(static_cast<uint64_t>(value))) && !domain.contains(value);
+    return (!isSize || value == asked || llvm::isPowerOf2_64(static_cast<uint64_t>(value))) && !domain.contains(value);
   };
   for (Candidate &each : candidates)
     if (isFree(each.tiling.*field) && agrees(each.tiling, values) && holds(each))
@@ -134,7 +134,7 @@ kernels::FreeTile<Tiling> Tilings::freeOf(MLIRContext *context, DictionaryAttr a
     std::optional<Tiling> preferred = best(all);
     for (const kernels::TileField<Tiling> &field : Tiling::fields())
       if (auto member = std::get<int64_t Tiling::*>(field.member); preferred)
-        free.add(member, domainOf(member, free.decided()), (*preferred).*member);
+        free.add(member, domainOf(member, free.decided(), kernels::numberIn(asked, field.key)), (*preferred).*member);
     return free; // of nothing where nothing fits, as the phases are told
   };
   return fieldsFrom(fieldsFrom({}).decided());
@@ -161,6 +161,8 @@ Result<Mapping> Tilings::choose(MLIRContext *context, Attribute written, Diction
   tiling.herdRows = most.rows, tiling.herdColumns = most.columns;
   Mapping chosen = mapping;
   chosen.setTiling(best(free.decided()).value_or(tiling)); // the phases are told where nothing fits
+  if (std::optional<std::string> why = written ? refuses(machine, chosen) : std::nullopt; why && !best({}))
+    return modelError(*why);
   DictionaryAttr whole = kernels::writeTile(chosen.tiling(), context);
   NamedAttrList given(whole); // what is left out is derived
   for (NamedAttribute each : own ? own.getValue() : ArrayRef<NamedAttribute>())

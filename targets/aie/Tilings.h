@@ -38,7 +38,7 @@ private:
   void addPixels(Mapping &tried, Tiling tiling);
   std::optional<Tiling> wholeOf(mlir::DictionaryAttr written) const;
   std::optional<Tiling> best(const Decided &decided) const;
-  std::set<int64_t> domainOf(int64_t Tiling::*field, const Decided &before) const;
+  std::set<int64_t> domainOf(int64_t Tiling::*field, const Decided &before, std::optional<int64_t> asked) const;
   bool holds(const Tiling &tiling) const;
   bool holds(Candidate &candidate) const;
 

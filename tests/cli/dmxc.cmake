@@ -140,6 +140,8 @@ if("aie" IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo)
   dmxc_frontend_test(cli.aie-grid onnx
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/grid.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  dmxc_frontend_test(cli.aie-narrow onnx
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/narrow.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo)
   dmxc_frontend_test(cli.aie-tilings mlir
     Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/aie/tilings.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
   dmxc_frontend_test(cli.aie-convolutions onnx
@@ -148,5 +150,5 @@ if("aie" IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/rows.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.aie-shares mlir
     Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/aie/shares.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  set_tests_properties(cli.aie cli.aie-grid cli.aie-shares cli.aie-tilings cli.aie-convolutions cli.aie-rows PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+  set_tests_properties(cli.aie cli.aie-grid cli.aie-narrow cli.aie-shares cli.aie-tilings cli.aie-convolutions cli.aie-rows PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 endif()

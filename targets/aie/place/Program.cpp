@@ -26,16 +26,18 @@ struct Matrix {
 
 class ProductProgram {
 public:
-  ProductProgram(ProgramWriter &writer, const Mapping &mapping)
-      : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), a{n.m, n.k, n.bytes, n.name},
-        b{n.k, n.n, n.bytes, n.name}, c{n.m, n.n, 4, n.bytes == 2 ? "f32" : "i32"} {}
+  ProductProgram(ProgramWriter &writer, const hw::Machine &machine, const Mapping &mapping)
+      : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), outs(mapping.outs(machine)),
+        a{n.m, n.k, n.bytes, n.name}, b{n.k, n.n, n.bytes, n.name}, c{n.m, n.n, 4, p.sums()},
+        y{n.m, n.n, p.resultBytes(), p.results()} {}
 
   void write();
 
 private:
   void declareOperand(const Operand &operand);
   void declarePlaces(const Operand &operand, Value memory, int64_t bytes, int64_t pitch);
-  Value ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from, QueueName to);
+  Value ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from, QueueName to,
+             int64_t slots = kSlots);
   void declareRings();
   /// Of a matrix as it lies; or one matrix step after another.
   Value whole(const Matrix &matrix);
@@ -46,12 +48,14 @@ private:
   void forever(hw::TileKind unit, StringRef engine, int64_t number, ArrayRef<int64_t> units, function_ref<void()> body);
   void writeCores();
   void writeResult();
-  void writeResidual();
+  void writeSums();
+  void writeResidual(StringRef kernel, ArrayRef<Value> matrices);
   void call(StringRef kernel, ArrayRef<Value> matrices);
   void writeMemoryTiles();
   void writeShims();
   void writeRowsOfA();
-  void putBias(const Sum &panel);
+  void putRow(Part part, const Sum &panel);
+  void putResidual(const Sum &matrix, const Sum &row, const Sum &first, const Matrix &of);
   void writeParameters();
   void writeResidualParameters();
   void blocks(hw::Direction direction, int64_t number, int64_t units,
@@ -61,9 +65,11 @@ private:
   const Mapping &p;
   const Numbers &n;
   int64_t parts; ///< of a, in a memory tile
-  Matrix a, b, c;
+  int64_t outs;  ///< channels of a column's results
+  int64_t firstRow(int64_t out) const { return p.herd.rows * out / outs; }
+  Matrix a, b, c, y; ///< operands, sums, results
   std::map<Part, Value> ddr;
-  Value coreA, coreB, coreC, tileB;                 ///< rings
+  Value coreA, coreB, coreC, coreY, tileB;          ///< rings; of sums, and of results, which may be these
   SmallVector<Value> tileA, tileC;                  ///< by part, by row of cores
   std::array<Value, hw::kFirstStepWord> parameters; ///< pairs of tiles along k; whether there is a bias, a relu, a step
   /// Of a residual: pairs before the core's own, whether its tile is the first one of that, the second one, pairs
@@ -71,14 +77,17 @@ private:
   std::array<Value, hw::kResidualWords> ofResidual;
 };
 
-constexpr const char *kNames[] = {"a", "b", "bias", "r", "c"};
+constexpr const char *kOut[] = {"c_out", "c_out_b"}; ///< channels of results
+constexpr const char *kNames[] = {"a", "b", "bias", "r", "scales", "c"};
 
 /// An operand, its form in DDR, and where the host's numbers lie in that.
 void ProductProgram::declareOperand(const Operand &operand) {
   StringRef name = kNames[static_cast<size_t>(operand.part)];
   bool operandOfCores = operand.part == Part::A || operand.part == Part::B;
-  StringRef kind = operandOfCores ? n.name : c.kind;
-  int64_t bytes = operandOfCores ? n.bytes : 4;
+  bool isResult = operand.part == Part::C;
+  operandOfCores = operandOfCores || (operand.part == Part::Residual && p.addsBytes());
+  StringRef kind = operandOfCores ? n.name : isResult ? y.kind : operand.part == Part::Scales ? "f32" : c.kind;
+  int64_t bytes = operandOfCores ? n.bytes : isResult ? y.bytes : 4;
   auto [rows, pitch] = p.formOf(operand.part);
   dlir::ArgumentRole role = operand.part == Part::C ? dlir::ArgumentRole::output
                             : operand.packed        ? dlir::ArgumentRole::constant
@@ -121,8 +130,8 @@ void ProductProgram::declarePlaces(const Operand &operand, Value memory, int64_t
 }
 
 Value ProductProgram::ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from,
-                           QueueName to) {
-  return w.ring(unit == kCore ? "L1" : "L2", name, kSlots, matrix.size(), hw::nameOf(unit), from, to);
+                           QueueName to, int64_t slots) {
+  return w.ring(unit == kCore ? "L1" : "L2", name, slots, matrix.size(), hw::nameOf(unit), from, to);
 }
 
 /// Of memory tiles: parts of a come by one channel in turn and go along their rows by one each; results come by one
@@ -131,12 +140,17 @@ void ProductProgram::declareRings() {
   StringRef in = hw::nameOf(kS2mm), out = hw::nameOf(kMm2s);
   coreA = ring(kCore, "a", a, {in, 0}, {kComputeEngine, 0});
   coreB = ring(kCore, "b", b, {in, 1}, {kComputeEngine, 0});
-  coreC = ring(kCore, "c", c, {kComputeEngine, 0}, {out, 0});
+  if (p.narrows())
+    coreC = ring(kCore, "c", c, {kComputeEngine, 0}, {kComputeEngine, 0}, 1);
+  coreY =
+      ring(kCore, p.narrows() ? "y" : "c", y, {kComputeEngine, 0}, {out, 0}, p.narrows() ? p.resultSlots() : kSlots);
+  coreC = p.narrows() ? coreC : coreY;
   for (int64_t part = 0; part < parts; ++part)
     tileA.push_back(ring(kMemory, "a_part" + std::to_string(part), a, {in, 0}, {out, part}));
   tileB = ring(kMemory, "b_panel", b, {in, 1}, {out, parts});
-  for (int64_t row = 0; row < p.herd.rows; ++row)
-    tileC.push_back(ring(kMemory, "c_row" + std::to_string(row), c, {in, 2 + row}, {out, parts + 1}));
+  for (int64_t at = 0; at < outs; ++at)
+    for (int64_t row = firstRow(at); row < firstRow(at + 1); ++row)
+      tileC.push_back(ring(kMemory, "c_row" + std::to_string(row), y, {in, 2 + row}, {out, parts + 1 + at}));
 }
 
 Value ProductProgram::whole(const Matrix &matrix) {
@@ -177,35 +191,52 @@ void ProductProgram::call(StringRef kernel, ArrayRef<Value> matrices) {
   task.create();
 }
 
-/// A result: tiles along k in pairs; a bias comes as one pair more of b.
+/// Tiles along k in pairs; a row (a bias, scales) comes as one pair more of b.
+void ProductProgram::writeSums() {
+  auto row = [&](StringRef kernel) {
+    w.drain(coreB, [&] { call(kernel, {coreB, coreC}); });
+    w.drain(coreB, [] {});
+  };
+  call(n.zero, coreC);
+  w.loop(parameters[0], [&](const Sum &) {
+    for (int64_t tile = 0; tile < 2; ++tile)
+      w.drain({coreA, coreB}, [&] { call(n.matmul, {coreA, coreB, coreC}); });
+  });
+  w.loop(parameters[1], [&](const Sum &) { row(n.bias); });
+  if (p.has(Part::Residual) && !p.addsBytes())
+    writeResidual("residual_f32", {coreB, coreC});
+  w.loop(parameters[2], [&](const Sum &) { call(n.relu, coreC); });
+  if (p.has(Part::Scales))
+    row("scale_i8_i32");
+  else if (p.floats)
+    call("float_i32", coreC);
+}
+
+/// Sums, and what is done to them in their place or on the way to a narrower one.
 void ProductProgram::writeResult() {
   w.fill(coreC, [&] {
-    call(n.zero, coreC);
-    w.loop(parameters[0], [&](const Sum &) {
-      for (int64_t tile = 0; tile < 2; ++tile)
-        w.drain({coreA, coreB}, [&] { call(n.matmul, {coreA, coreB, coreC}); });
-    });
-    w.loop(parameters[1], [&](const Sum &) {
-      w.drain(coreB, [&] { call(n.bias, {coreB, coreC}); });
-      w.drain(coreB, [] {});
-    });
-    if (p.has(Part::Residual))
-      writeResidual();
-    w.loop(parameters[2], [&](const Sum &) { call(n.relu, coreC); });
-    if (!n.steps.empty())
+    writeSums();
+    if (!n.steps.empty() && !p.narrows())
       w.loop(parameters[3], [&](const Sum &) { call(n.steps, coreC); });
   });
+  if (p.narrows())
+    w.fill(coreY, [&] {
+      w.drain(coreC, [&] {
+        p.addsBytes() ? writeResidual("add_narrow_f32_i8", {coreB, coreC, coreY})
+                      : call(p.narrow.kernel, {coreC, coreY});
+      });
+    });
 }
 
 /// The tiles of all rows of a column come in pairs, as b does; a core adds its own.
-void ProductProgram::writeResidual() {
+void ProductProgram::writeResidual(StringRef kernel, ArrayRef<Value> matrices) {
   constexpr std::optional<int64_t> kOwn[] = {std::nullopt, 0, 1, std::nullopt}; // of a pair
   for (auto [times, own] : llvm::zip(ofResidual, kOwn))
     w.loop(times, [&](const Sum &) {
       for (int64_t tile = 0; tile < 2; ++tile)
         w.drain(coreB, [&] {
           if (own == tile)
-            call("residual_f32", {coreB, coreC});
+            call(kernel, matrices);
         });
     });
 }
@@ -214,7 +245,7 @@ void ProductProgram::writeCores() {
   Sum column = w.unit(0), row = w.unit(1);
   forever(kCore, hw::nameOf(kS2mm), 0, {}, [&] { fill(coreA, "a", row, whole(a)); });
   forever(kCore, hw::nameOf(kS2mm), 1, {}, [&] { fill(coreB, "b", column, whole(b)); });
-  forever(kCore, hw::nameOf(kMm2s), 0, {}, [&] { drain(coreC, "c", {column, row}, whole(c)); });
+  forever(kCore, hw::nameOf(kMm2s), 0, {}, [&] { drain(coreY, "c", {column, row}, whole(y)); });
   forever(kCore, kComputeEngine, 0, {}, [&] { writeResult(); });
 }
 
@@ -238,11 +269,12 @@ void ProductProgram::writeMemoryTiles() {
   queue(kMm2s, parts, columns, [&](const Sum &x) { drain(tileB, "b", x, steps(b, n.step.k, n.step.n)); });
   for (int64_t row = 0; row < p.herd.rows; ++row)
     queue(kS2mm, 2 + row, columns,
-          [&](const Sum &x) { fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(c, n.step.m, n.step.n)); });
-  queue(kMm2s, parts + 1, columns, [&](const Sum &x) {
-    for (Value ring : tileC)
-      drain(ring, "c_out", x, whole(c));
-  });
+          [&](const Sum &x) { fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(y, n.step.m, n.step.n)); });
+  for (int64_t out = 0; out < outs; ++out)
+    queue(kMm2s, parts + 1 + out, columns, [&](const Sum &x) {
+      for (int64_t row = firstRow(out); row < firstRow(out + 1); ++row)
+        drain(tileC[static_cast<size_t>(row)], kOut[out], x, whole(y));
+    });
 }
 
 //===--- shims --------------------------------------------------------------------------===//
@@ -290,58 +322,67 @@ void ProductProgram::writeRowsOfA() {
 }
 
 /// The numbers of a matrix step's columns at its first words, again and again in all rows of a pair of tiles of b.
-void ProductProgram::putBias(const Sum &panel) {
-  if (p.packs(Part::Bias)) { // it lies so already
-    int64_t row = n.step.n;
-    w.put("b_in", Sum(w.unit()))
-        .buffer(ddr[Part::Bias], panel * (p.biasWords() * 4))
-        .with(w.descriptor({c.kind, {}, row, {{p.biasWords() / row, row * 4, 0}}}))
-        .create();
-    return;
-  }
-  int64_t perRow = p.biasRun(), times = n.step.n / perRow; // words of a step's row; rows that hold them all
-  DescriptorSpec spec{c.kind, {}, perRow, {}};
-  spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / n.step.n, n.step.n * 4, 0}};
+void ProductProgram::putRow(Part part, const Sum &panel) {
+  StringRef kind = part == Part::Bias ? c.kind : "f32";
+  auto put = [&](int64_t bytes, const DescriptorSpec &spec) {
+    Value ofRow = w.descriptor(spec);
+    w.put("b_in", Sum(w.unit())).buffer(ddr[part], panel * bytes).with(ofRow).create();
+  };
+  int64_t step = n.step.n;
+  if (p.packs(part)) // it lies so already
+    return put(p.biasWords() * 4, {kind, {}, step, {{p.biasWords() / step, step * 4, 0}}});
+  int64_t perRow = p.biasRun(), times = step / perRow; // words of a step's row; rows that hold them all
+  DescriptorSpec spec{kind, {}, perRow, {}};
+  spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / step, step * 4, 0}};
   spec.keepsDims = true;
-  Value ofBias = w.descriptor(spec);
-  w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Bias], panel * (n.n * 4)).with(ofBias).create();
+  put(n.n * 4, spec);
+}
+
+/// The tiles of all cores of a column, of numbers as those of a matrix.
+void ProductProgram::putResidual(const Sum &matrix, const Sum &row, const Sum &first, const Matrix &of) {
+  int64_t pitch = p.paddedN() * of.bytes;
+  Sum begin = matrix * (p.paddedM() * pitch) + row * (p.blockM() * pitch) + first * of.bytes;
+  Value walk = w.descriptor({of.kind, {}, n.n, {{p.residualTiles() * n.m, pitch, 0}}});
+  w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Residual], begin).with(walk).create();
 }
 
 void ProductProgram::writeShims() {
-  int64_t width = n.n * n.bytes, out = p.paddedN() * c.bytes;
+  int64_t width = n.n * n.bytes, out = p.paddedN() * y.bytes;
   Value ofB = w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}});
-  Value ofC = w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, 0, out}}});
   writeRowsOfA();
   blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
     Sum panel = column * p.herd.columns + Sum(w.unit()), first = panel * n.n;
-    w.put("b_in", Sum(w.unit()))
-        .buffer(ddr[Part::B], (matrix * (p.paddedN() / n.n) + panel) * (p.paddedK() * width))
-        .with(ofB)
-        .create();
+    Sum ofMatrix = matrix * (p.paddedN() / n.n) + panel, ofRow = p.image ? ofMatrix : panel;
+    w.put("b_in", Sum(w.unit())).buffer(ddr[Part::B], ofMatrix * (p.paddedK() * width)).with(ofB).create();
     if (p.has(Part::Bias))
-      putBias(p.image ? matrix * (p.paddedN() / n.n) + panel : panel);
-    if (p.has(Part::Residual))
-      w.put("b_in", Sum(w.unit()))
-          .buffer(ddr[Part::Residual], matrix * (p.paddedM() * out) + row * (p.blockM() * out) + first * c.bytes)
-          .with(w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, out, 0}}}))
-          .create();
+      putRow(Part::Bias, ofRow);
+    if (p.has(Part::Residual) && !p.addsBytes())
+      putResidual(matrix, row, first, c);
+    if (p.has(Part::Scales))
+      putRow(Part::Scales, ofRow);
+    if (p.addsBytes())
+      putResidual(matrix, row, first, y);
   });
-  blocks(kS2mm, 0, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
-    Sum first = (column * p.blockN() + Sum(w.unit()) * n.n) * c.bytes;
-    Sum rows = matrix * (p.paddedM() * out) + row * (p.blockM() * out);
-    w.get("c_out", Sum(w.unit())).buffer(ddr[Part::C], rows + first).with(ofC).create();
-  });
+  for (int64_t part = 0; part < outs; ++part) {
+    int64_t rows = (firstRow(part + 1) - firstRow(part)) * n.m;
+    Value ofC = w.descriptor({y.kind, {}, n.n, {{rows, 0, out}}});
+    blocks(kS2mm, part, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
+      Sum begin = matrix * (p.paddedM() * out) + row * (p.blockM() * out) + firstRow(part) * n.m * out;
+      Sum first = (column * p.blockN() + Sum(w.unit()) * n.n) * y.bytes;
+      w.get(kOut[part], Sum(w.unit())).buffer(ddr[Part::C], begin + first).with(ofC).create();
+    });
+  }
 }
 
 void ProductProgram::writeParameters() {
   SmallVector<int64_t> values{p.paddedK() / (2 * n.k), p.has(Part::Bias), p.relu};
-  if (!n.steps.empty())
+  if (!n.steps.empty() || p.narrows())
     values.push_back(!p.steps.empty());
   for (auto [i, value] : llvm::enumerate(values))
     parameters[i] = w.launchRegister(value);
   hw::Step none;
   bool hasResidual = p.has(Part::Residual);
-  for (int64_t i = 0; i < hw::kMostSteps && (hasResidual || !p.steps.empty()); ++i) {
+  for (int64_t i = 0; i < hw::kMostSteps && (hasResidual || p.narrows() || !p.steps.empty()); ++i) {
     const hw::Step &step = i < static_cast<int64_t>(p.steps.size()) ? p.steps[i] : none;
     for (uint32_t word :
          {static_cast<uint32_t>(step.kind), std::bit_cast<uint32_t>(step.a), std::bit_cast<uint32_t>(step.b)})
@@ -355,7 +396,7 @@ void ProductProgram::writeResidualParameters() {
   std::array<SmallVector<int64_t>, hw::kResidualWords> values;
   for (int64_t column = 0; column < p.herd.columns; ++column)
     for (int64_t row = 0; row < p.herd.rows; ++row)
-      for (const int64_t own[] = {row / 2, 1 - row % 2, row % 2, p.herd.rows / 2 - 1 - row / 2};
+      for (const int64_t own[] = {row / 2, 1 - row % 2, row % 2, p.residualTiles() / 2 - 1 - row / 2};
            auto [all, value] : llvm::zip(values, own))
         all.push_back(value);
   for (auto [reg, all] : llvm::zip(ofResidual, values))
@@ -371,7 +412,8 @@ void ProductProgram::write() {
   w.channel("a", 1, rows);
   w.channel("b", 1, columns);
   w.channel("c", 1, {columns, rows});
-  w.channel("c_out", 1, columns);
+  for (int64_t out = 0; out < outs; ++out)
+    w.channel(kOut[out], 1, columns);
   w.graph("main", {columns, rows});
   writeParameters();
   declareRings();
@@ -388,6 +430,6 @@ dlir::DeviceProgramOp aie::writeProgram(OpBuilder &builder, Location where, cons
   ProgramWriter writer(builder, where, name, kDevice);
   writer.program()->setAttr(kMachineKey, builder.getStringAttr(StringRef(machine.name)));
   writer.program()->setAttr(kUsefulMacs, builder.getI64IntegerAttr(mapping.macs));
-  ProductProgram(writer, mapping).write();
+  ProductProgram(writer, machine, mapping).write();
   return writer.program();
 }
