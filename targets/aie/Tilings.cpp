@@ -77,7 +77,8 @@ Tilings::Tilings(const hw::Machine &machine, const Herd &most, Mapping whole)
   Tiling tiling = mapping.tiling();
   for (tiling.herdRows = most.rows; tiling.herdRows > 0; --tiling.herdRows)
     for (tiling.herdColumns = most.columns; tiling.herdColumns > 0; --tiling.herdColumns)
-      addTiles(tried, tiling);
+      for (tiling.panels = 1; tiling.panels <= (tiling.herdRows % 2 || mapping.image ? 1 : 2); ++tiling.panels)
+        addTiles(tried, tiling);
   llvm::stable_sort(candidates, [](const Candidate &one, const Candidate &other) { return one.clocks < other.clocks; });
 }
 

@@ -216,7 +216,7 @@ bool Balance::count(Actor &actor, Block &block, const Count &times) {
       return all && count(actor, loop.getBody().front(), *all);
     }
     for (Value ring : ringsOf(&op))
-      if (!add(actor.turns[ring.getDefiningOp()], times, 1))
+      if (!add(actor.turns[ring.getDefiningOp()], times, isa<FillOp>(op) ? ring.getDefiningOp<RingOp>().getUses() : 1))
         return false;
     if (isa<TaskGroupOp, FillOp, DrainOp>(op))
       return count(actor, op.getRegion(0).front(), times);

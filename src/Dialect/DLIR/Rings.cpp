@@ -91,6 +91,9 @@ LogicalResult RingOp::verify() {
   if (slots < 1 || slots > most)
     return emitOpError("C1: ") << nameOf(*this) << " has `slots` " << slots << ", they are 1 to " << most << " of "
                                << size << " bytes in " << getKind();
+  if (int64_t uses = getUses(); uses < 1 || (uses > 1 && slots > 1))
+    return emitOpError("C8: ") << nameOf(*this) << " has `uses` " << uses << " and `slots` " << slots
+                               << ", what is drained several times is of one slot";
   const UnitModel *unit = model ? model->unit(getHome()) : nullptr;
   if (model && (!unit || unit->tokens < 1))
     return emitOpError("C3: ") << nameOf(*this) << " is on \"" << getHome()

@@ -115,13 +115,14 @@ LogicalResult Placement::writeLoop(hw::Tile core, dlir::LoopOp loop, Turns &turn
 /// A fill or a drain.
 LogicalResult Placement::writeUse(hw::Tile core, Operation *use, Turns &turns) {
   const bool fills = isa<dlir::FillOp>(use);
+  auto times = [&](Value ring) { return static_cast<uint32_t>(fills ? rings.find(ring)->second.uses : 1); };
   for (Value ring : use->getOperands())
     UseLockOp::create(b, where, fills ? emptyLock(core, ring) : fullLock(core, ring), LockAction::AcquireGreaterEqual,
-                      1);
+                      times(ring));
   if (failed(writeBlock(core, use->getRegion(0).front(), turns)))
     return failure();
   for (Value ring : use->getOperands()) {
-    UseLockOp::create(b, where, fills ? fullLock(core, ring) : emptyLock(core, ring), LockAction::Release, 1);
+    UseLockOp::create(b, where, fills ? fullLock(core, ring) : emptyLock(core, ring), LockAction::Release, times(ring));
     ++turns[ring];
   }
   return success();

@@ -28,10 +28,14 @@ public:
     int64_t alone = fill() + std::max(core(), streams()) + y + drain();
     int64_t block = std::max({core(), streams(), drain(), ddr(), control(), alone / flights()});
     int64_t late = std::max<int64_t>(0, control() + start() - fill()); // cores, behind their first tiles
-    return late + alone + (p.blocks() - 1) * block;
+    return late + alone + (p.blocks() - 1) * block + (p.blocks() / p.usesOfA() - 1) * refill();
   }
 
 private:
+  /// Of rows of a that stay: the next ones come when the last use is over.
+  int64_t refill() const {
+    return p.herd.panels > 1 ? steps * (p.herd.parts() * (a + n.m * machine.shimRunClocks) + b / 2) : 0;
+  }
   int64_t call(std::string_view kernel, std::array<int64_t, hw::kScalars> scalars) const {
     return hw::clocksOf(machine, {*hw::kernelNamed(kernel), {}, scalars}) + kTileInstructions;
   }
@@ -54,19 +58,36 @@ private:
       return all + call(p.narrow.kernel, {c});
     return p.steps.empty() ? all : all + call(n.steps, {c});
   }
+  /// Of a bias and scales that are not packed, for a panel.
+  int64_t runsOfRows() const {
+    int64_t rows = 0;
+    for (Part row : {Part::Bias, Part::Scales})
+      rows += p.has(row) && !p.packs(row);
+    return rows * (p.biasWords() / p.biasRun());
+  }
+  /// Where columns of cores share two panels of b: the shim's channel that brings rows of a besides, and what comes to
+  /// a core.
+  int64_t streamsOfPanels() const {
+    int64_t rows = p.herd.parts() * steps * a / p.usesOfA(), runs = p.herd.parts() * steps * n.m / p.usesOfA();
+    runs += 2 * runsOfRows();
+    return std::max(rows + tilesOfB * b + runs * machine.shimRunClocks, steps * (a + kBdClocks));
+  }
   /// Of a shim that brings operands: its busier channel, and what it stops for at each run of words.
   int64_t streams() const {
+    if (p.herd.panels > 1)
+      return streamsOfPanels();
     bool joins = p.image && p.image->step() == n.k; // a window's tile with the next one's
-    int64_t runs = steps * p.herd.parts() * (joins ? 1 : n.m) + p.has(Part::Residual) * p.residualTiles() * n.m;
-    for (Part row : {Part::Bias, Part::Scales})
-      if (p.has(row) && !p.packs(row))
-        runs += p.biasWords() / p.biasRun();
+    int64_t runs =
+        steps * p.herd.parts() * (joins ? 1 : n.m) + p.has(Part::Residual) * p.residualTiles() * n.m + runsOfRows();
     return std::max(steps * p.herd.parts() * (a + kBdClocks), tilesOfB * (b + kBdClocks)) +
            runs * machine.shimRunClocks;
   }
   int64_t drain() const { return (p.herd.rows + outs - 1) / outs * (y + kBdClocks); } // of a column's busier channel
   int64_t ddr() const {
-    int64_t words = p.herd.rows * steps * a + p.herd.columns * (tilesOfB * b + p.herd.rows * y);
+    int64_t ofA = p.herd.rows * steps * a;
+    if (p.herd.panels > 1)
+      ofA = p.herd.columns * p.herd.parts() * steps * a / p.usesOfA();
+    int64_t words = ofA + p.herd.columns * (p.herd.panels * tilesOfB * b + p.herd.rows * y);
     return 4 * words / machine.ddrBytesPerClock;
   }
   /// Tasks for a block of the channels that bring rows of a and columns of b.
@@ -76,12 +97,16 @@ private:
   int64_t tasksOfB() const { return 1 + p.has(Part::Bias) + p.has(Part::Residual) + p.has(Part::Scales); }
   /// Blocks that are begun before the first has to be done.
   int64_t flights() const {
+    if (p.herd.panels > 1)
+      return p.has(Part::Bias) || p.has(Part::Scales) ? 1 : p.usesOfA() > 2 ? 3 : 2;
     return std::max<int64_t>(1, std::min(machine.queueDepth / std::max(tasksOfA(), tasksOfB()),
                                          machine.tile(hw::TileKind::Shim).bds / (tasksOfA() + tasksOfB() + outs)));
   }
   /// Of the controller, which starts a block's tasks and waits for them.
   int64_t control() const {
     int64_t tasks = p.herd.rows / p.herd.parts() * tasksOfA() + p.herd.columns * (tasksOfB() + outs);
+    if (p.herd.panels > 1)
+      tasks = p.herd.columns * (2 * tasksOfB() + 2);
     return machine.controlClocks * (tasks * kTaskWords + p.herd.columns * outs * kWaitWords);
   }
   /// Of cores' parameters, which are written behind the first tasks.
@@ -91,7 +116,12 @@ private:
     return machine.controlClocks * p.herd.rows * p.herd.columns * (words + 1) * kParameterClocks;
   }
   /// Until all cores have their first tiles.
-  int64_t fill() const { return control() + std::max(p.herd.parts() * a + a, 2 * b) + kHops * machine.hopClocks; }
+  int64_t fill() const {
+    int64_t first = std::max(p.herd.parts() * a + a, 2 * b);
+    if (p.herd.panels > 1)
+      first = p.herd.parts() * steps * (a + n.m * machine.shimRunClocks) + tilesOfB * b + b;
+    return control() + first + kHops * machine.hopClocks;
+  }
 
   const hw::Machine &machine;
   const Mapping &p;

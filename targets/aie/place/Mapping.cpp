@@ -34,6 +34,8 @@ const Narrow *aie::narrowTo(Type result) {
 }
 
 int64_t Herd::parts() const {
+  if (panels > 1)
+    return resultRows();
   int64_t parts = (rows + columns - 1) / columns;
   while (rows % parts)
     ++parts;
@@ -48,7 +50,8 @@ ArrayRef<kernels::TileField<Tiling>> Tiling::fields() {
       {"tile_n", &Tiling::n, "columns of a core's tile of the result"},
       {"tile_k", &Tiling::k, "terms of a sum that a core takes at once"},
       {"groups_a_matrix", &Tiling::groups, "groups of a convolution that are multiplied as one"},
-      {"pixels_a_row", &Tiling::pixels, "output pixels beside each other that a row of the product has"}};
+      {"pixels_a_row", &Tiling::pixels, "output pixels beside each other that a row of the product has"},
+      {"panels", &Tiling::panels, "panels of b that the cores of a column share"}};
   return all;
 }
 
@@ -66,7 +69,7 @@ Mapping::Mapping(const kernels::Contraction &contraction, const Numbers &numbers
 }
 
 void Mapping::setTiling(const Tiling &tiling) {
-  herd = {tiling.herdRows, tiling.herdColumns};
+  herd = {tiling.herdRows, tiling.herdColumns, tiling.panels};
   numbers.m = tiling.m;
   numbers.k = tiling.k;
   numbers.n = tiling.n;
@@ -87,6 +90,27 @@ void Mapping::expectResidual() {
   tiling.m = numbers.m / 2;
   tiling.k = 2 * numbers.k;
   setTiling(tiling);
+}
+
+int64_t Mapping::usesOfA() const {
+  if (herd.panels < 2)
+    return 1;
+  // The channel that brings both has a BD for each part of a and each use, an even channel as others of these.
+  constexpr int64_t kBdsOfEven = 24;
+  int64_t parts = herd.parts(), taken = parts;
+  auto take = [&](int64_t channel, int64_t bds) { taken += channel % 2 ? 0 : bds; };
+  for (int64_t row = 0; row < herd.rows; ++row)
+    take(2 + row, 2);
+  for (int64_t part = 0; part < parts; ++part)
+    take(part, 1);
+  take(parts, 2);
+  take(parts + 1, 2);
+  take(parts + 2, 2 * herd.rows);
+  int64_t blocks = paddedN() / blockN();
+  for (int64_t uses = (kBdsOfEven - taken) / 2 * 2; uses > 1; uses -= 2) // even, as slots are two
+    if (blocks % uses == 0)
+      return uses;
+  return 1;
 }
 
 const Operand *Mapping::operand(Part part) const {
@@ -111,7 +135,9 @@ bool Mapping::hasPackedWeights() const {
 }
 
 int64_t Mapping::outs(const hw::Machine &machine) const {
-  return std::min<int64_t>({2, herd.rows, machine.tile(hw::TileKind::Memory).channels - herd.parts() - 1});
+  return herd.panels > 1
+             ? 1
+             : std::min<int64_t>({2, herd.rows, machine.tile(hw::TileKind::Memory).channels - herd.parts() - 1});
 }
 
 int64_t Mapping::tileBytes(int64_t m, int64_t k, int64_t n) const {
@@ -240,6 +266,26 @@ static std::optional<std::string> refusesWalk(const hw::Machine &machine, const 
   return std::nullopt;
 }
 
+/// What several panels of b ask for. One comes with rows of a, both along all of k, the other tile after tile.
+static std::optional<std::string> refusesPanels(const hw::Machine &machine, const Mapping &p) {
+  const Numbers &n = p.numbers;
+  const hw::TileInfo &memory = machine.tile(hw::TileKind::Memory);
+  if (p.herd.panels != 2 || p.herd.rows % 2)
+    return most("panels of b are shared by pairs of cores, of ", p.herd.panels,
+                " panels and so many rows of cores: ", p.herd.rows);
+  if (p.image || p.has(Part::Residual))
+    return "columns of cores share panels of b where a is a matrix and nothing of the result's shape is added";
+  int64_t rowsOfA = n.m * p.paddedK() * n.bytes, panel = p.rowsOfB() * n.n * n.bytes;
+  int64_t bytes =
+      p.herd.parts() * rowsOfA + 2 * (panel + n.k * n.n * n.bytes + p.herd.rows * n.m * n.n * p.resultBytes());
+  if (bytes > memory.dataBytes)
+    return most("rows of a, a panel of b twice and results are ", bytes, " bytes, a memory tile has ",
+                memory.dataBytes);
+  if (int64_t words = std::max(rowsOfA, panel) / 4; words > memory.largestLength)
+    return most("a panel has ", words, " words, a BD of a memory tile moves ", memory.largestLength);
+  return std::nullopt;
+}
+
 /// What its tiles ask for that a core does not have.
 static std::optional<std::string> refusesTiles(const hw::Machine &machine, const Mapping &mapping) {
   const Numbers &n = mapping.numbers;
@@ -298,6 +344,8 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mappin
   if (std::optional<std::string> why = refusesTiles(machine, mapping))
     return why;
   if (std::optional<std::string> why = refusesKept(mapping))
+    return why;
+  if (std::optional<std::string> why = mapping.herd.panels > 1 ? refusesPanels(machine, mapping) : std::nullopt)
     return why;
   int64_t step = machine.tile(hw::TileKind::Shim).largestStep, k = mapping.paddedK(), bytes = mapping.numbers.bytes;
   const std::string over = " words, a shim's BD steps over ";

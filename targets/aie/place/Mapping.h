@@ -30,6 +30,9 @@ const Numbers *numbersOf(mlir::Type a, mlir::Type b, mlir::Type c);
 /// Cores that compute a product together.
 struct Herd {
   int64_t rows = 4, columns = 4;
+  int64_t panels = 1; ///< of b, that the cores of a column have: each for so many fewer rows of results
+  int64_t resultRows() const { return rows / panels; }
+  int64_t resultColumns() const { return columns * panels; }
   /// How many rows' parts of a a memory tile has: as few as the columns allow, the same number in each that has some.
   int64_t parts() const;
   bool operator==(const Herd &) const = default;
@@ -41,6 +44,7 @@ struct Tiling {
   int64_t m = 64, k = 32, n = 64;
   int64_t groups = 1; ///< of a convolution, that are one matrix
   int64_t pixels = 1; ///< of a convolution's result, that a row of the product has
+  int64_t panels = 1;
 
   static llvm::ArrayRef<kernels::TileField<Tiling>> fields();
   bool operator==(const Tiling &) const = default;
@@ -92,14 +96,15 @@ struct Mapping {
             numbers.k,
             numbers.n,
             image ? image->together : 1,
-            image ? image->pixels : 1};
+            image ? image->pixels : 1,
+            herd.panels};
   }
   void setTiling(const Tiling &tiling);
   /// Takes the default tiling of products with a residual, whose tiles are those of b.
   void expectResidual();
 
-  int64_t blockM() const { return herd.rows * numbers.m; }
-  int64_t blockN() const { return herd.columns * numbers.n; }
+  int64_t blockM() const { return herd.resultRows() * numbers.m; }
+  int64_t blockN() const { return herd.resultColumns() * numbers.n; }
   int64_t paddedM() const { return (m + blockM() - 1) / blockM() * blockM(); }
   /// A core has two buffers for operands and takes tiles along k in pairs.
   int64_t paddedK() const { return (k + 2 * numbers.k - 1) / (2 * numbers.k) * (2 * numbers.k); }
@@ -125,7 +130,12 @@ struct Mapping {
   /// Multiplications of the cores for one of the model.
   double work() const;
   const Operand *operand(Part part) const;
-  /// Channels by which the results of a column leave, each for some rows of cores: two, where the memory tile has them.
+  /// Where columns have several panels of b, rows of a stay in memory tiles for so many blocks.
+  int64_t usesOfA() const;
+  /// Rows of b that come for a block, with those as which a bias and scales come.
+  int64_t rowsOfB() const { return paddedK() + 2 * numbers.k * (has(Part::Bias) + has(Part::Scales)); }
+  /// Channels by which the results of a column leave, each for some rows of cores: two, where the memory tile has them
+  /// and columns have one panel of b.
   int64_t outs(const hw::Machine &machine) const;
   /// Tiles of a column of cores, which come in pairs as those of b do.
   int64_t residualTiles() const { return herd.rows + herd.rows % 2; }

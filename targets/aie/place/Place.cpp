@@ -111,14 +111,16 @@ LogicalResult Placement::numberRings() {
     if (ring.getName().empty())
       return refuse() << "has no name, by which its buffers and locks are called";
     const int64_t count = ring.getSlots(), size = ring.getSize();
-    if (count > machine.largestLock)
-      return refuse() << "has `slots` " << count << ", a lock counts to " << machine.largestLock;
+    const int64_t uses = ring.getUses();
+    if (std::max(count, uses) > machine.largestLock)
+      return refuse() << "has `slots` " << count << " and `uses` " << uses << ", a lock counts to "
+                      << machine.largestLock;
     for (int64_t slot = 0; slot < count; ++slot)
       if (!names.insert(slotName(ring.getName().str(), slot)).second)
         return refuse() << "has a slot that is called as one of another ring, " << slotName(ring.getName().str(), slot);
     uint32_t &next = locks[ring.getHome().str()];
     rings[ring] = {
-        ring.getName().str(), next, count, static_cast<int64_t>(llvm::alignTo(size, machine.accessBytes)), 0, {}};
+        ring.getName().str(), next, count, uses, static_cast<int64_t>(llvm::alignTo(size, machine.accessBytes)), 0, {}};
     next += 2;
     if (ring.getHome() == core && next >= machine.tile(hw::TileKind::Core).locks)
       return refuse() << "is one too many: with the lock that starts it a core has "
@@ -229,7 +231,7 @@ Value Placement::slotAt(hw::Tile at, Value ring, int64_t turn) {
 }
 Value Placement::emptyLock(hw::Tile at, Value ring) {
   const Slots &of = rings.find(ring)->second;
-  return tiles->lock(at, of.name + "_empty", of.emptyLock, of.count);
+  return tiles->lock(at, of.name + "_empty", of.emptyLock, of.count * of.uses);
 }
 Value Placement::fullLock(hw::Tile at, Value ring) {
   const Slots &of = rings.find(ring)->second;
@@ -373,6 +375,7 @@ FailureOr<Step> Placement::stepOf(Operation *use, hw::Tile at, ArrayRef<int64_t>
   const bool fills = isa<dlir::FillOp>(use);
   step.acquire = fills ? emptyLock(at, ring) : fullLock(at, ring);
   step.release = fills ? fullLock(at, ring) : emptyLock(at, ring);
+  step.times = fills ? rings[ring].uses : 1;
   return step;
 }
 

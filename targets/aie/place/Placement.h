@@ -46,7 +46,7 @@ private:
   struct Slots {
     std::string name;
     uint32_t emptyLock;
-    int64_t count, bytes, address = 0;
+    int64_t count, uses, bytes, address = 0;
     mlir::MemRefType type;
   };
   using Turns = llvm::DenseMap<mlir::Value, int64_t>; ///< of rings: the slot whose turn it is

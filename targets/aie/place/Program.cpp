@@ -28,8 +28,9 @@ class ProductProgram {
 public:
   ProductProgram(ProgramWriter &writer, const hw::Machine &machine, const Mapping &mapping)
       : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), outs(mapping.outs(machine)),
-        a{n.m, n.k, n.bytes, n.name}, b{n.k, n.n, n.bytes, n.name}, c{n.m, n.n, 4, p.sums()},
-        y{n.m, n.n, p.resultBytes(), p.results()} {}
+        a{n.m, n.k, n.bytes, n.name}, b{n.k, n.n, n.bytes, n.name},
+        panelA{p.paddedK() / n.k * n.m, n.k, n.bytes, n.name}, panelB{p.rowsOfB(), n.n, n.bytes, n.name},
+        c{n.m, n.n, 4, p.sums()}, y{n.m, n.n, p.resultBytes(), p.results()} {}
 
   void write();
 
@@ -37,7 +38,7 @@ private:
   void declareOperand(const Operand &operand);
   void declarePlaces(const Operand &operand, Value memory, int64_t bytes, int64_t pitch);
   Value ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from, QueueName to,
-             int64_t slots = kSlots);
+             int64_t slots = kSlots, int64_t uses = 1);
   void declareRings();
   /// Of a matrix as it lies; or one matrix step after another.
   Value whole(const Matrix &matrix);
@@ -47,6 +48,11 @@ private:
   /// A queue that does this for ever.
   void forever(hw::TileKind unit, StringRef engine, int64_t number, ArrayRef<int64_t> units, function_ref<void()> body);
   void writeCores();
+  void shareElements();
+  void writeSharedPanels();
+  void writeSharedShims();
+  void putRowsOfA(const Sum &matrix, const Sum &row);
+  void putPanel(StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel);
   void writeResult();
   void writeSums();
   void writeResidual(StringRef kernel, ArrayRef<Value> matrices);
@@ -54,8 +60,8 @@ private:
   void writeMemoryTiles();
   void writeShims();
   void writeRowsOfA();
-  void putRow(Part part, const Sum &panel);
-  void putResidual(const Sum &matrix, const Sum &row, const Sum &first, const Matrix &of);
+  void putRow(Part part, StringRef channel, const Sum &panel);
+  void putResidual(const Sum &matrix, const Sum &row, const Sum &panel, const Matrix &of);
   void writeParameters();
   void writeResidualParameters();
   void blocks(hw::Direction direction, int64_t number, int64_t units,
@@ -67,9 +73,9 @@ private:
   int64_t parts; ///< of a, in a memory tile
   int64_t outs;  ///< channels of a column's results
   int64_t firstRow(int64_t out) const { return p.herd.rows * out / outs; }
-  Matrix a, b, c, y; ///< operands, sums, results
+  Matrix a, b, panelA, panelB, c, y; ///< tiles of operands, these along all of k, tiles of sums and of results
   std::map<Part, Value> ddr;
-  Value coreA, coreB, coreC, coreY, tileB;          ///< rings; of sums, and of results, which may be these
+  Value coreA, coreB, coreC, coreY, tileB, wholeB;  ///< rings; of sums, and of results, which may be these
   SmallVector<Value> tileA, tileC;                  ///< by part, by row of cores
   std::array<Value, hw::kFirstStepWord> parameters; ///< pairs of tiles along k; whether there is a bias, a relu, a step
   /// Of a residual: pairs before the core's own, whether its tile is the first one of that, the second one, pairs
@@ -130,8 +136,8 @@ void ProductProgram::declarePlaces(const Operand &operand, Value memory, int64_t
 }
 
 Value ProductProgram::ring(hw::TileKind unit, const std::string &name, const Matrix &matrix, QueueName from,
-                           QueueName to, int64_t slots) {
-  return w.ring(unit == kCore ? "L1" : "L2", name, slots, matrix.size(), hw::nameOf(unit), from, to);
+                           QueueName to, int64_t slots, int64_t uses) {
+  return w.ring(unit == kCore ? "L1" : "L2", name, slots, matrix.size(), hw::nameOf(unit), from, to, uses);
 }
 
 /// Of memory tiles: parts of a come by one channel in turn and go along their rows by one each; results come by one
@@ -145,12 +151,17 @@ void ProductProgram::declareRings() {
   coreY =
       ring(kCore, p.narrows() ? "y" : "c", y, {kComputeEngine, 0}, {out, 0}, p.narrows() ? p.resultSlots() : kSlots);
   coreC = p.narrows() ? coreC : coreY;
+  const bool shares = p.herd.panels > 1;
   for (int64_t part = 0; part < parts; ++part)
-    tileA.push_back(ring(kMemory, "a_part" + std::to_string(part), a, {in, 0}, {out, part}));
-  tileB = ring(kMemory, "b_panel", b, {in, 1}, {out, parts});
+    tileA.push_back(ring(kMemory, "a_part" + std::to_string(part), shares ? panelA : a, {in, 0}, {out, part},
+                         shares ? 1 : kSlots, p.usesOfA()));
+  if (shares)
+    wholeB = ring(kMemory, "b_whole", panelB, {in, 0}, {out, parts});
+  tileB = ring(kMemory, "b_panel", b, {in, 1}, {out, parts + shares});
   for (int64_t at = 0; at < outs; ++at)
     for (int64_t row = firstRow(at); row < firstRow(at + 1); ++row)
-      tileC.push_back(ring(kMemory, "c_row" + std::to_string(row), y, {in, 2 + row}, {out, parts + 1 + at}));
+      tileC.push_back(
+          ring(kMemory, "c_row" + std::to_string(row), y, {in, 2 + row}, {out, parts + p.herd.panels + at}));
 }
 
 Value ProductProgram::whole(const Matrix &matrix) {
@@ -243,13 +254,51 @@ void ProductProgram::writeResidual(StringRef kernel, ArrayRef<Value> matrices) {
 
 void ProductProgram::writeCores() {
   Sum column = w.unit(0), row = w.unit(1);
-  forever(kCore, hw::nameOf(kS2mm), 0, {}, [&] { fill(coreA, "a", row, whole(a)); });
-  forever(kCore, hw::nameOf(kS2mm), 1, {}, [&] { fill(coreB, "b", column, whole(b)); });
+  const bool shares = p.herd.panels > 1; // then an element is one of those of the column
+  auto elementOf = [&](const Sum &one) { return shares ? SmallVector<Sum>{column, row} : SmallVector<Sum>{one}; };
+  forever(kCore, hw::nameOf(kS2mm), 0, {}, [&] { fill(coreA, "a", elementOf(row), whole(a)); });
+  forever(kCore, hw::nameOf(kS2mm), 1, {}, [&] { fill(coreB, "b", elementOf(column), whole(b)); });
+  if (shares)
+    shareElements();
   forever(kCore, hw::nameOf(kMm2s), 0, {}, [&] { drain(coreY, "c", {column, row}, whole(y)); });
   forever(kCore, kComputeEngine, 0, {}, [&] { writeResult(); });
 }
 
+/// Rows of cores have one panel of b after the other, and in each the rows of the result.
+void ProductProgram::shareElements() {
+  w.program()->walk([&](dlir::GetOp get) {
+    if (get.getChannel() != "a" && get.getChannel() != "b")
+      return;
+    AffineMap element = *get.getElement();
+    SmallVector<AffineExpr> of(element.getResults());
+    of[1] = get.getChannel() == "a" ? of[1] % p.herd.resultRows() : of[1].floorDiv(p.herd.resultRows());
+    get->setAttr("element", AffineMapAttr::get(
+                                AffineMap::get(element.getNumDims(), element.getNumSymbols(), of, get.getContext())));
+  });
+}
+
 //===--- memory tiles -------------------------------------------------------------------===//
+
+/// Rows of a come once for the panels of b of several blocks, by one channel; the other panels by another.
+void ProductProgram::writeSharedPanels() {
+  int64_t columns = p.herd.columns;
+  auto queue = [&](hw::Direction direction, int64_t number, function_ref<void(Sum)> body) {
+    forever(kMemory, hw::nameOf(direction), number, columns, [&] { body(w.unit()); });
+  };
+  queue(kS2mm, 0, [&](const Sum &x) {
+    for (Value ring : tileA)
+      fill(ring, "a_in", x, whole(panelA));
+    for (int64_t use = 0; use < p.usesOfA(); ++use)
+      fill(wholeB, "a_in", x, whole(panelB));
+  });
+  for (int64_t part = 0; part < parts; ++part)
+    queue(kMm2s, part, [&](const Sum &x) {
+      drain(tileA[static_cast<size_t>(part)], "a", {x, part}, steps(panelA, n.step.m, n.step.k));
+    });
+  queue(kS2mm, 1, [&](const Sum &x) { fill(tileB, "b_in", x, whole(b)); });
+  queue(kMm2s, parts, [&](const Sum &x) { drain(wholeB, "b", {x, 0}, steps(panelB, n.step.k, n.step.n)); });
+  queue(kMm2s, parts + 1, [&](const Sum &x) { drain(tileB, "b", {x, 1}, steps(b, n.step.k, n.step.n)); });
+}
 
 /// On their way in or out matrices get the order of matrix steps.
 void ProductProgram::writeMemoryTiles() {
@@ -257,21 +306,25 @@ void ProductProgram::writeMemoryTiles() {
   auto queue = [&](hw::Direction direction, int64_t number, int64_t units, function_ref<void(Sum)> body) {
     forever(kMemory, hw::nameOf(direction), number, units, [&] { body(w.unit()); });
   };
-  queue(kS2mm, 0, withA, [&](const Sum &x) {
-    for (Value ring : tileA)
-      fill(ring, "a_in", x, whole(a));
-  });
-  for (int64_t part = 0; part < parts; ++part)
-    queue(kMm2s, part, withA, [&](const Sum &x) {
-      drain(tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, n.step.m, n.step.k));
+  if (p.herd.panels > 1) {
+    writeSharedPanels();
+  } else {
+    queue(kS2mm, 0, withA, [&](const Sum &x) {
+      for (Value ring : tileA)
+        fill(ring, "a_in", x, whole(a));
     });
-  queue(kS2mm, 1, columns, [&](const Sum &x) { fill(tileB, "b_in", x, whole(b)); });
-  queue(kMm2s, parts, columns, [&](const Sum &x) { drain(tileB, "b", x, steps(b, n.step.k, n.step.n)); });
+    for (int64_t part = 0; part < parts; ++part)
+      queue(kMm2s, part, withA, [&](const Sum &x) {
+        drain(tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, n.step.m, n.step.k));
+      });
+    queue(kS2mm, 1, columns, [&](const Sum &x) { fill(tileB, "b_in", x, whole(b)); });
+    queue(kMm2s, parts, columns, [&](const Sum &x) { drain(tileB, "b", x, steps(b, n.step.k, n.step.n)); });
+  }
   for (int64_t row = 0; row < p.herd.rows; ++row)
     queue(kS2mm, 2 + row, columns,
           [&](const Sum &x) { fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(y, n.step.m, n.step.n)); });
   for (int64_t out = 0; out < outs; ++out)
-    queue(kMm2s, parts + 1 + out, columns, [&](const Sum &x) {
+    queue(kMm2s, parts + p.herd.panels + out, columns, [&](const Sum &x) {
       for (int64_t row = firstRow(out); row < firstRow(out + 1); ++row)
         drain(tileC[static_cast<size_t>(row)], kOut[out], x, whole(y));
     });
@@ -322,11 +375,11 @@ void ProductProgram::writeRowsOfA() {
 }
 
 /// The numbers of a matrix step's columns at its first words, again and again in all rows of a pair of tiles of b.
-void ProductProgram::putRow(Part part, const Sum &panel) {
+void ProductProgram::putRow(Part part, StringRef channel, const Sum &panel) {
   StringRef kind = part == Part::Bias ? c.kind : "f32";
   auto put = [&](int64_t bytes, const DescriptorSpec &spec) {
     Value ofRow = w.descriptor(spec);
-    w.put("b_in", Sum(w.unit())).buffer(ddr[part], panel * bytes).with(ofRow).create();
+    w.put(channel, Sum(w.unit())).buffer(ddr[part], panel * bytes).with(ofRow).create();
   };
   int64_t step = n.step.n;
   if (p.packs(part)) // it lies so already
@@ -339,36 +392,86 @@ void ProductProgram::putRow(Part part, const Sum &panel) {
 }
 
 /// The tiles of all cores of a column, of numbers as those of a matrix.
-void ProductProgram::putResidual(const Sum &matrix, const Sum &row, const Sum &first, const Matrix &of) {
+void ProductProgram::putResidual(const Sum &matrix, const Sum &row, const Sum &panel, const Matrix &of) {
   int64_t pitch = p.paddedN() * of.bytes;
-  Sum begin = matrix * (p.paddedM() * pitch) + row * (p.blockM() * pitch) + first * of.bytes;
+  Sum begin = matrix * (p.paddedM() * pitch) + row * (p.blockM() * pitch) + panel * (n.n * of.bytes);
   Value walk = w.descriptor({of.kind, {}, n.n, {{p.residualTiles() * n.m, pitch, 0}}});
   w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Residual], begin).with(walk).create();
 }
 
-void ProductProgram::writeShims() {
-  int64_t width = n.n * n.bytes, out = p.paddedN() * y.bytes;
-  Value ofB = w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}});
-  writeRowsOfA();
+/// A panel of b, and what goes with its columns, in the order in which cores take it.
+void ProductProgram::putPanel(StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel) {
+  int64_t width = n.n * n.bytes;
+  Sum ofMatrix = matrix * (p.paddedN() / n.n) + panel, ofRow = p.image ? ofMatrix : panel; // groups have their own
+  w.put(channel, Sum(w.unit()))
+      .buffer(ddr[Part::B], ofMatrix * (p.paddedK() * width))
+      .with(w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}}))
+      .create();
+  if (p.has(Part::Bias))
+    putRow(Part::Bias, channel, ofRow);
+  if (p.has(Part::Residual) && !p.addsBytes())
+    putResidual(matrix, row, panel, c);
+  if (p.has(Part::Scales))
+    putRow(Part::Scales, channel, ofRow);
+  if (p.addsBytes())
+    putResidual(matrix, row, panel, y);
+}
+
+/// All of k of a block's rows, part after part, each tile after tile.
+void ProductProgram::putRowsOfA(const Sum &matrix, const Sum &row) {
+  int64_t tile = n.k * n.bytes, pitch = p.formOf(Part::A).second * n.bytes;
+  DescriptorSpec spec{n.name, {}, n.k, {{parts, n.m * pitch, 0}, {p.paddedK() / n.k, tile, 0}, {n.m, pitch, 0}}};
+  w.put("a_in", Sum(w.unit()))
+      .buffer(ddr[Part::A], matrix * (p.paddedM() * pitch) + row * (p.blockM() * pitch))
+      .with(w.descriptor(spec))
+      .create();
+}
+
+/// Of two panels of b each, one goes with the rows of a, which come once for several blocks.
+void ProductProgram::writeSharedShims() {
+  int64_t uses = p.usesOfA(), all = p.herd.resultColumns();
+  auto panelOf = [&](const Sum &column, int64_t which) { return column * all + Sum(w.unit()) * 2 + which; };
+  w.queue(
+      hw::nameOf(kShim), hw::nameOf(kMm2s), 0,
+      [&] {
+        w.loop(p.matrices, [&](const Sum &matrix) {
+          w.loop(p.paddedM() / p.blockM(), [&](const Sum &row) {
+            w.loop(p.paddedN() / p.blockN() / uses, [&](const Sum &columns) {
+              w.group("block", {}, {}, [&] {
+                putRowsOfA(matrix, row);
+                putPanel("a_in", matrix, row, panelOf(columns * uses, 0));
+              });
+              if (uses > 1)
+                w.loop(uses - 1, [&](const Sum &next) {
+                  w.group("block", {}, {},
+                          [&] { putPanel("a_in", matrix, row, panelOf(columns * uses + next + 1, 0)); });
+                });
+            });
+          });
+        });
+      },
+      p.herd.columns);
   blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
-    Sum panel = column * p.herd.columns + Sum(w.unit()), first = panel * n.n;
-    Sum ofMatrix = matrix * (p.paddedN() / n.n) + panel, ofRow = p.image ? ofMatrix : panel;
-    w.put("b_in", Sum(w.unit())).buffer(ddr[Part::B], ofMatrix * (p.paddedK() * width)).with(ofB).create();
-    if (p.has(Part::Bias))
-      putRow(Part::Bias, ofRow);
-    if (p.has(Part::Residual) && !p.addsBytes())
-      putResidual(matrix, row, first, c);
-    if (p.has(Part::Scales))
-      putRow(Part::Scales, ofRow);
-    if (p.addsBytes())
-      putResidual(matrix, row, first, y);
+    putPanel("b_in", matrix, row, panelOf(column, 1));
   });
+}
+
+void ProductProgram::writeShims() {
+  if (p.herd.panels > 1) {
+    writeSharedShims();
+  } else {
+    writeRowsOfA();
+    blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
+      putPanel("b_in", matrix, row, column * p.herd.columns + Sum(w.unit()));
+    });
+  }
+  int64_t out = p.paddedN() * y.bytes, panels = p.herd.panels;
   for (int64_t part = 0; part < outs; ++part) {
-    int64_t rows = (firstRow(part + 1) - firstRow(part)) * n.m;
-    Value ofC = w.descriptor({y.kind, {}, n.n, {{rows, 0, out}}});
+    int64_t rows = (firstRow(part + 1) - firstRow(part)) / panels * n.m;
+    Value ofC = w.descriptor({y.kind, {}, n.n, {{panels, 0, n.n * y.bytes}, {rows, 0, out}}});
     blocks(kS2mm, part, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
       Sum begin = matrix * (p.paddedM() * out) + row * (p.blockM() * out) + firstRow(part) * n.m * out;
-      Sum first = (column * p.blockN() + Sum(w.unit()) * n.n) * y.bytes;
+      Sum first = (column * p.blockN() + Sum(w.unit()) * (panels * n.n)) * y.bytes;
       w.get(kOut[part], Sum(w.unit())).buffer(ddr[Part::C], begin + first).with(ofC).create();
     });
   }
@@ -407,10 +510,11 @@ void ProductProgram::write() {
   int64_t rows = p.herd.rows, columns = p.herd.columns, withA = rows / parts;
   for (const Operand &operand : p.operands)
     declareOperand(operand);
-  w.channel("a_in", 1, withA);
+  const bool shares = p.herd.panels > 1; // then columns have their own rows of a, and so many panels of b
+  w.channel("a_in", 1, shares ? columns : withA);
   w.channel("b_in", 1, columns);
-  w.channel("a", 1, rows);
-  w.channel("b", 1, columns);
+  w.channel("a", 1, shares ? SmallVector<int64_t>{columns, parts} : SmallVector<int64_t>{rows});
+  w.channel("b", 1, shares ? SmallVector<int64_t>{columns, p.herd.panels} : SmallVector<int64_t>{columns});
   w.channel("c", 1, {columns, rows});
   for (int64_t out = 0; out < outs; ++out)
     w.channel(kOut[out], 1, columns);

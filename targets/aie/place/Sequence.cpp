@@ -114,17 +114,24 @@ LogicalResult Placement::addOperand(dlir::ArgumentOp argument, SmallVector<Attri
 
 /// How many groups may be begun before the first has to be done: what BDs and queues of shims hold.
 FailureOr<int64_t> Placement::flights() {
-  int64_t bds = 0, tasks = 0;
+  int64_t bds = 0, tasks = 0, most = machine.tile(hw::TileKind::Shim).bds, flights = machine.queueDepth;
+  auto countOf = [](const Group &group) {
+    return static_cast<int64_t>(group.op->getRegion(0).front().getOperations().size());
+  };
   for (size_t i = 0; !shims.empty() && i < shims[0].groups.size(); ++i) {
     std::map<hw::Tile, int64_t> perShim;
     for (ShimQueue &shim : shims) {
-      auto count = static_cast<int64_t>(shim.groups[i].op.getBody().front().getOperations().size());
-      bds = std::max(bds, perShim[shim.at] += count);
-      tasks = std::max(tasks, count);
+      bds = std::max(bds, perShim[shim.at] += countOf(shim.groups[i]));
+      int64_t ahead = 0, waiting = 0; // as many groups from this one on as the queue holds
+      for (; ahead < flights && i + static_cast<size_t>(ahead) < shim.groups.size(); ++ahead)
+        if (waiting += countOf(shim.groups[i + static_cast<size_t>(ahead)]); waiting > machine.queueDepth)
+          break;
+      tasks = std::max(tasks, countOf(shim.groups[i]));
+      if (waiting > machine.queueDepth)
+        flights = ahead;
     }
   }
-  int64_t most = machine.tile(hw::TileKind::Shim).bds;
-  int64_t flights = bds ? std::min(machine.queueDepth / tasks, most / bds) : 1;
+  flights = bds ? std::min(flights, most / bds) : 1;
   if (flights < 1)
     return graph.emitOpError("has groups of ") << bds << " tasks of a shim, " << tasks << " of one channel; a shim has "
                                                << most << " BDs and queues of " << machine.queueDepth;

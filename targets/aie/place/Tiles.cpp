@@ -68,11 +68,12 @@ void Tiles::write(hw::Tile at, const Use &use) {
     for (auto [i, step] : llvm::enumerate(channel.steps)) {
       builder.setInsertionPointToEnd(blocks[i]);
       if (step.acquire)
-        UseLockOp::create(builder, where, step.acquire, LockAction::AcquireGreaterEqual, 1);
+        UseLockOp::create(builder, where, step.acquire, LockAction::AcquireGreaterEqual,
+                          static_cast<uint32_t>(step.times));
       DMABDOp::create(builder, where, step.buffer, static_cast<uint32_t>(step.offset),
                       static_cast<uint32_t>(step.length), step.walk, channel.bds[i]);
       if (step.release)
-        UseLockOp::create(builder, where, step.release, LockAction::Release, 1);
+        UseLockOp::create(builder, where, step.release, LockAction::Release, static_cast<uint32_t>(step.times));
       NextBDOp::create(builder, where, blocks[(i + 1) % blocks.size()]);
     }
     start = next;

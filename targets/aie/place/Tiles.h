@@ -9,6 +9,7 @@ namespace dmxc::aie {
 /// behind.
 struct Step {
   mlir::Value buffer, acquire, release;
+  int64_t times = 1;              ///< that they are taken and given
   int64_t offset = 0, length = 0; ///< elements
   BDDimLayoutArrayAttr walk;      ///< null: as they lie
 };

@@ -154,15 +154,15 @@ Value ProgramWriter::token(int64_t credits, StringRef home) {
 }
 
 Value ProgramWriter::ring(StringRef kind, StringRef name, int64_t slots, int64_t size, StringRef home, QueueName from,
-                          QueueName to) {
+                          QueueName to, int64_t uses) {
   OpBuilder::InsertionGuard guard(builder);
   if (firstQueue)
     builder.setInsertionPoint(firstQueue);
-  return dlir::RingOp::create(builder, loc, dlir::MemoryType::get(builder.getContext()), builder.getStringAttr(kind),
-                              builder.getStringAttr(name), builder.getI64IntegerAttr(slots),
-                              builder.getI64IntegerAttr(size), builder.getStringAttr(home),
-                              builder.getStrArrayAttr(from.engine), builder.getDenseI64ArrayAttr(from.number),
-                              builder.getStrArrayAttr(to.engine), builder.getDenseI64ArrayAttr(to.number));
+  return dlir::RingOp::create(
+      builder, loc, dlir::MemoryType::get(builder.getContext()), builder.getStringAttr(kind),
+      builder.getStringAttr(name), builder.getI64IntegerAttr(slots), builder.getI64IntegerAttr(size),
+      builder.getStringAttr(home), builder.getStrArrayAttr(from.engine), builder.getDenseI64ArrayAttr(from.number),
+      builder.getStrArrayAttr(to.engine), builder.getDenseI64ArrayAttr(to.number), builder.getI64IntegerAttr(uses));
 }
 
 Value ProgramWriter::launchRegister(ArrayRef<int64_t> values) {

@@ -103,9 +103,9 @@ public:
   }
   /// In the bank of units of a class; without one of the device's first.
   mlir::Value token(int64_t credits = 0, llvm::StringRef home = {});
-  /// Slots in the memory `kind` of units of a class, which one queue of these fills and another drains.
+  /// Slots in the memory `kind` of units of a class, which one queue of these fills and another drains, each so often.
   mlir::Value ring(llvm::StringRef kind, llvm::StringRef name, int64_t slots, int64_t size, llvm::StringRef home,
-                   QueueName from, QueueName to);
+                   QueueName from, QueueName to, int64_t uses = 1);
   /// The next register; the launch puts these values into it, one a unit or one for all.
   mlir::Value launchRegister(llvm::ArrayRef<int64_t> values);
 

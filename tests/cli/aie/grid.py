@@ -28,7 +28,7 @@ M, K, N = 128, 256, 256
 TILING = """module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%m: !transform.any_op {transform.readonly}) {
     %r = transform.dmx.match {op = "dmir.matmul"} in %m : !transform.any_op -> !transform.any_op
-    transform.dmx.decide %r {herd_rows = 4, herd_columns = 4, tile_m = 64, tile_n = 64, tile_k = 32} : !transform.any_op
+    transform.dmx.decide %r {herd_rows = 4, herd_columns = 4, tile_m = 64, tile_n = 64, tile_k = 32, panels = 1} : !transform.any_op
     transform.yield
   }
 }
@@ -58,6 +58,15 @@ def ring(name, key, value):
     def change(text):
         changed, times = re.subn(rf'(dlir\.ring "L\d" "{name}" .*?{key} )\d+', rf"\g<1>{value}", text)
         assert times == 1, (name, key)
+        return changed
+    return change
+
+
+def ring_uses(name, value):
+    """What one fill of a ring brings is drained so many times."""
+    def change(text):
+        changed, times = re.subn(rf'(dlir\.ring "L2" "{name}" .*? to "MM2S" \d+)', rf"\g<1> {{uses = {value} : i64}}", text)
+        assert times == 1, name
         return changed
     return change
 
@@ -100,6 +109,7 @@ OBEYED = {
 }
 REFUSED = {
     "three slots of operands that come in pairs": ([ring("a", "slots", 3)], r"takes ring 'a' 2 slots further .* multiple of its `slots`, 3"),
+    "several uses of several slots": ([ring_uses("b_panel", 2)], r"ring '\w+' has `uses` 2 and `slots` 2, what is drained several times is of one slot"),
     "no slots": ([ring("b_panel", "slots", 0)], r"ring 'b_panel' has `slots` 0, they are 1 to \d+"),
     "more slots than a memory has": ([ring("c", "slots", 5)], r"ring 'c' has `slots` 5, they are 1 to 4"),
     "more slots than there is room beside the others": ([ring("c", "slots", 4)], r"'c' ends at byte \d+ of L1.*a core has 65536"),

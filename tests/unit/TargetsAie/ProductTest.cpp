@@ -89,6 +89,16 @@ TEST(AieProduct, DelaysAndColumnsChangeNoBit) {
   }
 }
 
+/// Two panels of b for each column: one with rows of a that stay for 1, 2, 4 and 6 blocks, the other tile after tile.
+TEST(AieProduct, PanelsOfAColumnChangeNoBit) {
+  Form form{.herd = {4, 4, 2}, .integers = true, .bias = true};
+  for (const Sizes &sizes : {Sizes{20, 70, 200}, Sizes{70, 40, 500}, Sizes{130, 130, 1000}, Sizes{5, 33, 1500}})
+    expectByTheRule(sizes, form, 3);
+  form.integers = form.bias = false;
+  form.herd = {2, 3, 2};
+  expectByTheRule({70, 100, 1500}, form, 4);
+}
+
 TEST(AieProduct, PackedOperandsGiveTheSameBits) {
   expectByTheRule({70, 90, 110}, {.packed = true}, 9);
   expectByTheRule({70, 90, 110}, {.herd = {4, 4}, .integers = true, .packed = true}, 9);

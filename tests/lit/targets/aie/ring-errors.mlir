@@ -80,7 +80,7 @@ dlir.device_program @two on "aie" attributes {aie.machine = "npu1"} {
 // Slots that a lock does not count, a kind of memory that is another tile's, and a name that is one of another ring's slots.
 dlir.device_program @many on "aie" attributes {aie.machine = "npu1"} {
   dlir.scheduled_graph "main" units 1x1 (%c, %r) {
-    // expected-error @+1 {{'a' has `slots` 64, a lock counts to 63}}
+    // expected-error @+1 {{'a' has `slots` 64 and `uses` 1, a lock counts to 63}}
     %a = dlir.ring "L2" "a" slots 64 size 64 on "memory" from "S2MM" 0 to "MM2S" 0
     dlir.dispatch_queue "memory" "S2MM" 0 units 1 (%x) {
       dlir.loop %i times[4294967295] {
