@@ -158,13 +158,13 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
   for (Argument &argument : kernel.arguments) {
     argument.name = in.name();
     uint32_t role = in.word(), element = in.word();
-    argument.output = role == 1;
-    argument.packed = role == 2;
+    argument.output = role & 1;
+    argument.packed = role & 2;
     argument.element = static_cast<Element>(std::min(element, kElements - 1));
     argument.rows = in.word();
     argument.pitch = in.word();
     argument.axes.resize(in.count(6));
-    if (role > 2 || element >= kElements || argument.axes.size() > kMostAxes) {
+    if (role > 3 || element >= kElements || argument.axes.size() > kMostAxes) {
       error = "argument '" + argument.name + "' has no known role or element, or too many axes";
       return false;
     }
@@ -207,6 +207,11 @@ std::optional<Element> elementOf(std::string_view host, std::string_view form) {
     if (kBorders[i].host == host && kBorders[i].form == form)
       return static_cast<Element>(i);
   return std::nullopt;
+}
+
+bool Argument::kept() const {
+  auto lies = [](const Axis &axis) { return axis.stride || axis.phase; };
+  return packed && std::any_of(axes.begin(), axes.end(), lies);
 }
 
 std::vector<std::byte> write(const Image &image) {

@@ -54,10 +54,12 @@ struct Axis {
 struct Argument {
   std::string name;
   bool output = false;
-  bool packed = false; ///< an input whose buffer has the form already, not the host's f32
+  bool packed = false; ///< its buffer has the form already, not the host's tensor
   Element element = Element::F32;
   std::vector<Axis> axes;       ///< the outermost first
   uint32_t rows = 0, pitch = 0; ///< of the form
+  /// What kernels hand to each other in that form: where its numbers lie is known, of a packed constant it is not.
+  bool kept() const;
   /// Each Size::kTooLarge where it does not fit 63 bits, which checkForm refuses.
   uint64_t hostElements() const;
   uint64_t hostBytes() const { return packed ? ddrBytes() : (Size(hostBytesOf(element)) * hostElements()).value(); }

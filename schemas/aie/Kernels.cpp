@@ -11,11 +11,23 @@ namespace {
 constexpr int64_t kClocksOfSteps = 1; ///< a number, all steps together (assumed)
 constexpr int64_t kMostOfADim = 4096; ///< no memory of a tile holds more
 
-enum class Form : uint8_t { Zero, Product, Bias, Relu, Steps, Residual, Rows }; ///< Relu: each number by itself
+enum class Form : uint8_t {
+  Zero,
+  Product,
+  Bias,
+  Relu,
+  Steps,
+  Residual,
+  Narrow,
+  AddNarrow,
+  Rows
+}; ///< Relu: each number by itself
 struct Entry {
   KernelInfo info;
   Form form;
-  int64_t operandBytes; ///< of an element of a and b, by which results lie in matrix steps; 0 where that is no matter
+  /// Of an element of a and b, by which results lie in matrix steps, or of what numbers are narrowed to; 0 where that
+  /// is no matter.
+  int64_t operandBytes;
 };
 
 const std::array<Entry, static_cast<size_t>(KernelId::Count)> &table() {
@@ -34,6 +46,12 @@ const std::array<Entry, static_cast<size_t>(KernelId::Count)> &table() {
       {{"residual_f32", {"r", "c"}, {"m", "n"}, 512}, Form::Residual, 2},
       {{"bias_i8_i32", {"bias", "c"}, {"m", "n"}, 512}, Form::Bias, 1},
       {{"round_bf16_f32", {"c"}, {"count"}, 256}, Form::Relu, 0},
+      {{"float_i32", {"c"}, {"count"}, 256}, Form::Relu, 0},
+      {{"scale_i8_i32", {"scales", "c"}, {"m", "n"}, 512}, Form::Bias, 1},
+      {{"narrow_f32_f32", {"parameters", "c", "y"}, {"count"}, 4096}, Form::Narrow, 4},
+      {{"narrow_f32_bf16", {"parameters", "c", "y"}, {"count"}, 4096}, Form::Narrow, 2},
+      {{"narrow_f32_i8", {"parameters", "c", "y"}, {"count"}, 4096}, Form::Narrow, 1},
+      {{"add_narrow_f32_i8", {"parameters", "r", "c", "y"}, {"m", "n"}, 4096}, Form::AddNarrow, 1},
       {{"copy_f32", {"x", "c"}, {"count"}, 256}, Form::Rows, 0},
       {{"add_f32", {"x", "c"}, {"count"}, 256}, Form::Rows, 0},
       {{"subtract_f32", {"x", "c"}, {"count"}, 256}, Form::Rows, 0},
@@ -119,17 +137,30 @@ std::vector<Touch> touches(const Call &call, std::string &error) {
       return wrong(
           entry, "adds to whole matrix steps, not to " + std::to_string(first) + " x " + std::to_string(second), error);
     return {{0, second / step.n * kBiasStepBytes, true, false}, {1, 4 * first * second, true, true}};
+  case Form::AddNarrow:
+    if (!inRange({first, second}) || first % step.k || second % step.n)
+      return wrong(entry, "adds whole matrix steps, not " + std::to_string(first) + " x " + std::to_string(second),
+                   error);
+    return {{0, 4 * kParameterWords, true, false},
+            {1, first * second, true, false},
+            {2, 4 * first * second, true, false},
+            {3, first * second, false, true}};
   case Form::Rows:
     return touchesOfRows(call, error);
   case Form::Zero:
   case Form::Relu:
   case Form::Steps:
+  case Form::Narrow:
     break;
   }
   if (first <= 0 || first > kMostOfADim * kMostOfADim || first % 8)
     return wrong(entry, "takes a multiple of 8 numbers, not " + std::to_string(first), error);
   if (entry.form == Form::Steps)
     return {{0, 4 * kParameterWords, true, false}, {1, 4 * first, true, true}};
+  if (entry.form == Form::Narrow)
+    return {{0, 4 * kParameterWords, true, false},
+            {1, 4 * first, true, false},
+            {2, entry.operandBytes * first, false, true}};
   return {{0, 4 * first, entry.form == Form::Relu, true}};
 }
 
@@ -159,8 +190,8 @@ int64_t clocksOf(const Machine &machine, const Call &call) {
     int64_t blocks = m / stepOf(entry).blockM() * (n / stepOf(entry).blockN());
     return machine.callClocks + blocks * clocksOfBlock(machine, entry, k);
   }
-  if (entry.form == Form::Steps)
-    return machine.callClocks + machine.loopClocks + m * kClocksOfSteps;
+  if (entry.form == Form::Steps || entry.form == Form::Narrow || entry.form == Form::AddNarrow)
+    return machine.callClocks + machine.loopClocks + m * (entry.form == Form::AddNarrow ? k : 1) * kClocksOfSteps;
   int64_t numbers = entry.form == Form::Bias || entry.form == Form::Residual ? m * k : m;
   // Each store has its load beside it.
   return machine.callClocks + machine.loopClocks + 4 * numbers / (machine.storesPerClock * machine.accessBytes);

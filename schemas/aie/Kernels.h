@@ -29,6 +29,12 @@ enum class KernelId : uint8_t {
   ResidualF32,
   BiasI8I32,
   RoundBf16,
+  FloatI32,
+  ScaleI32,
+  NarrowF32,
+  NarrowBf16,
+  NarrowI8,
+  AddNarrowI8,
   CopyF32, ///< from here on: of rows of f32 (RowKernels.h)
   AddF32,
   SubtractF32,
@@ -76,7 +82,8 @@ std::string_view macKind(KernelId kernel);
 int64_t macsOf(const Call &call);
 int64_t clocksOf(const Machine &machine, const Call &call);
 
-/// What steps_f32 makes of each number x, one step after the other; a step is a word of its kind and two numbers.
+/// What steps_f32 and narrow_f32_* make of each number x, one step after the other; a step is a word of its kind and
+/// two numbers.
 enum class StepKind : uint32_t {
   None,
   Relu,
@@ -90,15 +97,23 @@ enum class StepKind : uint32_t {
   Gelu,
   GeluTanh,
   RoundBf16, ///< the nearest bf16, to even where two are
+  Round,
+  QuantiseI8,
+  QuantiseUi8,
+  Dequantise,
+  AddBytes,
   Count
 };
 struct Step {
   StepKind kind = StepKind::None;
-  float a = 0, b = 0; ///< Add: x + a; Multiply: x * a; Divide: x / a; Clip: from a to b
+  /// Add: x + a; Multiply: x * a; Divide: x / a; Clip: from a to b; Round: to the nearest integer, to even where two
+  /// are; Quantise*: x / b rounded so, + a, clipped to what a byte holds; Dequantise: (x - a) * b; AddBytes:
+  /// x + (r - a) * b, of what is added to a result.
+  float a = 0, b = 0;
   bool operator==(const Step &) const = default;
 };
 /// Where the steps lie in a core's parameters, and how many there are, of those that do nothing too.
-inline constexpr int64_t kFirstStepWord = 4, kStepWords = 3, kMostSteps = 3;
+inline constexpr int64_t kFirstStepWord = 4, kStepWords = 3, kMostSteps = 6;
 inline constexpr int64_t kParameterWords = kFirstStepWord + kMostSteps * kStepWords;
 /// Behind them, of programs that add a residual: which of its pairs of tiles a core has, and which half (NUMERICS.md).
 inline constexpr int64_t kFirstResidualWord = kParameterWords, kResidualWords = 4;

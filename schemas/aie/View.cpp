@@ -19,6 +19,12 @@ std::optional<Image> imageOf(Bytes code, std::string_view kernel, std::string &e
   return image;
 }
 
+std::string roleOf(const Argument &argument) {
+  if (argument.packed && !argument.kept())
+    return "constant";
+  return std::string(argument.kept() ? "kept " : "") + (argument.output ? "output" : "input");
+}
+
 Json describeKernel(const Image &image, const KernelCode &kernel) {
   Json counts = Json::object(), arguments = Json::array();
   using Kind = ControlOp::Kind;
@@ -31,9 +37,7 @@ Json describeKernel(const Image &image, const KernelCode &kernel) {
     for (const Axis &axis : argument.axes)
       shape.push_back(axis.extent);
     arguments.push_back({{"name", argument.name},
-                         {"role", argument.output   ? "output"
-                                  : argument.packed ? "constant"
-                                                    : "input"},
+                         {"role", roleOf(argument)},
                          {"type", hostNameOf(argument.element)},
                          {"shape", shape},
                          {"form", nameOf(argument.element)},
@@ -65,7 +69,7 @@ std::string placeOf(const Argument &argument) {
       text += " /" + std::to_string(axis.split) + " at " + std::to_string(axis.phase);
     text += "]";
   }
-  return argument.packed ? "" : " at" + text;
+  return argument.packed && !argument.kept() ? "" : " at" + text;
 }
 
 /// The control stream; what depends on sizes of a dispatch is said before an op.
@@ -127,12 +131,9 @@ Text printCode(Bytes code, std::string_view kernel, std::string &error) {
     text += "kernel \"" + each.name + "\" overlay \"" + image->overlays[each.overlay].name + "\" macs " +
             std::to_string(each.usefulMacs) + "\n";
     for (const Argument &argument : each.arguments)
-      text += "  argument \"" + argument.name + "\" " +
-              (argument.output   ? "output"
-               : argument.packed ? "constant"
-                                 : "input") +
-              " " + shapeOf(argument) + " as " + std::string(nameOf(argument.element)) + " " +
-              std::to_string(argument.rows) + "x" + std::to_string(argument.pitch) + placeOf(argument) + "\n";
+      text += "  argument \"" + argument.name + "\" " + roleOf(argument) + " " + shapeOf(argument) + " as " +
+              std::string(nameOf(argument.element)) + " " + std::to_string(argument.rows) + "x" +
+              std::to_string(argument.pitch) + placeOf(argument) + "\n";
     print(text, each);
   }
   return text;

@@ -25,6 +25,7 @@ std::unique_ptr<Pass> createRoundProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createAssignLayoutsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCutConcatsPass(const PhaseContext &);
 std::unique_ptr<Pass> createFormRegionsPass(const PhaseContext &);
+std::unique_ptr<Pass> createKeepFormsPass(const PhaseContext &);
 std::unique_ptr<Pass> createChooseStrategiesPass(const PhaseContext &);
 std::unique_ptr<Pass> createCheckPlacementPass(const PhaseContext &);
 std::unique_ptr<Pass> createPlaceBuffersPass(const PhaseContext &);
@@ -41,6 +42,7 @@ static constexpr PassRow frontend[] = {
     {createIntegerProductsPass, optimising},
     {createFindMasksPass, optimising}, // before masks are tensors
     {createFoldConstantsPass},
+    {createIntegerPoolsPass, optimising}, // once products are of bytes it is seen who rounds behind them
     {createRecognizeFunctionsPass, optimising},
     {createSimplifyPass},
     {createBindStatesPass},
@@ -55,6 +57,7 @@ static constexpr PassRow partition[] = {{createCheckSupportPass},
                                         {createSimplifyPass, optimising},
                                         {createCutConcatsPass},
                                         {createFormRegionsPass},
+                                        {createKeepFormsPass, optimising},
                                         {createChooseStrategiesPass}};
 static constexpr PassRow memory[] = {{createChooseStrategiesPass, readsText}, {createPlaceBuffersPass}};
 static constexpr PassRow schedule[] = {{createChooseStrategiesPass, readsText},

@@ -15,7 +15,9 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <limits>
 #include <mutex>
+#include <set>
 
 using namespace mlir;
 using namespace dmxc;
@@ -42,13 +44,16 @@ public:
     return isa<dmir::SiluOp, dmir::GeluOp, dmir::GeluTanhOp>(function);
   }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
-    return !Contraction::is(root) && aie::fusesRowProducer(machine, herd, root, use, producer);
+    return Contraction::is(root) ? aie::isAddedByCores(producer)
+                                 : aie::fusesRowProducer(machine, herd, root, use, producer);
   }
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
     if (!Contraction::is(root))
       return aie::fusesRowConsumer(machine, herd, root, result, consumer);
     return result.hasOneUse() && aie::isEpilogue(consumer, result) && !aie::refuses(machine, herd, strict, consumer);
   }
+  Attribute preferredResultLayout(Operation *region) const override;
+  bool acceptsLayout(Operation *region, unsigned operand, Attribute layout) const override;
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override {
@@ -67,6 +72,7 @@ public:
 private:
   Result<aie::Mapping> mappingOf(dmir::RegionOp region) const;
   const aie::Tilings &tilingsOf(aie::Mapping mapping) const;
+  std::optional<int64_t> leastClocks(aie::Mapping mapping, MLIRContext *context) const;
   Status save(const hw::Image &image, ModuleOp texts) const;
   Status saveFile(const std::string &name, StringRef content) const;
   Status saveText(const std::string &name, Operation *op) const;
@@ -89,6 +95,8 @@ std::string algorithmOf(const hw::Machine &machine, const aie::Mapping &mapping)
   const aie::Numbers &numbers = mapping.numbers;
   std::string text = numbers.name.str() + " tiles of " + std::to_string(numbers.m) + "x" + std::to_string(numbers.k) +
                      "x" + std::to_string(numbers.n);
+  if (mapping.narrows())
+    text += " to " + mapping.results().str();
   if (mapping.image && mapping.image->groups > 1)
     text += ", " + std::to_string(mapping.matrices) + " times " + std::to_string(mapping.image->together) + " of " +
             std::to_string(mapping.image->groups) + " groups";
@@ -121,7 +129,7 @@ Result<aie::Mapping> AieTarget::mappingOf(dmir::RegionOp region) const {
       aie::mappingOf(region.getBlock(), constants.getDictionary(region.getContext()), strict);
   if (mapping && mapping->matrices > 1 && !mapping->image)
     for (aie::Operand &operand : mapping->operands)
-      operand.packed = operand.packed && operand.part == aie::Part::Bias;
+      operand.packed = operand.packed && operand.isRow();
   return mapping;
 }
 
@@ -130,6 +138,52 @@ const aie::Tilings &AieTarget::tilingsOf(aie::Mapping mapping) const {
   if (!asked || asked->of() != mapping)
     asked.emplace(machine, herd, std::move(mapping));
   return *asked;
+}
+
+/// Of what a product costs at least; nullopt where the array does not hold it.
+std::optional<int64_t> AieTarget::leastClocks(aie::Mapping mapping, MLIRContext *context) const {
+  Result<aie::Mapping> chosen = tilingsOf(std::move(mapping)).choose(context, {});
+  return chosen && !aie::refuses(machine, *chosen) ? std::optional(aie::clocksOf(machine, *chosen)) : std::nullopt;
+}
+
+/// Of a region that another one of the array reads, with the tilings of both by default; those of a text have to fit.
+/// Its columns are those of the first product's blocks or as many as the second one reads, by what both cost.
+Attribute AieTarget::preferredResultLayout(Operation *op) const {
+  auto from = dyn_cast<dmir::RegionOp>(op);
+  auto to = from ? dyn_cast<dmir::RegionOp>(*from.getResult(0).user_begin()) : dmir::RegionOp();
+  if (!to || to.getDevice() != name() || isOfRows(from.getBlock()) || isOfRows(to.getBlock()))
+    return {};
+  MLIRContext *context = from.getContext();
+  Result<aie::Mapping> first = mappingOf(from), second = mappingOf(to);
+  std::lock_guard lock(asking);
+  for (Result<aie::Mapping> *each : {&first, &second}) {
+    if (*each)
+      *each = tilingsOf(std::move(**each)).choose(context, {});
+    if (!*each)
+      return {};
+  }
+  Attribute best;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t pitch : std::set<int64_t>{first->paddedN(), std::max(first->paddedN(), second->paddedK())}) {
+    Attribute form = aie::formBetween(context, *first, *second, pitch);
+    if (!form)
+      return {};
+    aie::Mapping gives = *first, reads = *second;
+    aie::keep(gives, aie::Part::C, form);
+    aie::keep(reads, aie::Part::A, form);
+    std::optional<int64_t> one = leastClocks(std::move(gives), context), other = leastClocks(std::move(reads), context);
+    if (one && other && *one + *other < least)
+      best = form, least = *one + *other;
+  }
+  return best;
+}
+
+bool AieTarget::acceptsLayout(Operation *op, unsigned operand, Attribute layout) const {
+  auto region = layout ? dyn_cast<dmir::RegionOp>(op) : dmir::RegionOp();
+  if (!region)
+    return !layout;
+  Result<aie::Mapping> mapping = mappingOf(region);
+  return mapping && mapping->operands[operand].part == aie::Part::A;
 }
 
 Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {

@@ -142,7 +142,7 @@ std::optional<SmallVector<int64_t>> columnsOf(DictionaryAttr form) {
 
 DictionaryAttr aie::formOf(Builder &b, const Mapping &mapping, const Operand &operand) {
   auto [rows, pitch] = mapping.formOf(operand.part);
-  int64_t bytes = operand.part == Part::Bias ? 4 : mapping.numbers.bytes;
+  int64_t bytes = operand.isRow() ? 4 : mapping.numbers.bytes;
   NamedAttrList form;
   StringRef wide = isa<FloatType>(operand.tensor.getElementType()) ? "f32" : "i32";
   form.set(kForm, b.getStringAttr(bytes == 4 ? wide : mapping.numbers.name));
@@ -152,7 +152,7 @@ DictionaryAttr aie::formOf(Builder &b, const Mapping &mapping, const Operand &op
     form.set(key, b.getI64IntegerAttr(value));
   if (operand.part == Part::B)
     form.set(kDepth, b.getI64IntegerAttr(mapping.paddedK()));
-  if (operand.part == Part::Bias)
+  if (operand.isRow())
     form.set(kColumns, b.getDenseI64ArrayAttr({mapping.numbers.n, mapping.numbers.step.n, mapping.biasRun()}));
   if (mapping.image && operand.part == Part::B) {
     const ImageWalk &w = *mapping.image;

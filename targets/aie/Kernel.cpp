@@ -6,6 +6,8 @@
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
@@ -201,7 +203,9 @@ std::vector<Operand> operandsOf(Block *block, Operation *root, const Epilogue &e
     for (auto [part, value] : {std::pair(Part::A, root->getOperand(0)),
                                {Part::B, root->getOperand(1)},
                                {Part::Bias, epilogue.bias},
-                               {Part::Residual, epilogue.residual}}) {
+                               {Part::Residual, epilogue.residual},
+                               {Part::Residual, epilogue.bytes},
+                               {Part::Scales, epilogue.scales}}) {
       if (argument != value)
         continue;
       Operand &operand = operands.emplace_back(operandOf(root, part, argument));
@@ -210,7 +214,8 @@ std::vector<Operand> operandsOf(Block *block, Operation *root, const Epilogue &e
       break;
     }
   }
-  size_t takes = 2 + (epilogue.bias ? 1 : 0) + (epilogue.residual ? 1 : 0);
+  size_t takes =
+      2 + (epilogue.bias ? 1 : 0) + (epilogue.residual || epilogue.bytes ? 1 : 0) + (epilogue.scales ? 1 : 0);
   if (operands.size() != block->getNumArguments() || operands.size() != takes)
     return {};
   operands.push_back(operandOf(root, Part::C, block->getTerminator()->getOperand(0)));
@@ -227,9 +232,14 @@ bool aie::roundsOperands(Operation *product) {
 std::optional<std::string> aie::refuses(const hw::Machine &machine, const Herd &herd, bool strict, Operation *op) {
   if (Contraction::is(op))
     return refusesProduct(machine, herd, strict, op, {});
-  std::optional<kernels::Chain> chain = op->getNumResults() == 1 ? computedTo(op->getResult(0)) : std::nullopt;
-  if (chain && !refusesProduct(machine, herd, strict, chain->product, epilogueOf(*chain)->residual))
+  if (isAddedByCores(op))
     return std::nullopt;
+  std::optional<kernels::Chain> chain = op->getNumResults() == 1 ? computedTo(op->getResult(0)) : std::nullopt;
+  if (chain && reachesResult(*chain)) {
+    Epilogue epilogue = *epilogueOf(*chain);
+    if (!refusesProduct(machine, herd, strict, chain->product, epilogue.bytes ? epilogue.bytes : epilogue.residual))
+      return std::nullopt;
+  }
   return "the array only multiplies matrices and convolves, with a row and a tensor added and few steps (relu, clip, "
          "sigmoid, gelu, a factor) behind";
 }
@@ -245,17 +255,25 @@ Result<Mapping> aie::mappingOf(Block *block, DictionaryAttr packed, bool strict)
     return modelError("it has other results than its last op's");
   std::optional<kernels::Chain> chain = computedTo(block->getTerminator()->getOperand(0));
   auto isOne = [](Operation &op) { return !isa<dmir::ConstantOp>(op); };
-  if (!chain || chain->product != &*root ||
-      static_cast<int64_t>(chain->followers.size()) + 1 != llvm::count_if(block->without_terminator(), isOne))
+  std::optional<Epilogue> found = chain && isResult(*chain) ? epilogueOf(*chain) : std::nullopt;
+  int64_t ops = found ? 1 + static_cast<int64_t>(chain->followers.size()) + found->opsOfBytes : 0;
+  if (!found || chain->product != &*root || ops != llvm::count_if(block->without_terminator(), isOne))
     return modelError(
         "it computes something else behind its product than the sum with a row and a tensor, a relu and few steps");
-  Epilogue epilogue = *epilogueOf(*chain);
+  Epilogue &epilogue = *found;
   mapping->relu = epilogue.relu;
   mapping->steps = std::move(epilogue.steps);
+  mapping->floats = epilogue.floats;
+  RankedTensorType last = typeOf(block->getTerminator()->getOperand(0));
+  Type result = last.getElementType();
+  if (std::optional<Kept> kept = keptOf(last); kept && kept->element == "bf16")
+    result = Builder(block->getParentOp()->getContext()).getBF16Type();
+  if (epilogue.floats || (result != typeOf(root->getResult(0)).getElementType() && !epilogue.casts))
+    mapping->narrow = *narrowTo(result);
   mapping->operands = operandsOf(block, &*root, epilogue, packed);
   if (mapping->operands.empty())
     return modelError("it does not multiply its arguments");
-  if (epilogue.residual)
+  if (epilogue.residual || epilogue.bytes)
     mapping->expectResidual();
   auto packs = [&](Part part) {
     return llvm::all_of(mapping->operands,
@@ -266,4 +284,31 @@ Result<Mapping> aie::mappingOf(Block *block, DictionaryAttr packed, bool strict)
   if (mapping->image && !packs(Part::B))
     return modelError("a convolution's weights are packed");
   return mapping;
+}
+
+/// What a column of padding holds is a number: weights of zero meet it.
+static bool padsAreNumbers(const Mapping &mapping) {
+  return llvm::all_of(mapping.steps, [](const hw::Step &step) {
+    bool divides = step.kind == hw::StepKind::Divide && step.a == 0;
+    return !divides && std::isfinite(step.a) && (std::isfinite(step.b) || step.kind == hw::StepKind::Clip);
+  });
+}
+
+Attribute aie::formBetween(MLIRContext *context, const Mapping &from, const Mapping &to, int64_t pitch) {
+  StringRef element = from.operand(Part::C)->tensor.getElementType().isF32() ? "bf16" : from.results();
+  bool areRows = !from.image && !to.image && !from.open && !to.open && from.matrices == 1 && to.matrices == 1;
+  if (!areRows || element != to.numbers.name || !padsAreNumbers(from))
+    return {};
+  Kept kept{element, std::max(from.paddedM(), to.paddedM()), pitch};
+  RankedTensorType tensor = from.operand(Part::C)->tensor;
+  int64_t host = tensor.getNumElements() * tensor.getElementTypeBitWidth() / 8;
+  return keptForm(context, kept, std::max(kept.rows * kept.pitch * to.numbers.bytes, host));
+}
+
+void aie::keep(Mapping &mapping, Part part, Attribute form) {
+  for (Operand &operand : mapping.operands)
+    if (operand.part == part)
+      operand.tensor = RankedTensorType::get(operand.tensor.getShape(), operand.tensor.getElementType(), form);
+  if (std::optional<Kept> kept = mapping.kept(part); kept && part == Part::C && kept->element == "bf16")
+    mapping.narrow = *narrowTo(Builder(form.getContext()).getBF16Type());
 }

@@ -21,6 +21,11 @@ Result<Mapping> mappingOf(mlir::Block *block, mlir::DictionaryAttr packed, bool 
 /// The form in which the bundle has a constant operand: as the border would make it, or of a convolution's weights and
 /// bias in the order of k and n.
 mlir::DictionaryAttr formOf(mlir::Builder &b, const Mapping &mapping, const Operand &operand);
+/// The form in which the result of one product stays for the other, which reads it as its first operand; null where it
+/// goes by the host. `pitch`: its columns.
+mlir::Attribute formBetween(mlir::MLIRContext *context, const Mapping &from, const Mapping &to, int64_t pitch);
+/// An operand of a product has this form.
+void keep(Mapping &mapping, Part part, mlir::Attribute form);
 /// Puts a constant into its form.
 Status pack(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 

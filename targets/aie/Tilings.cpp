@@ -61,11 +61,11 @@ void Tilings::addWalks(Mapping &tried, Tiling tiling) {
 
 /// Tiles that a core has room for.
 void Tilings::addTiles(Mapping &tried, Tiling tiling) {
-  int64_t bytes = mapping.numbers.bytes, room = machine.tile(hw::TileKind::Core).dataBytes;
+  int64_t room = machine.tile(hw::TileKind::Core).dataBytes;
   for (int64_t m : sizesOf(&Tiling::m))
     for (int64_t n : sizesOf(&Tiling::n))
       for (int64_t k : sizesOf(&Tiling::k))
-        if (2 * (bytes * k * (m + n) + 4 * m * n) <= room) {
+        if (mapping.tileBytes(m, k, n) <= room) {
           tiling.m = m, tiling.n = n, tiling.k = k;
           addWalks(tried, tiling);
         }
@@ -162,6 +162,8 @@ Result<Mapping> Tilings::choose(MLIRContext *context, Attribute written, Diction
   tiling.herdRows = most.rows, tiling.herdColumns = most.columns;
   Mapping chosen = mapping;
   chosen.setTiling(best(free.decided()).value_or(tiling)); // the phases are told where nothing fits
+  if (std::optional<std::string> why = written ? refuses(machine, chosen) : std::nullopt; why && !best({}))
+    return modelError(*why);
   DictionaryAttr whole = kernels::writeTile(chosen.tiling(), context);
   NamedAttrList given(whole); // what is left out is derived
   for (NamedAttribute each : own ? own.getValue() : ArrayRef<NamedAttribute>())

@@ -144,6 +144,8 @@ if("aie" IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/floats.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.aie-open onnx
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/open.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  dmxc_frontend_test(cli.aie-narrow onnx
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/narrow.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo)
   dmxc_frontend_test(cli.aie-tilings mlir
     Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/aie/tilings.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
   dmxc_frontend_test(cli.aie-convolutions onnx
@@ -152,5 +154,5 @@ if("aie" IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/rows.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.aie-shares mlir
     Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/aie/shares.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  set_tests_properties(cli.aie cli.aie-floats cli.aie-open cli.aie-grid cli.aie-shares cli.aie-tilings cli.aie-convolutions cli.aie-rows PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+  set_tests_properties(cli.aie cli.aie-floats cli.aie-narrow cli.aie-open cli.aie-grid cli.aie-shares cli.aie-tilings cli.aie-convolutions cli.aie-rows PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 endif()

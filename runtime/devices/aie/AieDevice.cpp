@@ -47,6 +47,13 @@ Result<hw::KernelCode> launched(const hw::KernelCode &kernel, const DeviceTask &
   return code;
 }
 
+void take(const hw::Argument &argument, const std::byte *form, std::byte *buffer) {
+  if (argument.packed)
+    std::memcpy(buffer, form, argument.ddrBytes());
+  else
+    hw::toHost(argument, form, buffer);
+}
+
 /// A kernel with what it is part of.
 struct Loaded {
   const hw::Machine *machine;
@@ -129,7 +136,7 @@ private:
     using Clock = std::chrono::steady_clock;
     Clock::time_point start = Clock::now();
     for (size_t i = 0; i < arguments.size(); ++i)
-      if (!arguments[i].output)
+      if (!arguments[i].output || arguments[i].packed) // what of a form is not written stays
         if (std::byte *form = array.host(i, true))
           give(arguments[i], static_cast<const std::byte *>(task.buffers[i]), form);
     Clock::duration atHost = Clock::now() - start;
@@ -139,7 +146,7 @@ private:
     for (size_t i = 0; i < arguments.size() && array.fault.empty(); ++i)
       if (arguments[i].output)
         if (const std::byte *form = array.host(i, false))
-          hw::toHost(arguments[i], form, static_cast<std::byte *>(task.buffers[i]));
+          take(arguments[i], form, static_cast<std::byte *>(task.buffers[i]));
     if (!array.fault.empty())
       return {kDeviceFault, 0, array.fault};
     figures.hostSeconds = std::chrono::duration<double>(atHost + (Clock::now() - start)).count();

@@ -96,8 +96,11 @@ void round(const hw::Call &call, std::byte *result) {
     c[i] = numberOf(hw::toBf16(std::bit_cast<uint32_t>(c[i])));
 }
 
-/// In f64, rounded once.
-float stepped(float x, const hw::Step &step) {
+/// A NaN stays one.
+float clipped(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
+
+/// In f64, rounded once. `r`: of what is added.
+float stepped(float x, const hw::Step &step, float r) {
   auto wide = static_cast<double>(x);
   switch (step.kind) {
   case hw::StepKind::Relu:
@@ -108,8 +111,8 @@ float stepped(float x, const hw::Step &step) {
     return x * step.a;
   case hw::StepKind::Divide:
     return x / step.a;
-  case hw::StepKind::Clip: // a NaN stays one
-    return x < step.a ? step.a : x > step.b ? step.b : x;
+  case hw::StepKind::Clip:
+    return clipped(x, step.a, step.b);
   case hw::StepKind::Sigmoid:
     return static_cast<float>(1 / (1 + std::exp(-wide)));
   case hw::StepKind::Silu:
@@ -124,6 +127,16 @@ float stepped(float x, const hw::Step &step) {
   }
   case hw::StepKind::RoundBf16:
     return numberOf(hw::toBf16(std::bit_cast<uint32_t>(x)));
+  case hw::StepKind::Round:
+    return std::nearbyint(x);
+  case hw::StepKind::QuantiseI8:
+    return clipped(std::nearbyint(x / step.b) + step.a, -128, 127);
+  case hw::StepKind::QuantiseUi8:
+    return clipped(std::nearbyint(x / step.b) + step.a, 0, 255);
+  case hw::StepKind::Dequantise:
+    return (x - step.a) * step.b;
+  case hw::StepKind::AddBytes:
+    return x + (r - step.a) * step.b;
   case hw::StepKind::None:
   case hw::StepKind::Count:
     break;
@@ -131,15 +144,81 @@ float stepped(float x, const hw::Step &step) {
   return x;
 }
 
+using Steps = std::array<hw::Step, hw::kMostSteps>;
+Steps stepsOf(const std::byte *parameters) {
+  Steps steps;
+  std::memcpy(steps.data(), parameters + 4 * hw::kFirstStepWord, sizeof steps);
+  return steps;
+}
+float stepped(float x, const Steps &steps, float r = 0) {
+  for (const hw::Step &step : steps)
+    if (step.kind != hw::StepKind::None)
+      x = stepped(x, step, r);
+  return x;
+}
+
 void steps(const hw::Call &call, const std::byte *parameters, std::byte *result) {
   auto *c = reinterpret_cast<float *>(result);
-  for (int64_t i = 0; i < hw::kMostSteps; ++i) {
-    hw::Step step;
-    std::memcpy(&step, parameters + 4 * (hw::kFirstStepWord + i * hw::kStepWords), sizeof step);
-    if (step.kind != hw::StepKind::None)
-      for (int64_t j = 0; j < call.scalars[0]; ++j)
-        c[j] = stepped(c[j], step);
+  Steps all = stepsOf(parameters);
+  for (int64_t i = 0; i < call.scalars[0]; ++i)
+    c[i] = stepped(c[i], all);
+}
+
+void toFloats(const hw::Call &call, std::byte *result) {
+  for (int64_t i = 0; i < call.scalars[0]; ++i, result += 4) {
+    int32_t sum = 0;
+    std::memcpy(&sum, result, sizeof sum);
+    auto number = static_cast<float>(sum);
+    std::memcpy(result, &number, sizeof number);
   }
+}
+
+/// Sums of bytes become f32, each rounded once, times the factor of their column, which lies as a bias does.
+void scale(const hw::Call &call, const std::byte *scales, std::byte *result) {
+  constexpr hw::MatrixStep of = hw::kStepI8;
+  hw::Call all = call;
+  all.scalars[0] = call.scalars[0] * call.scalars[1];
+  toFloats(all, result);
+  auto *c = reinterpret_cast<float *>(result);
+  int64_t columns = call.scalars[1] / of.n;
+  for (int64_t step = 0; step < call.scalars[0] / of.m * columns; ++step) {
+    float factors[of.n];
+    std::memcpy(factors, scales + step % columns * hw::kBiasStepBytes, sizeof factors);
+    for (int64_t i = 0; i < of.m * of.n; ++i)
+      *c++ *= factors[i % of.n];
+  }
+}
+
+float narrowed(float x, float) { return x; }
+uint16_t narrowed(float x, uint16_t) { return dmx::aie::toBf16(std::bit_cast<uint32_t>(x)); }
+/// An integer that a byte holds, with a sign or without; of a NaN 0.
+uint8_t narrowed(float x, uint8_t) {
+  return std::isnan(x) ? 0 : static_cast<uint8_t>(static_cast<int64_t>(clipped(x, -128, 255)));
+}
+
+template <typename T>
+void narrow(const hw::Call &call, const std::byte *parameters, const std::byte *sums, std::byte *result) {
+  auto *c = reinterpret_cast<const float *>(sums);
+  auto *y = reinterpret_cast<T *>(result);
+  Steps all = stepsOf(parameters);
+  for (int64_t i = 0; i < call.scalars[0]; ++i)
+    y[i] = narrowed(stepped(c[i], all), T());
+}
+
+/// r lies as an operand b of bytes does.
+void addNarrow(const hw::Call &call, std::byte *const *touched) {
+  constexpr hw::MatrixStep of = hw::kStepI8;
+  int64_t rows = call.scalars[0], columns = call.scalars[1];
+  auto *c = reinterpret_cast<const float *>(touched[2]);
+  auto *y = reinterpret_cast<uint8_t *>(touched[3]);
+  Steps all = stepsOf(touched[0]);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      int64_t right = ((i / of.k * (columns / of.n) + j / of.n) * of.k + i % of.k) * of.n + j % of.n;
+      int64_t sum = ((i / of.m * (columns / of.n) + j / of.n) * of.m + i % of.m) * of.n + j % of.n;
+      auto r = static_cast<float>(touched[1][right]);
+      y[sum] = narrowed(stepped(c[sum], all, r), uint8_t());
+    }
 }
 
 } // namespace
@@ -174,6 +253,18 @@ void compute(const hw::Call &call, std::byte *const *touched) {
     return residual(call, touched[0], touched[1]);
   case hw::KernelId::RoundBf16:
     return round(call, touched[0]);
+  case hw::KernelId::FloatI32:
+    return toFloats(call, touched[0]);
+  case hw::KernelId::ScaleI32:
+    return scale(call, touched[0], touched[1]);
+  case hw::KernelId::NarrowF32:
+    return narrow<float>(call, touched[0], touched[1], touched[2]);
+  case hw::KernelId::NarrowBf16:
+    return narrow<uint16_t>(call, touched[0], touched[1], touched[2]);
+  case hw::KernelId::NarrowI8:
+    return narrow<uint8_t>(call, touched[0], touched[1], touched[2]);
+  case hw::KernelId::AddNarrowI8:
+    return addNarrow(call, touched);
   default:
     return computeRows(call, touched);
   }

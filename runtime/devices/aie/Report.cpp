@@ -10,7 +10,7 @@ Figures figuresOf(const Array &array, const hw::KernelCode &kernel) {
   out.kernel = kernel.name;
   out.usefulMacs = kernel.usefulMacs;
   for (const hw::Argument &argument : kernel.arguments)
-    (argument.output ? out.hostOut : out.hostIn) += argument.hostBytes();
+    (argument.output ? out.hostOut : out.hostIn) += argument.kept() ? 0 : argument.hostBytes();
   out.clocks = array.now;
   out.controlWords = array.controlWords;
   out.configurationWords = array.configurationWords;

@@ -55,7 +55,8 @@ void dmxc::dlir::printQueues(OpAsmPrinter &printer, Operation *, ArrayAttr engin
 
 /// C4: queues of one end.
 static LogicalResult verifyQueues(RingOp ring, ArrayAttr engines, ArrayRef<int64_t> numbers, StringRef key,
-                                  const UnitModel *unit, std::set<std::pair<StringRef, int64_t>> &seen) {
+                                  const UnitModel *unit) {
+  std::set<std::pair<StringRef, int64_t>> seen;
   auto wrong = [&] { return ring.emitOpError("C4: ") << nameOf(ring) << " "; };
   if (engines.empty() || engines.size() != numbers.size())
     return wrong() << "has " << engines.size() << " `" << key << "` and " << numbers.size()
@@ -98,9 +99,8 @@ LogicalResult RingOp::verify() {
     return emitOpError("C3: ") << nameOf(*this) << " is on \"" << getHome()
                                << "\", of which the device has none, or which hold no tokens; it has "
                                << model->unitNames();
-  std::set<std::pair<StringRef, int64_t>> seen;
-  return failure(failed(verifyQueues(*this, getProducers(), getProducerQueues(), "from", unit, seen)) ||
-                 failed(verifyQueues(*this, getConsumers(), getConsumerQueues(), "to", unit, seen)));
+  return failure(failed(verifyQueues(*this, getProducers(), getProducerQueues(), "from", unit)) ||
+                 failed(verifyQueues(*this, getConsumers(), getConsumerQueues(), "to", unit)));
 }
 
 //===--- fills and drains ----------------------------------------------------------------===//

@@ -4,6 +4,7 @@
 // reads one takes it for what its writer made; a text may hold anything, and this is where that is found out.
 //
 //===----------------------------------------------------------------------===//
+#include "dmxc/Dialect/DMIR/Forms.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/Text.h"
 
@@ -149,8 +150,13 @@ static bool isEncoding(RankedTensorType type, Attribute encoding) {
                : part(encoding);
 }
 
-/// What callers bind by name has a name of its own; states are no such.
+/// What callers bind is as they have it, and what they bind by name has a name of its own; states are no such.
 static LogicalResult checkNames(FunctionOpInterface function) {
+  for (ArrayRef<Type> all : {function.getArgumentTypes(), function.getResultTypes()})
+    for (Type type : all)
+      if (formBytesOf(type))
+        return function.emitError() << "takes or gives " << type
+                                    << ", the form of a target that only its regions hand over";
   auto check = [&](StringRef what, unsigned count, auto get) -> LogicalResult {
     llvm::StringSet<> names;
     for (unsigned i = 0; i < count; ++i) {
@@ -173,7 +179,7 @@ LogicalResult checkFacts(ModuleOp module) {
   RankedTensorType wrong;
   AttrTypeWalker types;
   types.addWalk([&](RankedTensorType type) {
-    if (type.getEncoding() && !isEncoding(type, type.getEncoding()))
+    if (type.getEncoding() && !formBytesOf(type) && !isEncoding(type, type.getEncoding()))
       wrong = type;
     return wrong ? WalkResult::interrupt() : WalkResult::advance();
   });
@@ -186,8 +192,10 @@ LogicalResult checkFacts(ModuleOp module) {
         for (Type type : block.getArgumentTypes())
           types.walk(type);
     if (wrong) {
-      op->emitError() << "the encoding of " << wrong
-                      << " is neither #dmir.dims of its dynamic dims nor #dmir.blocked of one of its axes";
+      op->emitError()
+          << "the encoding of " << wrong
+          << " is neither #dmir.dims of its dynamic dims nor #dmir.blocked of one of its axes, nor a form with `bytes` "
+             "for all of it";
       return WalkResult::interrupt();
     }
     for (NamedAttribute attribute : op->getDiscardableAttrs())

@@ -16,8 +16,11 @@ namespace dmxc {
 
 namespace {
 
-/// Bytes of a tensor in the host's memory; nullopt for open dims and types that the host has none of.
+/// Bytes of a tensor in the host's memory, or in a target's form; nullopt for open dims and types that the host has
+/// none of.
 std::optional<int64_t> bytesOnHost(Type type) {
+  if (std::optional<int64_t> bytes = dmir::formBytesOf(type))
+    return bytes;
   std::optional<dmir::HostForm> form = dmir::blockFpOf(type) ? std::nullopt : dmir::hostFormOf(type);
   return form ? std::optional(static_cast<int64_t>(dtypeBytes(form->dtype, elementCount(form->shape)))) : std::nullopt;
 }

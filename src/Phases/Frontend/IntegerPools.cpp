@@ -5,6 +5,10 @@
 // a max pool between the two is the max pool of the bytes. A window that lies in the padding is the lowest value both
 // ways. Left as it is where the target does not pool bytes.
 //
+// Quantisation with another scale keeps the order too, so it may come before the pool. It does where the bytes are made
+// by a device, which makes these of them as well (it rounds behind its products): the host pools bytes then, and
+// rounds nothing.
+//
 //===----------------------------------------------------------------------===//
 #include "Quantised.h"
 
@@ -65,6 +69,22 @@ std::optional<Quantisation> matchQuantisation(dmir::CastOp cast) {
 /// Scales of ordinary size: products with bytes are neither subnormal nor infinite.
 bool isOrdinary(double scale) { return scale > 1e-30 && scale < 1e30; }
 
+/// What is pooled, quantised as the pool's result is by the ops up to `cast`.
+Value requantised(OpBuilder &b, dmir::PoolOp pool, dmir::CastOp cast) {
+  SmallVector<Operation *> ops{cast};
+  while (ops.back()->getOperand(0) != pool.getResult())
+    ops.push_back(ops.back()->getOperand(0).getDefiningOp());
+  Value value = pool.getInput();
+  for (Operation *op : llvm::reverse(ops)) {
+    Operation *copy = b.clone(*op);
+    copy->setOperand(0, value);
+    auto type = typeOf(op->getResult(0));
+    copy->getResult(0).setType(RankedTensorType::get(typeOf(value).getShape(), type.getElementType()));
+    value = copy->getResult(0);
+  }
+  return value;
+}
+
 void rewrite(const PhaseContext &context, dmir::CastOp cast) {
   std::optional<Quantisation> outer = matchQuantisation(cast);
   auto pool = outer ? outer->real.getDefiningOp<dmir::PoolOp>() : dmir::PoolOp();
@@ -74,9 +94,16 @@ void rewrite(const PhaseContext &context, dmir::CastOp cast) {
   if (!inner || !inner->scale || elementOf(inner->bytes) != elementOf(cast.getResult()))
     return;
   std::optional<double> scale = evaluateNumber(inner->scale), zero = inner->zero ? evaluateNumber(inner->zero) : 0.0;
-  if (!scale || !zero || *scale != outer->scale || *zero != outer->zero)
+  if (!scale || !zero || !(*scale > 0) || !(outer->scale > 0))
     return;
   OpBuilder b(cast);
+  if (*scale != outer->scale || *zero != outer->zero) {
+    Operation *made = inner->bytes.getDefiningOp();
+    const TargetBackend *device = made ? context.responsible(made) : nullptr;
+    if (!device || device->runsOnHost() || !pool.getInput().hasOneUse())
+      return;
+    inner->bytes = requantised(b, pool, cast);
+  }
   Operation *bytes = b.clone(*pool);
   bytes->setOperand(0, inner->bytes);
   bytes->getResult(0).setType(cast.getResult().getType());

@@ -88,8 +88,8 @@ public:
     if (!weights || !worthSums(*lhs, *zero, *weights))
       return;
     Value factor = scaled ? productOfScales(*lhs, *rhs) : Value();
-    auto biased = scaled && result.hasOneUse() ? dyn_cast<dmir::AddOp>(*result.user_begin()) : dmir::AddOp();
-    Value bias = biased ? integerBias(biased, factor) : Value();
+    auto biased = result.hasOneUse() ? dyn_cast<dmir::AddOp>(*result.user_begin()) : dmir::AddOp();
+    Value bias = !biased ? Value() : scaled ? integerBias(biased, factor) : rowOf(biased);
     Value sum = product(lhs->bytes, *zero, *weights, bias);
     if (!sum)
       return;
@@ -407,6 +407,21 @@ private:
   }
 
   //--- Biases -----------------------------------------------------------------------------
+
+  /// What is added to a product of integers, where it is a constant, one number a channel.
+  Value rowOf(dmir::AddOp add) {
+    Value value = add.getLhs() == op->getResult(0) ? add.getRhs() : add.getLhs();
+    auto type = typeOf(value), result = typeOf(op->getResult(0));
+    bool isRow = add.getResult().getType() == result && type.hasStaticShape() &&
+                 variesAlong(isConv() ? 1 : result.getRank() - 1, result.getRank(), type);
+    std::optional<Tensor> row = isRow && isConstantExpression(value) ? evaluateConstant(value) : std::nullopt;
+    if (!row)
+      return {};
+    SmallVector<int32_t> numbers;
+    for (int64_t i = 0; i < row->numElements(); ++i)
+      numbers.push_back(static_cast<int32_t>(row->asInt(i)));
+    return dmir::ConstantOp::create(b, op->getLoc(), DenseElementsAttr::get(type, ArrayRef<int32_t>(numbers)));
+  }
 
   /// The constant added to the product as multiples of the factor, in i32. Null where none is added, where it is not
   /// one number a channel, where a multiple is further from it than its own rounding, or where sums with it may not

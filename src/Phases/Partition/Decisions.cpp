@@ -2,6 +2,7 @@
 #include "dmxc/Phases/Decisions.h"
 #include "dmxc/Phases/Phases.h"
 
+#include "dmxc/Dialect/DMIR/Forms.h"
 #include "dmxc/Support/Diagnostic.h"
 
 #include <set>
@@ -158,6 +159,9 @@ Result<DictionaryAttr> checkedStrategy(const PhaseContext &context, dmir::Region
   if (!target)
     return modelError("the region is for the device '" + region.getDevice().str() +
                       "', which is no target of this compile");
+  for (TypeRange types : {TypeRange(region.getInputs()), TypeRange(region.getResultTypes())})
+    if (target->runsOnHost() && llvm::any_of(types, [](Type type) { return dmir::formBytesOf(type).has_value(); }))
+      return modelError("it reads or gives a tensor in a form that another target has for itself");
   for (Operation &op : region.getBlock()->without_terminator())
     if (auto refusal = context.checkStrategies ? context.refusal(*target, &op) : std::nullopt)
       return modelError("'" + op.getName().getStringRef().str() + "' cannot be in a region of '" +

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dmxc/Dialect/DLIR/Device.h"
+#include "dmxc/Dialect/DMIR/Forms.h"
 #include "schemas/aie/Image.h"
 
 #include "targets/aie/dialect/AieEnums.h.inc"
@@ -70,6 +71,16 @@ std::optional<uint32_t> addressFrom(const hw::Machine &machine, hw::Tile core, h
 
 // How a tensor lies in its form where rows are not simply a pitch apart: a dictionary of an operand of the runtime
 // sequence, and of a dlir.piece, with one number a dim in elements, as hw::Axis has them.
+/// The form in which a product leaves its result in DDR for the next product, whose first operand it is: an encoding of
+/// the tensor's type, {bytes, element, pitch, rows}, which takes no less than the tensor would. All of its columns are
+/// numbers; rows beyond the tensor's are any.
+struct Kept {
+  llvm::StringRef element;
+  int64_t rows, pitch;
+};
+std::optional<Kept> keptOf(mlir::Type tensor);
+mlir::Attribute keptForm(mlir::MLIRContext *context, const Kept &kept, int64_t bytes);
+
 inline constexpr llvm::StringLiteral kBorder = "border", kPieceBorder = "aie.border";
 inline constexpr llvm::StringLiteral kStrides = "strides", kFirst = "first", kSplit = "split", kPhase = "phase",
                                      kPitch = "pitch"; ///< strides of an operand, the pitch in bytes of a piece alone

@@ -282,6 +282,28 @@ static bool setExtents(std::vector<hw::Axis> &axes, DictionaryAttr border, Ranke
 }
 
 /// The axes of a tensor in a form; nullopt where they are not said soundly.
+std::optional<Kept> aie::keptOf(Type tensor) {
+  auto form = dyn_cast_or_null<DictionaryAttr>(cast<RankedTensorType>(tensor).getEncoding());
+  auto number = [&](StringRef key) {
+    auto value = form ? form.getAs<IntegerAttr>(key) : IntegerAttr();
+    return value && value.getInt() > 0 && value.getInt() <= UINT32_MAX ? value.getInt() : 0;
+  };
+  auto element = form ? form.getAs<StringAttr>("element") : StringAttr();
+  int64_t bytes = !element ? 0 : element == "bf16" ? 2 : element == "i8" ? 1 : 0;
+  Kept kept{element ? element.getValue() : "", number("rows"), number("pitch")};
+  std::optional<int64_t> all = dmir::formBytesOf(tensor);
+  bool good = all && bytes && kept.rows && kept.pitch && *all / bytes / kept.rows >= kept.pitch;
+  return good ? std::optional(kept) : std::nullopt;
+}
+
+Attribute aie::keptForm(MLIRContext *context, const Kept &kept, int64_t bytes) {
+  Builder b(context);
+  return b.getDictionaryAttr({b.getNamedAttr(dmir::kFormBytes, b.getI64IntegerAttr(bytes)),
+                              b.getNamedAttr("element", b.getStringAttr(kept.element)),
+                              b.getNamedAttr("pitch", b.getI64IntegerAttr(kept.pitch)),
+                              b.getNamedAttr("rows", b.getI64IntegerAttr(kept.rows))});
+}
+
 static std::optional<std::vector<hw::Axis>> axesOf(DictionaryAttr operand, RankedTensorType tensor, MemRefType form,
                                                    bool packed, DeviceOp device) {
   auto border = operand.getAs<DictionaryAttr>(kBorder);
@@ -336,9 +358,14 @@ std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned
   if (!name || !role || !tensor || tensor.getRank() == 0 || form.getNumElements() == 0 ||
       !llvm::is_contained({"input", "output", "constant"}, role.getValue()))
     return std::nullopt;
-  std::optional<hw::Element> element =
-      hw::elementOf(elementName(tensor.getElementType()), elementName(form.getElementType()));
-  if (!element || form.getDimSize(0) > UINT32_MAX || form.getDimSize(1) > UINT32_MAX)
+  Type stored = form.getElementType(), host = tensor.getElementType();
+  std::optional<Kept> kept = keptOf(tensor);
+  if (tensor.getEncoding() && (!kept || kept->rows != form.getDimSize(0) || kept->pitch != form.getDimSize(1) ||
+                               (kept->element == "bf16") != stored.isBF16() || role.getValue() == "constant"))
+    return std::nullopt;
+  std::optional<hw::Element> element = hw::elementOf(elementName(host), elementName(stored));
+  bool rounds = element == hw::Element::Bf16 && role.getValue() == "output" && !kept; // the border widens nothing
+  if (!element || rounds || form.getDimSize(0) > UINT32_MAX || form.getDimSize(1) > UINT32_MAX)
     return std::nullopt;
   std::optional<std::vector<hw::Axis>> axes =
       axesOf(what, tensor, form, role.getValue() == "constant", sequence->getParentOfType<DeviceOp>());
@@ -347,7 +374,7 @@ std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned
   hw::Argument out;
   out.name = name.str();
   out.output = role.getValue() == "output";
-  out.packed = role.getValue() == "constant";
+  out.packed = role.getValue() == "constant" || kept;
   out.element = *element;
   out.axes = std::move(*axes);
   out.rows = static_cast<uint32_t>(form.getDimSize(0));

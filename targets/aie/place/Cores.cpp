@@ -24,6 +24,38 @@ static bool takesParameters(CallOp call) {
 /// A core waits until the controller has written its parameters.
 Value Placement::start(hw::Tile core) { return tiles->lock(core, "start", coreLocks, 0); }
 
+/// What a product in a core makes of two rings that have their types; null of a ring that has none.
+MemRefType Placement::typeOfSums(dlir::RingOp ring) {
+  for (Operation *user : ring->getUsers()) {
+    auto call = dyn_cast<CallOp>(user);
+    std::optional<hw::KernelId> kernel = call ? hw::kernelNamed(call.getKernel().str()) : std::nullopt;
+    if (!kernel || hw::macKind(*kernel).empty() || call.getBuffers().back() != ring.getResult())
+      continue;
+    MemRefType a = rings[call.getBuffers()[0]].type, b = rings[call.getBuffers()[1]].type;
+    if (!a || !b || a.getRank() != 2 || b.getRank() != 2)
+      continue;
+    Type element = elementOf(StringRef(hw::infoOf(*kernel).name).rsplit('_').second);
+    auto type = MemRefType::get({a.getDimSize(0), b.getDimSize(1)}, element);
+    if (type.getNumElements() * bytesOf(element) == static_cast<int64_t>(ring.getSize()))
+      return type;
+  }
+  return {};
+}
+
+/// What its program names: the device has them all before.
+void Placement::placeCore(hw::Tile at) {
+  parameters(at);
+  start(at);
+  for (auto ring : graph.getBody().getOps<dlir::RingOp>()) {
+    if (ring.getKind() != "L1")
+      continue;
+    for (int64_t slot = 0; slot < rings[ring].count; ++slot)
+      slotAt(at, ring, slot);
+    emptyLock(at, ring);
+    fullLock(at, ring);
+  }
+}
+
 /// Declarations of what is called, by the matrices of the first call.
 LogicalResult Placement::writeKernels() {
   llvm::StringMap<FunctionType> types;

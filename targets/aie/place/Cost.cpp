@@ -18,13 +18,14 @@ class Cost {
 public:
   Cost(const hw::Machine &machine, const Mapping &mapping)
       : machine(machine), p(mapping), n(mapping.numbers), a(n.m * n.k * n.bytes / 4), b(n.k * n.n * n.bytes / 4),
-        c(n.m * n.n), steps(mapping.paddedK() / n.k), tilesOfB(steps + (p.has(Part::Bias) ? 2 : 0)) {
+        c(n.m * n.n), y(c * p.resultBytes() / 4), steps(mapping.paddedK() / n.k), outs(p.outs(machine)),
+        tilesOfB(steps + 2 * (p.has(Part::Bias) + p.has(Part::Scales))) {
     if (p.has(Part::Residual))
-      tilesOfB += p.herd.rows;
+      tilesOfB += p.residualTiles();
   }
 
   int64_t clocks() const {
-    int64_t alone = fill() + std::max(core(), streams()) + c + drain();
+    int64_t alone = fill() + std::max(core(), streams()) + y + drain();
     int64_t block = std::max({core(), streams(), drain(), ddr(), control(), alone / flights()});
     int64_t late = std::max<int64_t>(0, control() + start() - fill()); // cores, behind their first tiles
     return late + alone + (p.blocks() - 1) * block + (p.blocks() / p.usesOfA() - 1) * refill();
@@ -43,18 +44,32 @@ private:
     int64_t all = call(n.zero, {c}) + steps * call(n.matmul, {n.m, n.k, n.n});
     if (p.has(Part::Bias))
       all += call(n.bias, {n.m, n.n});
-    if (p.has(Part::Residual))
+    if (p.has(Part::Residual) && !p.addsBytes())
       all += call("residual_f32", {n.m, n.n});
     if (p.relu)
       all += call(n.relu, {c});
+    if (p.has(Part::Scales))
+      all += call("scale_i8_i32", {n.m, n.n});
+    else if (p.floats)
+      all += call("float_i32", {c});
+    if (p.addsBytes())
+      return all + call("add_narrow_f32_i8", {n.m, n.n});
+    if (p.narrows())
+      return all + call(p.narrow.kernel, {c});
     return p.steps.empty() ? all : all + call(n.steps, {c});
+  }
+  /// Of a bias and scales that are not packed, for a panel.
+  int64_t runsOfRows() const {
+    int64_t rows = 0;
+    for (Part row : {Part::Bias, Part::Scales})
+      rows += p.has(row) && !p.packs(row);
+    return rows * (p.biasWords() / p.biasRun());
   }
   /// Where columns of cores share two panels of b: the shim's channel that brings rows of a besides, and what comes to
   /// a core.
   int64_t streamsOfPanels() const {
     int64_t rows = p.herd.parts() * steps * a / p.usesOfA(), runs = p.herd.parts() * steps * n.m / p.usesOfA();
-    if (p.has(Part::Bias) && !p.packs(Part::Bias))
-      runs += 2 * p.biasWords() / p.biasRun();
+    runs += 2 * runsOfRows();
     return std::max(rows + tilesOfB * b + runs * machine.shimRunClocks, steps * (a + kBdClocks));
   }
   /// Of a shim that brings operands: its busier channel, and what it stops for at each run of words.
@@ -62,43 +77,42 @@ private:
     if (p.herd.panels > 1)
       return streamsOfPanels();
     bool joins = p.image && p.image->step() == n.k; // a window's tile with the next one's
-    int64_t runs = steps * p.herd.parts() * (joins ? 1 : n.m) + p.has(Part::Residual) * p.herd.rows * n.m;
-    if (p.has(Part::Bias) && !p.packs(Part::Bias))
-      runs += p.biasWords() / p.biasRun();
+    int64_t runs =
+        steps * p.herd.parts() * (joins ? 1 : n.m) + p.has(Part::Residual) * p.residualTiles() * n.m + runsOfRows();
     return std::max(steps * p.herd.parts() * (a + kBdClocks), tilesOfB * (b + kBdClocks)) +
            runs * machine.shimRunClocks;
   }
-  int64_t drain() const { return p.herd.rows * (c + kBdClocks); }
+  int64_t drain() const { return (p.herd.rows + outs - 1) / outs * (y + kBdClocks); } // of a column's busier channel
   int64_t ddr() const {
     int64_t ofA = p.herd.rows * steps * a;
     if (p.herd.panels > 1)
       ofA = p.herd.columns * p.herd.parts() * steps * a / p.usesOfA();
-    int64_t words = ofA + p.herd.columns * (p.herd.panels * tilesOfB * b + p.herd.rows * c);
+    int64_t words = ofA + p.herd.columns * (p.herd.panels * tilesOfB * b + p.herd.rows * y);
     return 4 * words / machine.ddrBytesPerClock;
   }
   /// Tasks for a block of the channels that bring rows of a and columns of b.
   int64_t tasksOfA() const {
     return p.image ? static_cast<int64_t>(tasksOf(*p.image, n.k).size()) + p.hasTileOfZeros() : 1;
   }
-  int64_t tasksOfB() const { return 1 + p.has(Part::Bias) + p.has(Part::Residual); }
+  int64_t tasksOfB() const { return 1 + p.has(Part::Bias) + p.has(Part::Residual) + p.has(Part::Scales); }
   /// Blocks that are begun before the first has to be done.
   int64_t flights() const {
     if (p.herd.panels > 1)
-      return p.has(Part::Bias) ? 1 : p.usesOfA() > 2 ? 3 : 2;
+      return p.has(Part::Bias) || p.has(Part::Scales) ? 1 : p.usesOfA() > 2 ? 3 : 2;
     return std::max<int64_t>(1, std::min(machine.queueDepth / std::max(tasksOfA(), tasksOfB()),
-                                         machine.tile(hw::TileKind::Shim).bds / (tasksOfA() + tasksOfB() + 1)));
+                                         machine.tile(hw::TileKind::Shim).bds / (tasksOfA() + tasksOfB() + outs)));
   }
   /// Of the controller, which starts a block's tasks and waits for them.
   int64_t control() const {
-    int64_t tasks = p.herd.rows / p.herd.parts() * tasksOfA() + p.herd.columns * (tasksOfB() + 1);
+    int64_t tasks = p.herd.rows / p.herd.parts() * tasksOfA() + p.herd.columns * (tasksOfB() + outs);
     if (p.herd.panels > 1)
       tasks = p.herd.columns * (2 * tasksOfB() + 2);
-    return machine.controlClocks * (tasks * kTaskWords + p.herd.columns * kWaitWords);
+    return machine.controlClocks * (tasks * kTaskWords + p.herd.columns * outs * kWaitWords);
   }
   /// Of cores' parameters, which are written behind the first tasks.
   int64_t start() const {
-    int64_t words =
-        kLeastParameters + (p.steps.empty() && !p.has(Part::Residual) ? 0 : hw::kMostSteps * hw::kStepWords);
+    bool hasSteps = !p.steps.empty() || p.narrows() || p.has(Part::Residual);
+    int64_t words = kLeastParameters + (hasSteps ? hw::kMostSteps * hw::kStepWords : 0);
     return machine.controlClocks * p.herd.rows * p.herd.columns * (words + 1) * kParameterClocks;
   }
   /// Until all cores have their first tiles.
@@ -112,9 +126,10 @@ private:
   const hw::Machine &machine;
   const Mapping &p;
   const Numbers &n;
-  int64_t a, b, c;  ///< words of a tile
-  int64_t steps;    ///< tiles along k
-  int64_t tilesOfB; ///< of a column and block, with those that a bias and a residual are
+  int64_t a, b, c, y; ///< words of a tile; of sums, and of results
+  int64_t steps;      ///< tiles along k
+  int64_t outs;       ///< channels of a column's results
+  int64_t tilesOfB;   ///< of a column and block, with those that a bias, scales and a residual are
 };
 
 } // namespace

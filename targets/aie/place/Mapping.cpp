@@ -33,6 +33,12 @@ const Numbers *aie::numbersOf(Type a, Type b, Type c) {
   return !a.isInteger(8) || !isSigned(b, 8) ? nullptr : a.isUnsignedInteger() ? &kUi8 : &kI8;
 }
 
+const Narrow *aie::narrowTo(Type result) {
+  static const Narrow kFloats{"narrow_f32_f32", "f32", 4}, kHalves{"narrow_f32_bf16", "bf16", 2},
+      kBytes{"narrow_f32_i8", "i8", 1};
+  return result.isF32() ? &kFloats : result.isBF16() ? &kHalves : result.isInteger(8) ? &kBytes : nullptr;
+}
+
 int64_t Herd::parts() const {
   if (panels > 1)
     return resultRows();
@@ -84,6 +90,8 @@ void Mapping::setTiling(const Tiling &tiling) {
 }
 
 void Mapping::expectResidual() {
+  if (numbers.bytes == 1)
+    return;
   Tiling tiling = this->tiling();
   tiling.m = numbers.m / 2;
   tiling.k = 2 * numbers.k;
@@ -111,8 +119,16 @@ int64_t Mapping::usesOfA() const {
   return 1;
 }
 
-bool Mapping::has(Part part) const {
-  return llvm::any_of(operands, [&](const Operand &operand) { return operand.part == part; });
+const Operand *Mapping::operand(Part part) const {
+  auto found = llvm::find_if(operands, [&](const Operand &operand) { return operand.part == part; });
+  return found == operands.end() ? nullptr : &*found;
+}
+
+bool Mapping::has(Part part) const { return operand(part); }
+
+std::optional<Kept> Mapping::kept(Part part) const {
+  const Operand *found = operand(part);
+  return found ? keptOf(found->tensor) : std::nullopt;
 }
 
 bool Mapping::packs(Part part) const {
@@ -120,9 +136,19 @@ bool Mapping::packs(Part part) const {
 }
 
 bool Mapping::hasPackedWeights() const {
-  return llvm::all_of(operands, [](const Operand &operand) {
-    return operand.packed || (operand.part != Part::B && operand.part != Part::Bias);
-  });
+  return llvm::all_of(
+      operands, [](const Operand &operand) { return operand.packed || (operand.part != Part::B && !operand.isRow()); });
+}
+
+int64_t Mapping::outs(const hw::Machine &machine) const {
+  return herd.panels > 1
+             ? 1
+             : std::min<int64_t>({2, herd.rows, machine.tile(hw::TileKind::Memory).channels - herd.parts() - 1});
+}
+
+int64_t Mapping::tileBytes(int64_t m, int64_t k, int64_t n) const {
+  int64_t ofResult = 4 * (narrows() ? 1 : 2) + resultSlots() * resultBytes();
+  return 2 * numbers.bytes * k * (m + n) + ofResult * m * n;
 }
 
 double Mapping::work() const {
@@ -143,6 +169,8 @@ int64_t Mapping::imageRows() const {
 int64_t Mapping::matrixOfA() const { return image ? imageRows() * image->imageRow() : paddedM() * paddedK(); }
 
 std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
+  if (std::optional<Kept> form = kept(part))
+    return {form->rows, form->pitch};
   switch (part) {
   case Part::A: {
     if (!image)
@@ -153,11 +181,13 @@ std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
   case Part::B:
     return {matrices * (paddedN() / numbers.n) * paddedK(), numbers.n};
   case Part::Bias:
+  case Part::Scales:
     if (int64_t all = image ? matrices : 1; packs(part))
       return {all * (paddedN() / numbers.n), biasWords()};
     else
       return {all, paddedN()};
   case Part::Residual:
+    return {matrices * paddedM() + (residualTiles() - herd.rows) * numbers.m, paddedN()};
   case Part::C:
     break;
   }
@@ -215,7 +245,7 @@ std::vector<hw::Axis> Mapping::axesOf(const Operand &operand) const {
     axes[dim].split = static_cast<uint32_t>(split);
     axes[dim].phase = static_cast<uint32_t>(phase);
   };
-  if (operand.part == Part::Bias) {
+  if (operand.isRow()) {
     for (size_t dim = 0; dim < rank; ++dim)
       if (bool isRow = shape[dim] > 1; image && isRow)
         place(dim, paddedN(), 0, image->outputs, 1);
@@ -224,14 +254,16 @@ std::vector<hw::Axis> Mapping::axesOf(const Operand &operand) const {
     return axes;
   }
   if (!image) {
-    auto [rows, pitch] = formOf(operand.part);
-    if (operand.part == Part::B)
+    int64_t pitch = formOf(operand.part).second, stride = paddedM() * pitch;
+    if (operand.part == Part::B) {
+      stride = paddedK() * paddedN();
       place(rank - 1, paddedK() * pitch, 0, pitch, 1);
-    else
+    } else {
       place(rank - 1, 1);
+    }
     place(rank - 2, pitch);
     if (rank > 2)
-      place(0, rows / matrices * pitch);
+      place(0, stride);
     return axes;
   }
   const ImageWalk &w = *image;
@@ -290,7 +322,8 @@ static std::optional<std::string> refusesPanels(const hw::Machine &machine, cons
     return "columns of cores share panels of b where a is a matrix of fixed sizes and nothing of the result's shape is "
            "added";
   int64_t rowsOfA = n.m * p.paddedK() * n.bytes, panel = p.rowsOfB() * n.n * n.bytes;
-  int64_t bytes = p.herd.parts() * rowsOfA + 2 * (panel + n.k * n.n * n.bytes + p.herd.rows * n.m * n.n * 4);
+  int64_t bytes =
+      p.herd.parts() * rowsOfA + 2 * (panel + n.k * n.n * n.bytes + p.herd.rows * n.m * n.n * p.resultBytes());
   if (bytes > memory.dataBytes)
     return most("rows of a, a panel of b twice and results are ", bytes, " bytes, a memory tile has ",
                 memory.dataBytes);
@@ -302,18 +335,17 @@ static std::optional<std::string> refusesPanels(const hw::Machine &machine, cons
 /// What its tiles ask for that a core does not have.
 static std::optional<std::string> refusesTiles(const hw::Machine &machine, const Mapping &mapping) {
   const Numbers &n = mapping.numbers;
-  int64_t matrices = 2 * (n.bytes * (n.m * n.k + n.k * n.n) + 4 * n.m * n.n), words = hw::kParameterWords;
+  int64_t matrices = mapping.tileBytes(n.m, n.k, n.n), words = hw::kParameterWords;
   if (mapping.has(Part::Residual)) {
     words += hw::kResidualWords;
-    if (n.bytes * n.k != 4 * n.m)
-      return most("a residual's tiles are those of b, whose columns have ", n.bytes * n.k, " bytes and not ", 4 * n.m);
-    if (mapping.herd.rows % 2)
-      return "a residual comes in pairs of rows of cores, of which there are " + std::to_string(mapping.herd.rows);
+    int64_t column = (n.bytes == 1 ? 1 : 4) * n.m;
+    if (n.bytes * n.k != column)
+      return most("a residual's tiles are those of b, whose columns have ", n.bytes * n.k, " bytes and not ", column);
   }
   int64_t has = machine.tile(hw::TileKind::Core).dataBytes -
                 (4 * words + machine.accessBytes - 1) / machine.accessBytes * machine.accessBytes;
   if (matrices > has)
-    return most("two buffers of each of its tiles are ", matrices, " bytes, beside its parameters a core has ", has);
+    return most("the buffers of its tiles are ", matrices, " bytes, beside its parameters a core has ", has);
   return std::nullopt;
 }
 
@@ -323,12 +355,33 @@ static int64_t hostElements(const Mapping &mapping, Part part) {
   return operand->bytes() * 8 / operand->tensor.getElementTypeBitWidth();
 }
 
+/// What stays in the array's form has room for the blocks of both products, and numbers in all columns that are read.
+static std::optional<std::string> refusesKept(const Mapping &mapping) {
+  for (Part part : {Part::A, Part::C}) {
+    const Operand *operand = mapping.operand(part);
+    if (!operand || !operand->tensor.getEncoding())
+      continue;
+    std::optional<Kept> kept = keptOf(operand->tensor);
+    bool isResult = part == Part::C;
+    if (!kept || kept->element != (isResult ? mapping.results() : mapping.numbers.name) || mapping.image ||
+        mapping.matrices > 1)
+      return "its " + std::string(isResult ? "result" : "first operand") + " has an encoding that is no form of it";
+    int64_t columns = isResult ? mapping.paddedN() : mapping.paddedK();
+    if (mapping.paddedM() > kept->rows || columns > kept->pitch || (isResult && columns != kept->pitch))
+      return std::to_string(mapping.paddedM()) + " rows of " + std::to_string(columns) + " are " +
+             (isResult ? "its result" : "its first operand") + ", which has a form of " + std::to_string(kept->rows) +
+             " of " + std::to_string(kept->pitch);
+  }
+  return std::nullopt;
+}
+
 static std::optional<std::string> refusesForms(const Mapping &mapping) {
   for (Part part : {Part::A, Part::B, Part::C}) {
     auto [rows, pitch] = mapping.formOf(part);
-    if ((part == Part::C ? 4 : mapping.numbers.bytes) * rows > kMostBytes / pitch)
+    if ((part == Part::C ? mapping.resultBytes() : mapping.numbers.bytes) * rows > kMostBytes / pitch)
       return "a matrix takes more than 4 GiB of the array's DDR";
-    int64_t numbers = hostElements(mapping, part), limit = hw::kMostPadding * (numbers + hw::kSpareElements);
+    int64_t numbers = mapping.operand(part)->tensor.getNumElements(),
+            limit = hw::kMostPadding * (numbers + hw::kSpareElements);
     if (rows * pitch > limit)
       return most(std::to_string(numbers) + " numbers would be ", rows * pitch,
                   " in the array's DDR, where they may be ", limit);
@@ -341,6 +394,8 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mappin
   if (std::max({mapping.m, mapping.k, mapping.n}) > largest)
     return "a dim of the product is above " + std::to_string(largest);
   if (std::optional<std::string> why = refusesTiles(machine, mapping))
+    return why;
+  if (std::optional<std::string> why = refusesKept(mapping))
     return why;
   if (std::optional<std::string> why = mapping.herd.panels > 1 ? refusesPanels(machine, mapping) : std::nullopt)
     return why;

@@ -53,7 +53,7 @@ struct Tiling {
 };
 
 /// What an operand of the kernel is.
-enum class Part : uint8_t { A, B, Bias, Residual, C };
+enum class Part : uint8_t { A, B, Bias, Residual, Scales, C };
 struct Operand {
   Part part;
   mlir::RankedTensorType tensor;
@@ -61,6 +61,7 @@ struct Operand {
   bool negated = false;               ///< a bias that is subtracted: so in its form
   llvm::SmallVector<int64_t, 4> most; ///< of a tensor with open sizes: its shape where all are as large as they may be
 
+  bool isRow() const { return part == Part::Bias || part == Part::Scales; }
   bool operator==(const Operand &) const = default;
 
   llvm::ArrayRef<int64_t> shape() const { return most.empty() ? tensor.getShape() : llvm::ArrayRef(most); }
@@ -74,8 +75,17 @@ struct OpenSizes {
   bool operator==(const OpenSizes &) const = default;
 };
 
-/// c = steps(relu(a * b + bias + residual)): a is m x k, b is k x n, the residual is as c; or so many of them. Of a
-/// convolution a is read out of its images.
+/// What sums become behind a product that is narrowed: a kernel of the cores' library, and what it gives.
+struct Narrow {
+  llvm::StringRef kernel, kind; ///< "" where results are the sums
+  int64_t bytes = 4;            ///< of a number
+  bool operator==(const Narrow &) const = default;
+};
+/// Of results of these elements; null of others.
+const Narrow *narrowTo(mlir::Type result);
+
+/// c = steps(relu(a * b + bias + residual) * scales): a is m x k, b is k x n, the residual is as c; or so many of them.
+/// Of a convolution a is read out of its images.
 struct Mapping {
   Numbers numbers = kBf16;
   Herd herd;
@@ -83,6 +93,8 @@ struct Mapping {
   int64_t macs = 0;                          ///< multiplications of the model
   bool relu = false;
   std::vector<hw::Step> steps; ///< up to hw::kMostSteps
+  bool floats = false;         ///< sums of i32 become f32 before the steps
+  Narrow narrow;
   std::optional<ImageWalk> image;
   std::vector<Operand> operands; ///< as a dispatch brings them
   std::optional<OpenSizes> open; ///< where some are open: the others are what they may be at most
@@ -118,20 +130,40 @@ struct Mapping {
   int64_t paddedK() const { return (k + 2 * numbers.k - 1) / (2 * numbers.k) * (2 * numbers.k); }
   int64_t paddedN() const { return (n + blockN() - 1) / blockN() * blockN(); }
   int64_t blocks() const { return matrices * (paddedM() / blockM()) * (paddedN() / blockN()); }
+  bool narrows() const { return !narrow.kernel.empty(); }
+  /// Of a result's number in DDR, and what it is.
+  int64_t resultBytes() const { return narrow.bytes; }
+  llvm::StringRef sums() const { return numbers.bytes == 2 ? "f32" : "i32"; }
+  /// Slots for results that leave the core, where sums have one of their own: narrow ones take little.
+  int64_t resultSlots() const { return !narrows() ? 0 : resultBytes() < 4 ? 2 : 1; }
+  llvm::StringRef results() const { return narrows() ? narrow.kind : sums(); }
   bool has(Part part) const;
   bool packs(Part part) const;
-  /// Words of the pair of tiles of b as which a bias comes, and those that lie together in DDR where it is not packed.
+  /// Of all buffers of a core for tiles of these sizes.
+  int64_t tileBytes(int64_t m, int64_t k, int64_t n) const;
+  /// Words of the pair of tiles of b as which a row comes, a bias or scales, and those that lie together in DDR where
+  /// it is not packed.
   int64_t biasWords() const { return 2 * numbers.k * numbers.n * numbers.bytes / 4; }
   int64_t biasRun() const { return numbers.step.n * numbers.bytes / 4; }
   /// Whether all of them that a run does not bring are packed, as rows of several pixels ask for.
   bool hasPackedWeights() const;
   /// Multiplications of the cores for one of the model.
   double work() const;
+  const Operand *operand(Part part) const;
   /// Where columns have several panels of b, rows of a stay in memory tiles for so many blocks.
   int64_t usesOfA() const;
-  /// Rows of b that come for a block, with those as which a bias comes.
-  int64_t rowsOfB() const { return paddedK() + (has(Part::Bias) ? 2 * numbers.k : 0); }
-  /// Rows and pitch of an operand's form in DDR. b lies panel after panel, the columns of a core, and so does a bias
+  /// Rows of b that come for a block, with those as which a bias and scales come.
+  int64_t rowsOfB() const { return paddedK() + 2 * numbers.k * (has(Part::Bias) + has(Part::Scales)); }
+  /// Channels by which the results of a column leave, each for some rows of cores: two, where the memory tile has them
+  /// and columns have one panel of b.
+  int64_t outs(const hw::Machine &machine) const;
+  /// Tiles of a column of cores, which come in pairs as those of b do.
+  int64_t residualTiles() const { return herd.rows + herd.rows % 2; }
+  /// Bytes of what is added behind the steps, in tiles of b.
+  bool addsBytes() const { return has(Part::Residual) && numbers.bytes == 1; }
+  /// Of a first operand or a result that stays in the array's form.
+  std::optional<Kept> kept(Part part) const;
+  /// Rows and pitch of an operand's form in DDR. b lies panel after panel, the columns of a core, and so does a row
   /// that is packed: what a shim reads of them is one run.
   std::pair<int64_t, int64_t> formOf(Part part) const;
   bool hasTileOfZeros() const { return image && k / numbers.k % 2; }

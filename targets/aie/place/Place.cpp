@@ -157,8 +157,11 @@ LogicalResult Placement::typeRing(dlir::RingOp ring) {
       type = MemRefType::get({size / bytes}, walk->element);
   }
   if (!type)
+    type = typeOfSums(ring);
+  if (!type)
     return ring.emitOpError("'") << ring.getName()
-                                 << "' is put and got by no queue, so that nobody knows what is in it";
+                                 << "' is put and got by no queue and holds no product's sums, so that nobody knows "
+                                    "what is in it";
   return success();
 }
 
@@ -214,11 +217,15 @@ LogicalResult Placement::placeL2(ArrayRef<dlir::RingOp> all) {
 
 LogicalResult Placement::placeRings() {
   SmallVector<dlir::RingOp> ofCores, others;
-  for (auto ring : graph.getBody().getOps<dlir::RingOp>()) {
-    if (failed(typeRing(ring)))
-      return failure();
+  auto isMoved = [&](dlir::RingOp ring) {
+    return llvm::any_of(ring->getUsers(), [&](Operation *user) { return endOf(user).has_value(); });
+  };
+  for (bool moved : {true, false})
+    for (auto ring : graph.getBody().getOps<dlir::RingOp>())
+      if (isMoved(ring) == moved && failed(typeRing(ring)))
+        return failure();
+  for (auto ring : graph.getBody().getOps<dlir::RingOp>())
     (ring.getKind() == "L1" ? ofCores : others).push_back(ring);
-  }
   return failure(failed(placeL1(ofCores)) || failed(placeL2(others)));
 }
 
@@ -460,10 +467,8 @@ FailureOr<DeviceOp> Placement::run() {
     for (ArrayRef<int64_t> place : dlir::placesOf(queue.grid()))
       if (failed(placeQueue(queue, place)))
         return fail();
-  for (auto &[queue, place] : cores) {
-    parameters(tileOf(queue, place));
-    start(tileOf(queue, place));
-  }
+  for (auto &[queue, place] : cores)
+    placeCore(tileOf(queue, place));
   if (failed(writeFlows()))
     return fail();
   std::set<hw::Tile> replying;

@@ -75,6 +75,7 @@ private:
   mlir::LogicalResult numberRings();
   mlir::LogicalResult placeRings();
   mlir::LogicalResult typeRing(dlir::RingOp ring);
+  mlir::MemRefType typeOfSums(dlir::RingOp ring);
   mlir::LogicalResult placeL1(llvm::ArrayRef<dlir::RingOp> rings);
   mlir::LogicalResult placeL2(llvm::ArrayRef<dlir::RingOp> rings);
   /// Of a kind of elements; null of one that the array does not move.
@@ -88,6 +89,7 @@ private:
   mlir::FailureOr<Step> stepOf(mlir::Operation *use, hw::Tile at, llvm::ArrayRef<int64_t> place, Turns &turns);
   mlir::LogicalResult addStream(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
   mlir::LogicalResult writeFlows();
+  void placeCore(hw::Tile at);
   hw::TileKind kindOf(dlir::DispatchQueueOp queue);
   hw::Tile tileOf(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
   mlir::Value slotAt(hw::Tile at, mlir::Value ring, int64_t slot);

@@ -28,10 +28,11 @@ struct Matrix {
 
 class ProductProgram {
 public:
-  ProductProgram(ProgramWriter &writer, const Mapping &mapping)
-      : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), a{n.m, n.k, n.bytes, n.name},
-        b{n.k, n.n, n.bytes, n.name}, panelA{p.paddedK() / n.k * n.m, n.k, n.bytes, n.name},
-        panelB{p.rowsOfB(), n.n, n.bytes, n.name}, c{n.m, n.n, 4, n.bytes == 2 ? "f32" : "i32"} {}
+  ProductProgram(ProgramWriter &writer, const hw::Machine &machine, const Mapping &mapping)
+      : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), outs(mapping.outs(machine)),
+        a{n.m, n.k, n.bytes, n.name}, b{n.k, n.n, n.bytes, n.name},
+        panelA{p.paddedK() / n.k * n.m, n.k, n.bytes, n.name}, panelB{p.rowsOfB(), n.n, n.bytes, n.name},
+        c{n.m, n.n, 4, p.sums()}, y{n.m, n.n, p.resultBytes(), p.results()} {}
 
   void write();
 
@@ -57,15 +58,17 @@ private:
   void writeSharedPanels();
   void writeSharedShims();
   void putRowsOfA(const Sum &matrix, const Sum &row);
-  void putPanel(StringRef channel, const Sum &matrix, const Sum &panel);
+  void putPanel(StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel);
   void writeResult();
-  void writeResidual();
+  void writeSums();
+  void writeResidual(StringRef kernel, ArrayRef<Value> matrices);
   void call(StringRef kernel, ArrayRef<Value> matrices);
   void round();
   void writeMemoryTiles();
   void writeShims();
   void writeRowsOfA();
-  void putBias(StringRef channel, const Sum &panel);
+  void putRow(Part part, StringRef channel, const Sum &panel);
+  void putResidual(const Sum &matrix, const Sum &row, const Sum &panel, const Matrix &of);
   void putTiles(TaskWriter &put);
   void writeParameters();
   void writeResidualParameters();
@@ -75,12 +78,14 @@ private:
   ProgramWriter &w;
   const Mapping &p;
   const Numbers &n;
-  int64_t parts;                  ///< of a, in a memory tile
-  Matrix a, b, panelA, panelB, c; ///< tiles; along all of k
+  int64_t parts; ///< of a, in a memory tile
+  int64_t outs;  ///< channels of a column's results
+  int64_t firstRow(int64_t out) const { return p.herd.rows * out / outs; }
+  Matrix a, b, panelA, panelB, c, y; ///< tiles of operands, these along all of k, tiles of sums and of results
   std::map<Part, Value> ddr;
   SmallVector<Dim> sizes;                           ///< that a run brings
   SmallVector<Value> registers;                     ///< of each of them, may be null
-  Value coreA, coreB, coreC, tileB, wholeB;         ///< rings
+  Value coreA, coreB, coreC, coreY, tileB, wholeB;  ///< rings; of sums, and of results, which may be these
   SmallVector<Value> tileA, tileC;                  ///< by part, by row of cores
   std::array<Value, hw::kFirstStepWord> parameters; ///< pairs of tiles along k; whether there is a bias, a relu, a step
   /// Of a residual: pairs before the core's own, whether its tile is the first one of that, the second one, pairs
@@ -88,14 +93,17 @@ private:
   std::array<Value, hw::kResidualWords> ofResidual;
 };
 
-constexpr const char *kNames[] = {"a", "b", "bias", "r", "c"};
+constexpr const char *kOut[] = {"c_out", "c_out_b"}; ///< channels of results
+constexpr const char *kNames[] = {"a", "b", "bias", "r", "scales", "c"};
 
 /// An operand, its form in DDR, and where the host's numbers lie in that.
 void ProductProgram::declareOperand(const Operand &operand) {
   StringRef name = kNames[static_cast<size_t>(operand.part)];
   bool operandOfCores = operand.part == Part::A || operand.part == Part::B;
-  StringRef kind = operandOfCores ? n.name : c.kind;
-  int64_t bytes = operandOfCores ? n.bytes : 4;
+  bool isResult = operand.part == Part::C;
+  operandOfCores = operandOfCores || (operand.part == Part::Residual && p.addsBytes());
+  StringRef kind = operandOfCores ? n.name : isResult ? y.kind : operand.part == Part::Scales ? "f32" : c.kind;
+  int64_t bytes = operandOfCores ? n.bytes : isResult ? y.bytes : 4;
   auto [rows, pitch] = p.formOf(operand.part);
   dlir::ArgumentRole role = operand.part == Part::C ? dlir::ArgumentRole::output
                             : operand.packed        ? dlir::ArgumentRole::constant
@@ -192,7 +200,11 @@ void ProductProgram::declareRings() {
   StringRef in = hw::nameOf(kS2mm), out = hw::nameOf(kMm2s);
   coreA = ring(kCore, "a", a, {in, 0}, {kComputeEngine, 0});
   coreB = ring(kCore, "b", b, {in, 1}, {kComputeEngine, 0});
-  coreC = ring(kCore, "c", c, {kComputeEngine, 0}, {out, 0});
+  if (p.narrows())
+    coreC = ring(kCore, "c", c, {kComputeEngine, 0}, {kComputeEngine, 0}, 1);
+  coreY =
+      ring(kCore, p.narrows() ? "y" : "c", y, {kComputeEngine, 0}, {out, 0}, p.narrows() ? p.resultSlots() : kSlots);
+  coreC = p.narrows() ? coreC : coreY;
   const bool shares = p.herd.panels > 1;
   for (int64_t part = 0; part < parts; ++part)
     tileA.push_back(ring(kMemory, "a_part" + std::to_string(part), shares ? panelA : a, {in, 0}, {out, part},
@@ -200,8 +212,10 @@ void ProductProgram::declareRings() {
   if (shares)
     wholeB = ring(kMemory, "b_whole", panelB, {in, 0}, {out, parts});
   tileB = ring(kMemory, "b_panel", b, {in, 1}, {out, parts + shares});
-  for (int64_t row = 0; row < p.herd.rows; ++row)
-    tileC.push_back(ring(kMemory, "c_row" + std::to_string(row), c, {in, 2 + row}, {out, parts + p.herd.panels}));
+  for (int64_t at = 0; at < outs; ++at)
+    for (int64_t row = firstRow(at); row < firstRow(at + 1); ++row)
+      tileC.push_back(
+          ring(kMemory, "c_row" + std::to_string(row), y, {in, 2 + row}, {out, parts + p.herd.panels + at}));
 }
 
 Value ProductProgram::whole(const Matrix &matrix) {
@@ -248,41 +262,60 @@ void ProductProgram::round() {
     call(n.round, coreC);
 }
 
-/// A result: tiles along k in pairs; a bias comes as one pair more of b.
+/// Tiles along k in pairs; a row (a bias, scales) comes as one pair more of b.
+void ProductProgram::writeSums() {
+  auto row = [&](StringRef kernel) {
+    w.drain(coreB, [&] { call(kernel, {coreB, coreC}); });
+    w.drain(coreB, [] {});
+  };
+  call(n.zero, coreC);
+  w.loop(parameters[0], [&](const Sum &) {
+    for (int64_t tile = 0; tile < 2; ++tile)
+      w.drain({coreA, coreB}, [&] { call(n.matmul, {coreA, coreB, coreC}); });
+  });
+  w.loop(parameters[1], [&](const Sum &) {
+    round();
+    row(n.bias);
+  });
+  if (p.has(Part::Residual) && !p.addsBytes()) {
+    round();
+    writeResidual("residual_f32", {coreB, coreC});
+  }
+  w.loop(parameters[2], [&](const Sum &) { call(n.relu, coreC); });
+  if (p.has(Part::Scales))
+    row("scale_i8_i32");
+  else if (p.floats)
+    call("float_i32", coreC);
+}
+
+/// Sums, and what is done to them in their place or on the way to a narrower one.
 void ProductProgram::writeResult() {
   w.fill(coreC, [&] {
-    call(n.zero, coreC);
-    w.loop(parameters[0], [&](const Sum &) {
-      for (int64_t tile = 0; tile < 2; ++tile)
-        w.drain({coreA, coreB}, [&] { call(n.matmul, {coreA, coreB, coreC}); });
-    });
-    w.loop(parameters[1], [&](const Sum &) {
-      round();
-      w.drain(coreB, [&] { call(n.bias, {coreB, coreC}); });
-      w.drain(coreB, [] {});
-    });
-    if (p.has(Part::Residual)) {
-      round();
-      writeResidual();
-    }
-    w.loop(parameters[2], [&](const Sum &) { call(n.relu, coreC); });
-    if (!n.steps.empty())
+    writeSums();
+    if (!n.steps.empty() && !p.narrows())
       w.loop(parameters[3], [&](const Sum &) {
         round();
         call(n.steps, coreC);
       });
   });
+  if (p.narrows())
+    w.fill(coreY, [&] {
+      w.drain(coreC, [&] {
+        p.addsBytes() ? writeResidual("add_narrow_f32_i8", {coreB, coreC, coreY})
+                      : call(p.narrow.kernel, {coreC, coreY});
+      });
+    });
 }
 
 /// The tiles of all rows of a column come in pairs, as b does; a core adds its own.
-void ProductProgram::writeResidual() {
+void ProductProgram::writeResidual(StringRef kernel, ArrayRef<Value> matrices) {
   constexpr std::optional<int64_t> kOwn[] = {std::nullopt, 0, 1, std::nullopt}; // of a pair
   for (auto [times, own] : llvm::zip(ofResidual, kOwn))
     w.loop(times, [&](const Sum &) {
       for (int64_t tile = 0; tile < 2; ++tile)
         w.drain(coreB, [&] {
           if (own == tile)
-            call("residual_f32", {coreB, coreC});
+            call(kernel, matrices);
         });
     });
 }
@@ -295,7 +328,7 @@ void ProductProgram::writeCores() {
   forever(kCore, hw::nameOf(kS2mm), 1, {}, [&] { fill(coreB, "b", elementOf(column), whole(b)); });
   if (shares)
     shareElements();
-  forever(kCore, hw::nameOf(kMm2s), 0, {}, [&] { drain(coreC, "c", {column, row}, whole(c)); });
+  forever(kCore, hw::nameOf(kMm2s), 0, {}, [&] { drain(coreY, "c", {column, row}, whole(y)); });
   forever(kCore, kComputeEngine, 0, {}, [&] { writeResult(); });
 }
 
@@ -357,11 +390,12 @@ void ProductProgram::writeMemoryTiles() {
   }
   for (int64_t row = 0; row < p.herd.rows; ++row)
     queue(kS2mm, 2 + row, columns,
-          [&](const Sum &x) { fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(c, n.step.m, n.step.n)); });
-  queue(kMm2s, parts + p.herd.panels, columns, [&](const Sum &x) {
-    for (Value ring : tileC)
-      drain(ring, "c_out", x, whole(c));
-  });
+          [&](const Sum &x) { fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(y, n.step.m, n.step.n)); });
+  for (int64_t out = 0; out < outs; ++out)
+    queue(kMm2s, parts + p.herd.panels + out, columns, [&](const Sum &x) {
+      for (int64_t row = firstRow(out); row < firstRow(out + 1); ++row)
+        drain(tileC[static_cast<size_t>(row)], kOut[out], x, whole(y));
+    });
 }
 
 //===--- shims --------------------------------------------------------------------------===//
@@ -416,31 +450,45 @@ void ProductProgram::putTiles(TaskWriter &put) {
 }
 
 /// The numbers of a matrix step's columns at its first words, again and again in all rows of a pair of tiles of b.
-void ProductProgram::putBias(StringRef channel, const Sum &panel) {
-  if (p.packs(Part::Bias)) { // it lies so already
-    int64_t row = n.step.n;
-    w.put(channel, Sum(w.unit()))
-        .buffer(ddr[Part::Bias], panel * (p.biasWords() * 4))
-        .with(w.descriptor({c.kind, {}, row, {{p.biasWords() / row, row * 4, 0}}}))
-        .create();
-    return;
-  }
-  int64_t perRow = p.biasRun(), times = n.step.n / perRow; // words of a step's row; rows that hold them all
-  DescriptorSpec spec{c.kind, {}, perRow, {}};
-  spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / n.step.n, n.step.n * 4, 0}};
+void ProductProgram::putRow(Part part, StringRef channel, const Sum &panel) {
+  StringRef kind = part == Part::Bias ? c.kind : "f32";
+  auto put = [&](int64_t bytes, const DescriptorSpec &spec) {
+    Value ofRow = w.descriptor(spec);
+    w.put(channel, Sum(w.unit())).buffer(ddr[part], panel * bytes).with(ofRow).create();
+  };
+  int64_t step = n.step.n;
+  if (p.packs(part)) // it lies so already
+    return put(p.biasWords() * 4, {kind, {}, step, {{p.biasWords() / step, step * 4, 0}}});
+  int64_t perRow = p.biasRun(), times = step / perRow; // words of a step's row; rows that hold them all
+  DescriptorSpec spec{kind, {}, perRow, {}};
+  spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / step, step * 4, 0}};
   spec.keepsDims = true;
-  Value ofBias = w.descriptor(spec);
-  w.put(channel, Sum(w.unit())).buffer(ddr[Part::Bias], panel * (n.n * 4)).with(ofBias).create();
+  put(n.n * 4, spec);
 }
 
-/// A panel of b, and the numbers of a bias for its columns.
-void ProductProgram::putPanel(StringRef channel, const Sum &matrix, const Sum &panel) {
+/// The tiles of all cores of a column, of numbers as those of a matrix.
+void ProductProgram::putResidual(const Sum &matrix, const Sum &row, const Sum &panel, const Matrix &of) {
+  int64_t pitch = p.paddedN() * of.bytes;
+  Sum begin = matrix * (p.paddedM() * pitch) + row * (p.blockM() * pitch) + panel * (n.n * of.bytes);
+  Value walk = w.descriptor({of.kind, {}, n.n, {{p.residualTiles() * n.m, pitch, 0}}});
+  w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Residual], begin).with(walk).create();
+}
+
+/// A panel of b, and what goes with its columns, in the order in which cores take it.
+void ProductProgram::putPanel(StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel) {
   int64_t width = n.n * n.bytes;
+  Sum ofMatrix = matrix * (p.paddedN() / n.n) + panel, ofRow = p.image ? ofMatrix : panel; // groups have their own
   putTiles(w.put(channel, Sum(w.unit()))
-               .buffer(ddr[Part::B], (matrix * (p.paddedN() / n.n) + panel) * (p.paddedK() * width))
+               .buffer(ddr[Part::B], ofMatrix * (p.paddedK() * width))
                .with(w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}})));
-  if (p.has(Part::Bias)) // of groups each matrix has its own
-    putBias(channel, p.image ? matrix * (p.paddedN() / n.n) + panel : panel);
+  if (p.has(Part::Bias))
+    putRow(Part::Bias, channel, ofRow);
+  if (p.has(Part::Residual) && !p.addsBytes())
+    putResidual(matrix, row, panel, c);
+  if (p.has(Part::Scales))
+    putRow(Part::Scales, channel, ofRow);
+  if (p.addsBytes())
+    putResidual(matrix, row, panel, y);
 }
 
 /// All of k of a block's rows, part after part, each tile after tile.
@@ -465,48 +513,47 @@ void ProductProgram::writeSharedShims() {
             w.loop(p.paddedN() / p.blockN() / uses, [&](const Sum &columns) {
               w.group("block", {}, {}, [&] {
                 putRowsOfA(matrix, row);
-                putPanel("a_in", matrix, panelOf(columns * uses, 0));
+                putPanel("a_in", matrix, row, panelOf(columns * uses, 0));
               });
               if (uses > 1)
                 w.loop(uses - 1, [&](const Sum &next) {
-                  w.group("block", {}, {}, [&] { putPanel("a_in", matrix, panelOf(columns * uses + next + 1, 0)); });
+                  w.group("block", {}, {},
+                          [&] { putPanel("a_in", matrix, row, panelOf(columns * uses + next + 1, 0)); });
                 });
             });
           });
         });
       },
       p.herd.columns);
-  blocks(kMm2s, 1, p.herd.columns,
-         [&](const Sum &matrix, const Sum &, const Sum &column) { putPanel("b_in", matrix, panelOf(column, 1)); });
+  blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
+    putPanel("b_in", matrix, row, panelOf(column, 1));
+  });
 }
 
 void ProductProgram::writeShims() {
-  int64_t out = p.paddedN() * c.bytes, panels = p.herd.panels;
-  Value ofC = w.descriptor({c.kind, {}, n.n, {{panels, 0, n.n * c.bytes}, {p.herd.resultRows() * n.m, 0, out}}});
-  if (panels > 1) {
+  if (p.herd.panels > 1) {
     writeSharedShims();
   } else {
     writeRowsOfA();
     blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
-      Sum panel = column * p.herd.columns + Sum(w.unit()), first = panel * n.n;
-      putPanel("b_in", matrix, panel);
-      if (p.has(Part::Residual))
-        w.put("b_in", Sum(w.unit()))
-            .buffer(ddr[Part::Residual], matrix * (p.paddedM() * out) + row * (p.blockM() * out) + first * c.bytes)
-            .with(w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, out, 0}}}))
-            .create();
+      putPanel("b_in", matrix, row, column * p.herd.columns + Sum(w.unit()));
     });
   }
-  blocks(kS2mm, 0, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
-    Sum first = (column * p.blockN() + Sum(w.unit()) * (panels * n.n)) * c.bytes;
-    Sum rows = matrix * (p.paddedM() * out) + row * (p.blockM() * out);
-    w.get("c_out", Sum(w.unit())).buffer(ddr[Part::C], rows + first).with(ofC).create();
-  });
+  int64_t out = p.paddedN() * y.bytes, panels = p.herd.panels;
+  for (int64_t part = 0; part < outs; ++part) {
+    int64_t rows = (firstRow(part + 1) - firstRow(part)) / panels * n.m;
+    Value ofC = w.descriptor({y.kind, {}, n.n, {{panels, 0, n.n * y.bytes}, {rows, 0, out}}});
+    blocks(kS2mm, part, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
+      Sum begin = matrix * (p.paddedM() * out) + row * (p.blockM() * out) + firstRow(part) * n.m * out;
+      Sum first = (column * p.blockN() + Sum(w.unit()) * (panels * n.n)) * y.bytes;
+      w.get(kOut[part], Sum(w.unit())).buffer(ddr[Part::C], begin + first).with(ofC).create();
+    });
+  }
 }
 
 void ProductProgram::writeParameters() {
   SmallVector<int64_t> values{p.paddedK() / (2 * n.k), p.has(Part::Bias), p.relu};
-  if (!n.steps.empty())
+  if (!n.steps.empty() || p.narrows())
     values.push_back(!p.steps.empty());
   for (auto [i, value] : llvm::enumerate(values)) {
     Sum size = i == 0 ? sizeOf(p.pairs(), value) : Sum(value);
@@ -514,7 +561,7 @@ void ProductProgram::writeParameters() {
   }
   hw::Step none;
   bool hasResidual = p.has(Part::Residual);
-  for (int64_t i = 0; i < hw::kMostSteps && (hasResidual || !p.steps.empty()); ++i) {
+  for (int64_t i = 0; i < hw::kMostSteps && (hasResidual || p.narrows() || !p.steps.empty()); ++i) {
     const hw::Step &step = i < static_cast<int64_t>(p.steps.size()) ? p.steps[i] : none;
     for (uint32_t word :
          {static_cast<uint32_t>(step.kind), std::bit_cast<uint32_t>(step.a), std::bit_cast<uint32_t>(step.b)})
@@ -528,7 +575,7 @@ void ProductProgram::writeResidualParameters() {
   std::array<SmallVector<int64_t>, hw::kResidualWords> values;
   for (int64_t column = 0; column < p.herd.columns; ++column)
     for (int64_t row = 0; row < p.herd.rows; ++row)
-      for (const int64_t own[] = {row / 2, 1 - row % 2, row % 2, p.herd.rows / 2 - 1 - row / 2};
+      for (const int64_t own[] = {row / 2, 1 - row % 2, row % 2, p.residualTiles() / 2 - 1 - row / 2};
            auto [all, value] : llvm::zip(values, own))
         all.push_back(value);
   for (auto [reg, all] : llvm::zip(ofResidual, values))
@@ -545,7 +592,8 @@ void ProductProgram::write() {
   w.channel("a", 1, shares ? SmallVector<int64_t>{columns, parts} : SmallVector<int64_t>{rows});
   w.channel("b", 1, shares ? SmallVector<int64_t>{columns, p.herd.panels} : SmallVector<int64_t>{columns});
   w.channel("c", 1, {columns, rows});
-  w.channel("c_out", 1, columns);
+  for (int64_t out = 0; out < outs; ++out)
+    w.channel(kOut[out], 1, columns);
   w.graph("main", {columns, rows});
   writeParameters();
   declareRings();
@@ -564,6 +612,6 @@ dlir::DeviceProgramOp aie::writeProgram(OpBuilder &builder, Location where, cons
   writer.program()->setAttr(kMachineKey, builder.getStringAttr(StringRef(machine.name)));
   if (!mapping.open) // else a run tells
     writer.program()->setAttr(kUsefulMacs, builder.getI64IntegerAttr(mapping.macs));
-  ProductProgram(writer, mapping).write();
+  ProductProgram(writer, machine, mapping).write();
   return writer.program();
 }

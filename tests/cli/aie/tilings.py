@@ -54,7 +54,7 @@ class Tilings(DecisionsBase):
             (self.dir / "p.mlir").write_text(model)
             default = self.clocks(expect=("--output-dir", "d.out"))
             rows = {row[1]: row for row in self.explain("p.mlir", *AIE)["product"]}
-            absent = {"residual": {"tile_k", "panels"}, "image": {"panels"}, "patches": {"panels"}}.get(name, set())  # tile_k follows from tile_m
+            absent = {"residual": {"tile_k", "panels"}, "image": {"panels"}, "groups": {"panels"}, "patches": {"panels"}}.get(name, set())  # tile_k follows from tile_m
             self.assertEqual(set(rows), {*FREE, *more} - absent)
             same = ("--expect", "d.out", "--rtol", 0, "--atol", 0)
             seen = {}

@@ -128,7 +128,7 @@ TEST_F(Rings, SayWhatIsAllowed) {
         "C4: ring 'a' names queue 2 of \"math\" by `to`, there are 0 to 1"},
        {"to \"math\" 0, \"math\" 1", "to \"maths\" 0",
         "C4: ring 'a' names \"maths\" by `to`; engines of a group are load, math"},
-       {"from \"load\" 0", "from \"math\" 0", "C4: ring 'a' names the queue \"math\" 0 twice"},
+       {"from \"load\" 0", "from \"math\" 0", "C3: is of ring 'a', which queue \"group\" \"load\" 0 does not fill"},
        {"    dlir.dispatch_queue",
         "%b = dlir.ring \"L1\" \"a\" slots 1 size 4 on \"group\" from \"load\" 0 to \"math\" 0\n dlir.dispatch_queue",
         "C6: is a second ring named 'a'"},

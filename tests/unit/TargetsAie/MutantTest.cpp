@@ -98,8 +98,9 @@ const Mutant kMutants[] = {
     {"a queue overfilled", false, overfill, "queue-overflow", "MM2S 0 of tile (0,0)"},
     {"waits left out", false,
      [](auto &t) {
-       for (const char *name : {"{symbol = @c_out0}", "{symbol = @c_out1}", "{symbol = @c_out2}", "{symbol = @c_out3}"})
-         dropLine(t, name);
+       for (const char *channel : {"c_out", "c_out_b"})
+         for (int column = 0; column < 4; ++column)
+           dropLine(t, "{symbol = @" + std::string(channel) + std::to_string(column) + "}");
      },
      "bd-rewritten-while-running", "of tile (0,0)"},
     {"the last wait left out", false, [](auto &t) { dropLine(t, "{symbol = @c_out3}", true); }, "race",

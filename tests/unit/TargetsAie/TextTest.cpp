@@ -52,7 +52,7 @@ const Change kChanges[] = {
     {"a task with a BD too many", "{id = 0 : i64", "{id = 16 : i64", "has BD 16 of 16"},
     {"work that is no number", "aie.useful_macs = 262144 : i64", "aie.useful_macs = \"much\"",
      "says by aie.useful_macs how often the model multiplies: an i64 from 0 on, not \"much\""},
-    {"a parameter behind its buffer", "@parameters_0_2, 2,", "@parameters_0_2, 13,", "writes word 13 of 13"},
+    {"a parameter behind its buffer", "@parameters_0_2, 2,", "@parameters_0_2, 22,", "writes word 22 of 22"},
 };
 
 /// Of the program of 4x4 cores, before it has tiles; one of three blocks of results.

@@ -221,7 +221,7 @@ def DLIR_RingOp : DLIR_Op<"ring", [HasParent<"ScheduledGraphOp">]> {
     its producers (queues by engine and number) fill and its consumers drain; all slots are empty at first. A slot is full when each producer has filled
     it, and empty again when each consumer has drained it. Within `dlir.fill` and `dlir.drain` the ring's value is the slot whose turn it is.
     C1: `slots` is from 1 to what the memory holds of `size`. C2: the device has the memory, and `size` is positive. C3: the device has such units, and they
-    hold tokens. C4: producers and consumers are one or more queues that such units have, none of them twice. C5: each of them fills or drains it
+    hold tokens. C4: producers and consumers are one or more queues that such units have, none of them twice at one end; what is at both keeps something for itself. C5: each of them fills or drains it
     somewhere, and all are queues of the same units. C6: no two have the same name. With `{uses = 4}` what one fill brings is drained so many times before its
     slot is empty. C8: that is of rings of one slot.
   }];

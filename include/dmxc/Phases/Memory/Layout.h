@@ -4,6 +4,7 @@
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Forms.h"
 
 namespace dmxc {
 
@@ -20,6 +21,8 @@ inline int64_t storageBytes(mlir::Type type) {
   }
   auto tensor = mlir::cast<mlir::RankedTensorType>(type);
   llvm::SmallVector<int64_t> shape(tensor.getShape());
+  if (std::optional<int64_t> bytes = dmir::formBytesOf(type))
+    return *bytes;
   if (auto blocked = mlir::dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type)))
     shape[blocked.getAxis()] =
         (shape[blocked.getAxis()] + blocked.getBlock() - 1) / blocked.getBlock() * blocked.getBlock();

@@ -74,6 +74,15 @@ def FormRegions : Pass<"dmir-form-regions", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def KeepForms : Pass<"dmir-keep-forms", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createKeepFormsPass(context)";
+  let summary = "Leave what two regions of a target hand over in the form that the target has it in";
+  let description = [{
+    Of a region's one result that another region of the same target alone reads that target is asked for a form (`preferredResultLayout` and `acceptsLayout`
+    of the regions), which becomes the encoding of its type: neither of the two brings it into the host's order. Not of targets that run on the host.
+  }];
+}
+
 def ChooseStrategies : Pass<"dmir-choose-strategies", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createChooseStrategiesPass(context)";
   let summary = "Ask each region's target how it will be computed and record it as the region's strategy";

@@ -138,7 +138,7 @@ dlir.device_program @names on "aie" attributes {aie.machine = "npu1"} {
 
 dlir.device_program @unread on "aie" attributes {aie.machine = "npu1"} {
   dlir.scheduled_graph "main" units 1x1 (%c, %r) {
-    // expected-error @+1 {{'a' is put and got by no queue, so that nobody knows what is in it}}
+    // expected-error @+1 {{'a' is put and got by no queue and holds no product's sums, so that nobody knows what is in it}}
     %a = dlir.ring "L2" "a" slots 2 size 64 on "memory" from "S2MM" 0 to "MM2S" 0
     dlir.dispatch_queue "memory" "S2MM" 0 units 1 (%x) {
       dlir.loop %i times[4294967295] {
