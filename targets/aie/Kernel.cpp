@@ -186,6 +186,8 @@ std::optional<std::string> refusesProduct(const hw::Machine &machine, const Herd
     mapping->operands.push_back(operandOf(op, Part::Residual, residual));
     mapping->expectResidual();
   }
+  for (Operand &operand : mapping->operands) // which tilings a form leaves is asked of the region
+    operand.tensor = operand.tensor.dropEncoding();
   std::optional<std::string> why = aie::refuses(machine, *mapping);
   Tiling tiling = mapping->tiling(); // some number of groups in a matrix that the array holds is enough
   for (int64_t all = mapping->image ? mapping->image->groups : 1; why && ++tiling.groups <= all;)

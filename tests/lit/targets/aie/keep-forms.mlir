@@ -1,6 +1,7 @@
 // What one product hands to the next alone is in the form that this reads, of which its type says how large it is; texts with another form or tiling are refused.
 // REQUIRES: frontend-mlir
 // RUN: dmxc -q %s -t aie --emit partition -o %t.mlir && FileCheck %s --input-file %t.mlir
+// RUN: dmxc -q %t.mlir -t aie --from partition -o %t.bundle
 // RUN: sed '0,/herd_columns = 3/s//herd_columns = 4/' %t.mlir > %t.columns.mlir
 // RUN: not dmxc -q %t.columns.mlir -t aie --from partition -o %t.bundle 2>&1 | FileCheck %s --check-prefix=COLUMNS
 // COLUMNS: node 'first': error: 'tiling.herd_columns' of its strategy is 4; its values are 1, 3
