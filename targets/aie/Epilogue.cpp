@@ -239,7 +239,7 @@ bool Reader::addScales(const Follower &follower) {
   bool ofBytes = isByte(typeOf(chain.product->getOperand(0)).getElementType());
   if (!isa<dmir::MulOp>(follower.op) || !all.floats || !ofBytes || !all.steps.empty() || all.scales || !type.isF32() ||
       follower.other == follower.value || !areAlike(follower.op->getResult(0), follower.value) ||
-      typeOf(follower.other).getNumElements() == 1 ||
+      !typeOf(follower.other).hasStaticShape() || typeOf(follower.other).getNumElements() == 1 ||
       kernels::spreadOver(chain.product, follower.other) != kernels::Spread::Outputs)
     return false;
   all.scales = follower.other;

@@ -65,7 +65,10 @@ void write(sim::ReportWriter &out, const hw::Machine &machine, const Figures &fi
                    macs[] = {{"bf16", figures.bf16Macs}, {"i32", figures.i32Macs}, {"i8", figures.i8Macs}};
   auto work = static_cast<double>(done), useful = static_cast<double>(figures.usefulMacs),
        least = macClocks(machine, figures);
-  double peak = least > 0 ? work / least : static_cast<double>(machine.bf16Macs) * static_cast<double>(figures.cores);
+  // Of the whole array, of which a program may use a part.
+  double all = static_cast<double>(machine.columns * machine.coreRows()),
+         used = static_cast<double>(std::max<uint64_t>(figures.cores, 1));
+  double peak = all * (least > 0 ? work / least / used : static_cast<double>(machine.bf16Macs));
   const sim::Share shares[] = {{"mac_peak_share", least / clocks}, {"useful_peak_share", useful / peak / clocks}};
   std::vector<sim::Share> busy;
   for (const auto &[name, time] : figures.busy)

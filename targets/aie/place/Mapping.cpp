@@ -380,8 +380,7 @@ static std::optional<std::string> refusesForms(const Mapping &mapping) {
     auto [rows, pitch] = mapping.formOf(part);
     if ((part == Part::C ? mapping.resultBytes() : mapping.numbers.bytes) * rows > kMostBytes / pitch)
       return "a matrix takes more than 4 GiB of the array's DDR";
-    int64_t numbers = mapping.operand(part)->tensor.getNumElements(),
-            limit = hw::kMostPadding * (numbers + hw::kSpareElements);
+    int64_t numbers = hostElements(mapping, part), limit = hw::kMostPadding * (numbers + hw::kSpareElements);
     if (rows * pitch > limit)
       return most(std::to_string(numbers) + " numbers would be ", rows * pitch,
                   " in the array's DDR, where they may be ", limit);

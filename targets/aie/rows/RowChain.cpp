@@ -50,7 +50,8 @@ static std::optional<RowOp> joinOf(Operation *op) {
     return std::nullopt;
   RowOp row{op, *spine};
   row.other = op->getOperand(1 - *spine);
-  if (!typeOf(row.other).getElementType().isF32() || typeOf(row.other).getNumElements() == 1)
+  if (!typeOf(row.other).getElementType().isF32() || !typeOf(row.other).hasStaticShape() ||
+      typeOf(row.other).getNumElements() == 1)
     return std::nullopt;
   row.kernel = llvm::TypeSwitch<Operation *, Kernel>(op)
                    .Case<dmir::AddOp>([](auto) { return Kernel::AddF32; })

@@ -87,7 +87,7 @@ def models():
                 lambda a: np.maximum(product(a, b) + r, 0), {"b": b, "r": r})
     c = integers(33, 300)
     yield Model("batch and length", onnx.INT32, [node("MatMul", "a b", "o")], {"a": ["batch", "length", 33]}, ["batch", "length", 300],
-                {"batch": 5, "length": 40}, [{"batch": 5, "length": 40}, {"batch": 2, "length": 17}, {"batch": 1, "length": 1}], integers,
+                {"batch": 5, "length": 140}, [{"batch": 5, "length": 140}, {"batch": 2, "length": 97}, {"batch": 1, "length": 1}], integers,
                 lambda a: product(a, c), {"b": c})
     yield Model("scores", onnx.INT32, [node("MatMul", "a b", "o")], {"a": ["batch", 3, "length", 20], "b": ["batch", 3, 20, "keys"]},
                 ["batch", 3, "length", "keys"], {"batch": 3, "length": 150, "keys": 140},

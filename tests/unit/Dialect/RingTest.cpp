@@ -162,7 +162,7 @@ TEST_F(Rings, AreFilledAsOftenAsDrained) {
       {{"times[8]", "times[7]", "C7: ring 'a' is filled 7 times where it is drained 8 by \"math\" 0"},
        {"times[%n * 8]", "times[%n * 8 + 1]", "C7: ring 'a' is filled otherwise than it is drained by \"math\" 1"},
        {"times[%n * 8]", "times[%n * 6]", "C7: ring 'a' is filled 4 times where it is drained 3 by \"math\" 1"},
-       {"times[%n * 8]", "times[64]", "C7: ring 'a' is filled otherwise than it is drained by \"math\" 1"},
+       {"times[%n * 8]", "times[64]", "C7: ring 'a' is filled 1 times where it is drained 8 by \"math\" 1"},
        {"register 1 [2]", "register 1 [0]", "C7: ring 'a' is filled and never drained by \"math\" 0"},
        {"dlir.drain %a {}", "dlir.drain %a {}\n dlir.drain %a {}",
         "C7: ring 'a' is filled 1 times where it is drained 2 by \"math\" 1"}});

@@ -118,8 +118,8 @@ TEST(AieProduct, TheReportCountsTheWork) {
   EXPECT_EQ(run["model_macs"], 100 * 100 * 100) << "without it";
   EXPECT_EQ(run["padding_macs"], 128 * 128 * 128 - 100 * 100 * 100);
   double clocks = run["clocks"], useful = run["useful_peak_share"], all = run["mac_peak_share"];
-  EXPECT_NEAR(useful, 100 * 100 * 100 / 128.0 / clocks, 1e-6) << "of a core that multiplies 128 a clock";
-  EXPECT_NEAR(all, 128 * 128 * 128 / 128.0 / clocks, 1e-6);
+  EXPECT_NEAR(useful, 100 * 100 * 100 / (16 * 128.0) / clocks, 1e-6) << "of 16 cores that multiply 128 a clock";
+  EXPECT_NEAR(all, 128 * 128 * 128 / 128.0 / clocks, 1e-6) << "of the one that is used";
   EXPECT_GT(report["last"][0]["host_link_seconds"], 0) << "what the border took";
   // Each of the 4 results takes its rows of a and columns of b: 2 x 16 KiB; written once.
   EXPECT_EQ(run["read_bytes"]["DDR"], 4 * (64 * 128 * 2 + 128 * 64 * 2));
