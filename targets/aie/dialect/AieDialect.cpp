@@ -360,8 +360,9 @@ std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned
     return std::nullopt;
   Type stored = form.getElementType(), host = tensor.getElementType();
   std::optional<Kept> kept = keptOf(tensor);
-  if (tensor.getEncoding() && (!kept || kept->rows != form.getDimSize(0) || kept->pitch != form.getDimSize(1) ||
-                               (kept->element == "bf16") != stored.isBF16() || role.getValue() == "constant"))
+  if (isa_and_nonnull<DictionaryAttr>(tensor.getEncoding()) &&
+      (!kept || kept->rows != form.getDimSize(0) || kept->pitch != form.getDimSize(1) ||
+       (kept->element == "bf16") != stored.isBF16() || role.getValue() == "constant"))
     return std::nullopt;
   std::optional<hw::Element> element = hw::elementOf(elementName(host), elementName(stored));
   bool rounds = element == hw::Element::Bf16 && role.getValue() == "output" && !kept; // the border widens nothing

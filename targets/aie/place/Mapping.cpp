@@ -359,7 +359,7 @@ static int64_t hostElements(const Mapping &mapping, Part part) {
 static std::optional<std::string> refusesKept(const Mapping &mapping) {
   for (Part part : {Part::A, Part::C}) {
     const Operand *operand = mapping.operand(part);
-    if (!operand || !operand->tensor.getEncoding())
+    if (!operand || !isa_and_nonnull<DictionaryAttr>(operand->tensor.getEncoding()))
       continue;
     std::optional<Kept> kept = keptOf(operand->tensor);
     bool isResult = part == Part::C;
