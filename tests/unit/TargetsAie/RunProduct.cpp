@@ -184,14 +184,13 @@ Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matric
     const dmxc::aie::Mapping mapping = mappingOf(sizes, form);
     auto [rows, pitch] = mapping.formOf(Part::B);
     auto operand = llvm::find_if(mapping.operands, [](const auto &one) { return one.part == Part::B; });
-    hw::Argument b{
-        "b",
-        false,
-        false,
-        form.integers ? hw::Element::I32 : hw::Element::Bf16,
-        mapping.axesOf(*operand),
-        static_cast<uint32_t>(rows),
-        static_cast<uint32_t>(pitch)};
+    hw::Argument b{"b",
+                   false,
+                   false,
+                   form.integers ? hw::Element::I32 : hw::Element::Bf16,
+                   mapping.axesOf(*operand),
+                   static_cast<uint32_t>(rows),
+                   static_cast<uint32_t>(pitch)};
     inputs[1].resize(b.ddrBytes() / 4);
     hw::toDevice(b, reinterpret_cast<const std::byte *>(of.b.data()), reinterpret_cast<std::byte *>(inputs[1].data()));
   }
