@@ -20,10 +20,12 @@ inline std::optional<int64_t> formBytesOf(mlir::Type type) {
   if (!bytes || !tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat() || bytes.getValue().isNegative())
     return std::nullopt;
   int64_t bits = tensor.getElementTypeBitWidth(), count = bytes.getInt();
-  for (int64_t dim : tensor.getShape()) // room for each number, without a product that overflows
-    if (dim < 1 || (count /= dim) == 0)
+  for (int64_t dim : tensor.getShape()) { // room for each number, without a product that overflows
+    if (dim < 1)
       return std::nullopt;
-  return count * 8 >= bits ? std::optional(bytes.getInt()) : std::nullopt;
+    count /= dim;
+  }
+  return count > 0 && count * 8 >= bits ? std::optional(bytes.getInt()) : std::nullopt;
 }
 
 } // namespace dmxc::dmir
