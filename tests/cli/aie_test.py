@@ -7,7 +7,6 @@ import json
 import math
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -18,29 +17,16 @@ except ImportError:
     sys.exit(77)
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
+sys.path[:0] = [str(TESTS), str(TESTS / "fuzz"), str(TESTS / "cli" / "aie")]
 import onnx_file  # noqa: E402
 import sampling  # noqa: E402
+from checks import expect, failures, run  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1])
 ZOO = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
 TOLERANCE = 2e-2  # of the largest output of f32
 # 53 layers of operands rounded to bf16 cost this model more: torch with them rounded is 0.16 of 2.58 from f32.
 TOLERANCES = {"mobilenet_v2": 8e-2}
-failures = []
-
-
-def expect(good, what):
-    if not good:
-        failures.append(what)
-        print("FAIL:", what)
-
-
-def run(*command, code=0):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    text = done.stdout + done.stderr
-    expect(done.returncode == code, f"{' '.join(map(str, command))}: exit code {done.returncode}, not {code}:\n{text[-2000:]}")
-    return text
 
 
 def bf16(values):

@@ -3,7 +3,6 @@
 of the definition. Usage: convolutions.py BIN. Exit 77 where numpy is not installed."""
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 from random import Random
@@ -18,24 +17,11 @@ TESTS = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
 import onnx_file  # noqa: E402
 import sampling  # noqa: E402
+from checks import expect, failures, run  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1])
 COUNT, TOGETHER = 60, 4  # in all; in a model
 KINDS = {"float": (onnx_file.FLOAT, np.float32, 64), "signed": (onnx_file.INT8, np.int8, 128), "unsigned": (onnx_file.UINT8, np.uint8, 256)}
-failures = []
-
-
-def expect(good, what):
-    if not good:
-        failures.append(what)
-        print("FAIL:", what)
-
-
-def run(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    text = done.stdout + done.stderr
-    expect(done.returncode == 0, f"{' '.join(map(str, command))}: exit code {done.returncode}:\n{text[-2000:]}")
-    return text
 
 
 def definition(x, w, groups, strides, dilations, pads):

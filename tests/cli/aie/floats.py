@@ -4,7 +4,6 @@
 The rule is written in numpy: products of bf16 summed in f32 with k ascending, what each op of a bf16 model gives rounded to bf16, what
 f16 has rounded to bf16 before a product and to f16 behind the last op. Bit by bit."""
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -17,22 +16,9 @@ except ImportError:
 TESTS = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
 import onnx_file as onnx  # noqa: E402
+from checks import expect, failures, run  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1])
-failures = []
-
-
-def expect(good, what):
-    if not good:
-        failures.append(what)
-        print("FAIL:", what)
-
-
-def run(*command, code=0):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    text = done.stdout + done.stderr
-    expect(done.returncode == code, f"{' '.join(map(str, command))}: exit code {done.returncode}, not {code}:\n{text[-2000:]}")
-    return text
 
 
 def bf16(values):

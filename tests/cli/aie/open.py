@@ -6,7 +6,6 @@ Results are numpy's to the bit: sums of integers modulo 2^32, and of bf16 with k
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -20,23 +19,10 @@ TESTS = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
 import onnx_file as onnx  # noqa: E402
 import sampling  # noqa: E402
+from checks import expect, failures, run  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1])
 RANDOM = np.random.default_rng(sampling.SEED)
-failures = []
-
-
-def expect(good, what):
-    if not good:
-        failures.append(what)
-        print("FAIL:", what)
-
-
-def run(*command, code=0):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    text = done.stdout + done.stderr
-    expect(done.returncode == code, f"{' '.join(map(str, command))}: exit code {done.returncode}, not {code}:\n{text[-2000:]}")
-    return text
 
 
 def integers(*shape):

@@ -3,7 +3,6 @@
 schemas/aie/NUMERICS.md, written here in numpy. Usage: rows.py BIN. Exit 77 where numpy is not installed."""
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 from random import Random
@@ -18,24 +17,11 @@ TESTS = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
 import onnx_file  # noqa: E402
 import sampling  # noqa: E402
+from checks import expect, failures, run  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1])
 COUNT, TOGETHER = 48, 4
 F = np.float32
-failures = []
-
-
-def expect(good, what):
-    if not good:
-        failures.append(what)
-        print("FAIL:", what)
-
-
-def run(*command, code=0):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    text = done.stdout + done.stderr
-    expect(done.returncode == code, f"{' '.join(map(str, command))}: exit code {done.returncode}, not {code}:\n{text[-2000:]}")
-    return text
 
 
 # --- NUMERICS.md's rules: each operation is one of f32, rounded once
