@@ -6,8 +6,7 @@
 #pragma once
 
 #include "Place.h"
-
-#include "targets/common/queues/ProgramWriter.h"
+#include "Units.h"
 
 #include <map>
 
@@ -49,11 +48,6 @@ private:
   /// Of a matrix as it lies; or one matrix step after another.
   mlir::Value whole(const Matrix &matrix);
   mlir::Value steps(const Matrix &matrix, int64_t stepRows, int64_t stepColumns);
-  void fill(mlir::Value ring, llvm::StringRef channel, llvm::ArrayRef<Sum> element, mlir::Value walk);
-  void drain(mlir::Value ring, llvm::StringRef channel, llvm::ArrayRef<Sum> element, mlir::Value walk);
-  /// A queue that does this for ever.
-  void forever(hw::TileKind unit, llvm::StringRef engine, int64_t number, llvm::ArrayRef<int64_t> units,
-               llvm::function_ref<void()> body);
   void writeCores();
   void shareElements();
   void writeSharedPanels();

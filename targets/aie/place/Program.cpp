@@ -149,19 +149,6 @@ Value ProductProgram::steps(const Matrix &matrix, int64_t stepRows, int64_t step
   return w.descriptor(spec);
 }
 
-void ProductProgram::fill(Value ring, StringRef channel, ArrayRef<Sum> element, Value walk) {
-  w.fill(ring, [&] { w.get(channel, element).buffer(ring, 0).with(walk).create(); });
-}
-
-void ProductProgram::drain(Value ring, StringRef channel, ArrayRef<Sum> element, Value walk) {
-  w.drain(ring, [&] { w.put(channel, element).buffer(ring, 0).with(walk).create(); });
-}
-
-void ProductProgram::forever(hw::TileKind unit, StringRef engine, int64_t number, ArrayRef<int64_t> units,
-                             function_ref<void()> body) {
-  w.queue(hw::nameOf(unit), engine, number, [&] { w.loop(kForever, [&](const Sum &) { body(); }); }, units);
-}
-
 //===--- cores ------------------------------------------------------------------------===//
 
 void ProductProgram::call(StringRef kernel, ArrayRef<Value> matrices) {
@@ -240,12 +227,12 @@ void ProductProgram::writeCores() {
   Sum column = w.unit(0), row = w.unit(1);
   const bool shares = p.herd.panels > 1; // then an element is one of those of the column
   auto elementOf = [&](const Sum &one) { return shares ? SmallVector<Sum>{column, row} : SmallVector<Sum>{one}; };
-  forever(kCore, hw::nameOf(kS2mm), 0, {}, [&] { fill(coreA, "a", elementOf(row), whole(a)); });
-  forever(kCore, hw::nameOf(kS2mm), 1, {}, [&] { fill(coreB, "b", elementOf(column), whole(b)); });
+  forever(w, kCore, hw::nameOf(kS2mm), 0, {}, [&] { fill(w, coreA, "a", elementOf(row), whole(a)); });
+  forever(w, kCore, hw::nameOf(kS2mm), 1, {}, [&] { fill(w, coreB, "b", elementOf(column), whole(b)); });
   if (shares)
     shareElements();
-  forever(kCore, hw::nameOf(kMm2s), 0, {}, [&] { drain(coreY, "c", {column, row}, whole(y)); });
-  forever(kCore, kComputeEngine, 0, {}, [&] { writeResult(); });
+  forever(w, kCore, hw::nameOf(kMm2s), 0, {}, [&] { drain(w, coreY, "c", {column, row}, whole(y)); });
+  forever(w, kCore, kComputeEngine, 0, {}, [&] { writeResult(); });
 }
 
 /// Rows of cores have one panel of b after the other, and in each the rows of the result.
@@ -267,50 +254,50 @@ void ProductProgram::shareElements() {
 void ProductProgram::writeSharedPanels() {
   int64_t columns = p.herd.columns;
   auto queue = [&](hw::Direction direction, int64_t number, function_ref<void(Sum)> body) {
-    forever(kMemory, hw::nameOf(direction), number, columns, [&] { body(w.unit()); });
+    forever(w, kMemory, hw::nameOf(direction), number, columns, [&] { body(w.unit()); });
   };
   queue(kS2mm, 0, [&](const Sum &x) {
     for (Value ring : tileA)
-      fill(ring, "a_in", x, whole(panelA));
+      fill(w, ring, "a_in", x, whole(panelA));
     for (int64_t use = 0; use < p.usesOfA(); ++use)
-      fill(wholeB, "a_in", x, whole(panelB));
+      fill(w, wholeB, "a_in", x, whole(panelB));
   });
   for (int64_t part = 0; part < parts; ++part)
     queue(kMm2s, part, [&](const Sum &x) {
-      drain(tileA[static_cast<size_t>(part)], "a", {x, part}, steps(panelA, n.step.m, n.step.k));
+      drain(w, tileA[static_cast<size_t>(part)], "a", {x, part}, steps(panelA, n.step.m, n.step.k));
     });
-  queue(kS2mm, 1, [&](const Sum &x) { fill(tileB, "b_in", x, whole(b)); });
-  queue(kMm2s, parts, [&](const Sum &x) { drain(wholeB, "b", {x, 0}, steps(panelB, n.step.k, n.step.n)); });
-  queue(kMm2s, parts + 1, [&](const Sum &x) { drain(tileB, "b", {x, 1}, steps(b, n.step.k, n.step.n)); });
+  queue(kS2mm, 1, [&](const Sum &x) { fill(w, tileB, "b_in", x, whole(b)); });
+  queue(kMm2s, parts, [&](const Sum &x) { drain(w, wholeB, "b", {x, 0}, steps(panelB, n.step.k, n.step.n)); });
+  queue(kMm2s, parts + 1, [&](const Sum &x) { drain(w, tileB, "b", {x, 1}, steps(b, n.step.k, n.step.n)); });
 }
 
 /// On their way in or out matrices get the order of matrix steps.
 void ProductProgram::writeMemoryTiles() {
   int64_t columns = p.herd.columns, withA = p.herd.rows / parts;
   auto queue = [&](hw::Direction direction, int64_t number, int64_t units, function_ref<void(Sum)> body) {
-    forever(kMemory, hw::nameOf(direction), number, units, [&] { body(w.unit()); });
+    forever(w, kMemory, hw::nameOf(direction), number, units, [&] { body(w.unit()); });
   };
   if (p.herd.panels > 1) {
     writeSharedPanels();
   } else {
     queue(kS2mm, 0, withA, [&](const Sum &x) {
       for (Value ring : tileA)
-        fill(ring, "a_in", x, whole(a));
+        fill(w, ring, "a_in", x, whole(a));
     });
     for (int64_t part = 0; part < parts; ++part)
       queue(kMm2s, part, withA, [&](const Sum &x) {
-        drain(tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, n.step.m, n.step.k));
+        drain(w, tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, n.step.m, n.step.k));
       });
-    queue(kS2mm, 1, columns, [&](const Sum &x) { fill(tileB, "b_in", x, whole(b)); });
-    queue(kMm2s, parts, columns, [&](const Sum &x) { drain(tileB, "b", x, steps(b, n.step.k, n.step.n)); });
+    queue(kS2mm, 1, columns, [&](const Sum &x) { fill(w, tileB, "b_in", x, whole(b)); });
+    queue(kMm2s, parts, columns, [&](const Sum &x) { drain(w, tileB, "b", x, steps(b, n.step.k, n.step.n)); });
   }
   for (int64_t row = 0; row < p.herd.rows; ++row)
     queue(kS2mm, 2 + row, columns,
-          [&](const Sum &x) { fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(y, n.step.m, n.step.n)); });
+          [&](const Sum &x) { fill(w, tileC[static_cast<size_t>(row)], "c", {x, row}, steps(y, n.step.m, n.step.n)); });
   for (int64_t out = 0; out < outs; ++out)
     queue(kMm2s, parts + p.herd.panels + out, columns, [&](const Sum &x) {
       for (int64_t row = firstRow(out); row < firstRow(out + 1); ++row)
-        drain(tileC[static_cast<size_t>(row)], kOut[out], x, whole(y));
+        drain(w, tileC[static_cast<size_t>(row)], kOut[out], x, whole(y));
     });
 }
 

@@ -8,7 +8,7 @@
 #include "RowMapping.h"
 
 #include "schemas/aie/RowKernels.h"
-#include "targets/common/queues/ProgramWriter.h"
+#include "targets/aie/place/Units.h"
 
 #include <bit>
 
@@ -37,16 +37,6 @@ private:
   void call(hw::KernelId kernel, ValueRange matrices);
   void writeMemoryTiles();
   void writeShims();
-  void fill(Value ring, StringRef channel, ArrayRef<Sum> element, Value walk) {
-    w.fill(ring, [&] { w.get(channel, element).buffer(ring, 0).with(walk).create(); });
-  }
-  void drain(Value ring, StringRef channel, ArrayRef<Sum> element, Value walk) {
-    w.drain(ring, [&] { w.put(channel, element).buffer(ring, 0).with(walk).create(); });
-  }
-  void forever(hw::TileKind unit, StringRef engine, int64_t number, ArrayRef<int64_t> units,
-               function_ref<void()> body) {
-    w.queue(hw::nameOf(unit), engine, number, [&] { w.loop(kForever, [&](const Sum &) { body(); }); }, units);
-  }
   void blocks(hw::Direction direction, int64_t number, function_ref<void(ArrayRef<Sum> outer, Sum block)> body);
   void loops(ArrayRef<int64_t> left, SmallVector<Sum> &outer, function_ref<void()> body);
   /// So many rows as they lie in a tile; as a shim reads them.
@@ -179,18 +169,18 @@ void RowsProgram::writeCores() {
   Sum column = w.unit(0), row = w.unit(1);
   const hw::TileKind unit = hw::TileKind::Core;
   auto takes = [&](int64_t channel, StringRef name, ArrayRef<Sum> element, int64_t count) {
-    forever(unit, hw::nameOf(hw::Direction::S2MM), channel, {}, [&] {
+    forever(w, unit, hw::nameOf(hw::Direction::S2MM), channel, {}, [&] {
       for (auto [walk, ring] : llvm::zip_equal(p.walks, ofCores))
         if (walk.isRow == (channel == 1))
-          fill(ring, name, element, whole(count));
+          fill(w, ring, name, element, whole(count));
     });
   };
   takes(0, "x", {column, row}, p.tiling.rows);
   if (hasShared())
     takes(1, "shared", {column}, 1);
-  forever(unit, hw::nameOf(hw::Direction::MM2S), 0, {},
-          [&] { drain(ofResult, "c", {column, row}, whole(p.tiling.rows)); });
-  forever(unit, kComputeEngine, 0, {}, [&] { w.fill(ofResult, [&] { compute(); }); });
+  forever(w, unit, hw::nameOf(hw::Direction::MM2S), 0, {},
+          [&] { drain(w, ofResult, "c", {column, row}, whole(p.tiling.rows)); });
+  forever(w, unit, kComputeEngine, 0, {}, [&] { w.fill(ofResult, [&] { compute(); }); });
 }
 
 void RowsProgram::writeParameters() {
@@ -216,23 +206,23 @@ void RowsProgram::writeMemoryTiles() {
   StringRef in = hw::nameOf(hw::Direction::S2MM), out = hw::nameOf(hw::Direction::MM2S);
   Value slot = whole(p.tiling.rows);
   auto queue = [&](StringRef engine, int64_t number, function_ref<void(Sum)> body) {
-    forever(hw::TileKind::Memory, engine, number, columns, [&] { body(w.unit()); });
+    forever(w, hw::TileKind::Memory, engine, number, columns, [&] { body(w.unit()); });
   };
   queue(in, 0, [&](const Sum &x) {
     for (Value ring : ofMemory)
-      fill(ring, "x_in", x, slot);
+      fill(w, ring, "x_in", x, slot);
   });
   for (int64_t r = 0; r < rows; ++r)
-    queue(out, r, [&](const Sum &x) { drain(ofMemory[static_cast<size_t>(r)], "x", {x, r}, slot); });
+    queue(out, r, [&](const Sum &x) { drain(w, ofMemory[static_cast<size_t>(r)], "x", {x, r}, slot); });
   if (shared) {
-    queue(in, 1, [&](const Sum &x) { fill(shared, "shared_in", x, whole(1)); });
-    queue(out, rows, [&](const Sum &x) { drain(shared, "shared", x, whole(1)); });
+    queue(in, 1, [&](const Sum &x) { fill(w, shared, "shared_in", x, whole(1)); });
+    queue(out, rows, [&](const Sum &x) { drain(w, shared, "shared", x, whole(1)); });
   }
   for (int64_t r = 0; r < rows; ++r)
-    queue(in, 2 + r, [&](const Sum &x) { fill(ofResults[static_cast<size_t>(r)], "c", {x, r}, slot); });
+    queue(in, 2 + r, [&](const Sum &x) { fill(w, ofResults[static_cast<size_t>(r)], "c", {x, r}, slot); });
   queue(out, rows + 1, [&](const Sum &x) {
     for (Value ring : ofResults)
-      drain(ring, "c_out", x, slot);
+      drain(w, ring, "c_out", x, slot);
   });
 }
 
