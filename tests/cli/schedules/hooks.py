@@ -89,9 +89,11 @@ class Hooks(unittest.TestCase):
         self.dmxc("m.mlir", "-q", "-o", "plain.bundle")
         self.assertEqual(self.entries("plain.bundle"), self.entries("s.bundle"))
         self.assertEqual(self.entries("plain.bundle"), self.entries("r.bundle"))
-        self.write("t.mlir", script("schedule.tiles", FIND, f'%p = transform.dmx.run_pass "corsair-bufferize" on %f : {ANY} -> {ANY}'))
-        text = self.dmxc("m.mlir", *CORSAIR, "-q", "--emit", "schedule.tiles", "-o", "-", "--schedule", "t.mlir").stdout
-        self.assertIn("affine_ext.tiles", text)
+        self.write("t.mlir", script("schedule.formats", FIND, f'%p = transform.dmx.run_pass "corsair-tile-products" on %f : {ANY} -> {ANY}'))
+        for name, more in (("plain", ()), ("ahead", ("--schedule", "t.mlir"))):
+            self.dmxc("m.mlir", *CORSAIR, "-q", "-o", f"{name}.bundle", *more)
+        self.assertEqual(self.entries("plain.bundle"), self.entries("ahead.bundle"))
+        self.assertIn("affine.for", self.dmxc("m.mlir", *CORSAIR, "-q", "--emit", "schedule.formats", "-o", "-", "--schedule", "t.mlir").stdout)
 
     def test_libraries(self):
         swap = sequence("swap", interchange([1, 0]))

@@ -24,14 +24,14 @@ CHANGES = {
     "tile": [tile([2, 3])],
     "tile the inner": [tile([0, 2])],
     "strip-mine": [tile([2])],
-    "tile twice": [tile([4, 4], handle="a"), tile([2, 2], nest="ap", handle="b")],
+    "tile twice": [tile([4, 4], handle="a"), tile([0, 2], nest="ap", handle="b")],
     "tile and interchange": [tile([3, 2]), interchange([1, 0], nest="t")],
     "unroll the inner": [loop(1), unroll("by 2")],
     "unroll the outer": [loop(0), unroll("by 2")],
     "unroll whole": [loop(1), unroll("full")],
     "interchange and unroll": [interchange([1, 0]), loop(1, nest="o"), unroll("by 3")],
 }
-AT_ARRAY = {"pad": [PAD], "pad and unroll": [PAD, loop(0, nest="q"), unroll("by 3")], "pad and tile": [PAD, tile([3, 2], nest="q")]}
+AT_ARRAY = {"pad": [PAD], "pad and unroll": [PAD, loop(0, nest="q"), unroll("by 3")], "pad and tile": [PAD, tile([3], nest="q")]}
 STOPS = ("schedule.tiles", "schedule.array")
 
 

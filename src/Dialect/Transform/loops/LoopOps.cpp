@@ -240,7 +240,8 @@ Failure TileOp::apply(TransformRewriter &rewriter, TransformResults &results, Tr
     return refuse(*this, "cannot tile the nest " + placeOf(loops[0]) + ": " + why, "schedule-illegal");
   if (!keepsOrder(sizes)) {
     FailureOr<SmallVector<AffineExpr>> order = tiledOrder(loops, sizes);
-    std::string why = failed(order) ? "a loop begins at no number" : problemOfOrder(loops, *order);
+    std::string why = failed(order) ? "its loops begin at those of tiles; cut the nest at once, or one of them alone"
+                                    : problemOfOrder(loops, *order);
     if (!why.empty())
       return refuse(*this, "would change what the nest " + placeOf(loops[0]) + " computes: " + why, "schedule-illegal");
   }
