@@ -7,6 +7,7 @@
 #include "reports/Placement.h"
 #include "reports/Reports.h"
 #include "reports/Sparsity.h"
+#include "schedule/Schedule.h"
 
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Support/Visible.h"
@@ -310,7 +311,9 @@ private:
     std::string path = options.depfilePath.empty() ? output + ".d" : options.depfilePath;
     std::vector<std::string> files = compilation->files();
     files.insert(files.end(), options.schedules.begin(), options.schedules.end());
-    files.insert(files.end(), options.scheduleLibraries.begin(), options.scheduleLibraries.end());
+    for (const std::string &library : options.scheduleLibraries)
+      if (Status done = expandLibrary(library, files); !done)
+        return fail(done.error());
     files.insert(files.end(), options.tuningDatabases.begin(), options.tuningDatabases.end());
     Status written =
         writeText(path, dependencyRule(options.depfileTarget.empty() ? output : options.depfileTarget, files));

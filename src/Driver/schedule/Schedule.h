@@ -116,6 +116,9 @@ private:
 /// "s.mlir:3:7", or without the column; "" for what is of no file.
 std::string placeText(mlir::Location place, bool column = true);
 
+/// Adds the files of a library: a folder stands for the texts in it, in the order of their names.
+Status expandLibrary(const std::string &path, std::vector<std::string> &files);
+
 /// Takes off an op of a region what a target wrote to it when it chose the region's strategy: attributes of dialects of
 /// its own.
 void forgetDerived(mlir::Operation *op);

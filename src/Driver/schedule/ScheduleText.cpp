@@ -110,8 +110,7 @@ bool Schedule::read(Script &script) {
 // Libraries
 //===----------------------------------------------------------------------===//
 
-/// A folder stands for the texts in it, in the order of their names.
-static Status expand(const std::string &path, std::vector<std::string> &files) {
+Status expandLibrary(const std::string &path, std::vector<std::string> &files) {
   if (!llvm::sys::fs::is_directory(path)) {
     files.push_back(path);
     return Status::ok();
@@ -133,7 +132,7 @@ static Status expand(const std::string &path, std::vector<std::string> &files) {
 bool Schedule::loadLibraries(const std::vector<std::string> &paths) {
   std::vector<std::string> files;
   for (const std::string &path : paths)
-    if (Status done = expand(path, files); !done) {
+    if (Status done = expandLibrary(path, files); !done) {
       diagnostics.report(done.error(), done.error().kind == ErrorKind::IO ? "io" : "schedule-script", path);
       return false;
     }
