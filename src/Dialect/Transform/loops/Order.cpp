@@ -73,7 +73,7 @@ private:
     if (isNew) {
       shared->second = append();
       if (std::optional<int64_t> constant = getConstantIntValue(value))
-        (void)set.addBound(presburger::BoundType::EQ, shared->second, *constant);
+        set.addBound(presburger::BoundType::EQ, shared->second, *constant);
     }
     return shared->second;
   }
