@@ -1,5 +1,6 @@
 //===- main.cpp - dmx-opt, mlir-opt with our dialects and passes ----------===//
 #include "Evaluate.h"
+#include "Transforms.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/Transform/Passes.h"
@@ -26,6 +27,7 @@ struct Flags {
   std::vector<dmxc::driver::TargetChoice> targets; ///< each name once
   std::vector<std::pair<std::string, std::string>> states;
   std::vector<std::string> dataFolders;
+  bool printsTransforms = false;
 
   /// Of the same target the last choice counts.
   void choose(dmxc::driver::TargetChoice choice) {
@@ -38,7 +40,8 @@ struct Flags {
 
 /// `--target=NAME:LEVEL+..` gives a target its levels, and the first one named is asked first; `--state=INPUT=OUTPUT`
 /// is what dmir-bind-states reads,
-/// `--allow-external-data=DIR` names a folder that constants' files may lie in besides the text's own.
+/// `--allow-external-data=DIR` names a folder that constants' files may lie in besides the text's own,
+/// `--print-transforms=json` prints the ops that scripts may have (Transforms.h) and reads nothing.
 static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
   Flags flags;
   dmxc::Status wrong = dmxc::Status::ok();
@@ -52,6 +55,10 @@ static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
     }
     if (argument.consume_front("--allow-external-data=")) {
       flags.dataFolders.push_back(argument.str());
+      return true;
+    }
+    if (argument == "--print-transforms=json") {
+      flags.printsTransforms = true;
       return true;
     }
     if (!argument.consume_front("--state="))
@@ -107,6 +114,12 @@ int main(int argc, char **argv) {
     dialect->getRegisteredInterface<dmxc::dmir::DataFiles>()->admitBelow(dataFolders());
   });
   dataFolders() = flags->dataFolders;
+  dmxc::driver::registerTransformOps(registry);
+  if (flags->printsTransforms) {
+    mlir::MLIRContext transforms(registry);
+    transforms.getOrLoadDialect<mlir::transform::TransformDialect>();
+    return dmxc::printTransforms(transforms) ? 0 : 1;
+  }
   dmxc::PhaseContext context;
   context.checkStrategies = true;
   context.states = flags->states;

@@ -141,4 +141,7 @@ private:
 /// The dialects that modules of any phase may hold.
 void registerDialects(mlir::DialectRegistry &registry);
 
+/// The ops that schedules may have.
+void registerTransformOps(mlir::DialectRegistry &registry);
+
 } // namespace dmxc::driver

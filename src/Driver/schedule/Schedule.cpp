@@ -41,9 +41,7 @@ static void registerPasses() {
   transform::registerAffinePasses();
 }
 
-/// Our ops and upstream's, and the passes that a script may name.
-static void registerTransforms(MLIRContext &context) {
-  DialectRegistry registry;
+void registerTransformOps(DialectRegistry &registry) {
   transform::registerTransformExtension(registry);
   mlir::transform::registerLoopExtension(registry);
   mlir::transform::registerTuneExtension(registry);
@@ -54,6 +52,12 @@ static void registerTransforms(MLIRContext &context) {
   func::registerTransformDialectExtension(registry);
   memref::registerTransformDialectExtension(registry);
   bufferization::registerTransformDialectExtension(registry);
+}
+
+/// Our ops and upstream's, and the passes that a script may name.
+static void registerTransforms(MLIRContext &context) {
+  DialectRegistry registry;
+  registerTransformOps(registry);
   context.appendDialectRegistry(registry);
   context.getOrLoadDialect<mlir::transform::TransformDialect>();
   static std::once_flag once;
@@ -123,6 +127,13 @@ static bool isSound(ModuleOp script) {
 }
 
 bool Schedule::read(Script &script) {
+  if (StringRef(script.path).ends_with(".py")) {
+    diagnostics.report(modelError("is Python, which dmxc does not run; print its script and give that: python3 -m "
+                                  "dmxsched " +
+                                  script.path + " -o " + StringRef(script.path).drop_back(3).str() + ".mlir"),
+                       "schedule-script", script.path);
+    return false;
+  }
   auto file = MappedFile::open(script.path); // which refuses a pipe, that would be waited for
   if (!file) {
     diagnostics.report(file.error(), "io", script.path);

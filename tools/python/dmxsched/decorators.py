@@ -1,0 +1,165 @@
+"""@schedule and @transform: functions of the author's that become sequences of a script."""
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, Callable
+
+from . import ops
+from .attributes import told
+from .forms import Form, form_of
+from .handles import Handle, Value, apply, emit, returned, value_of
+from .places import Place, assigned_names, here, near, of_function, wrong
+from .recording import ANY_OP, Block, Entered, Recorder, recorder, sequence_text
+
+every: list[Schedule] = []  # the schedules of the file that is read, in its order
+
+
+class Schedule:
+    """A function of the model that is run by the compiler at a stop, and its text."""
+
+    def __init__(self, function: Callable, at: str, place: Place):
+        self.function, self.at, self.place = function, at, place
+        self.name = function.__name__
+        functools.update_wrapper(self, function)
+
+    def text(self) -> str:
+        """The script, in MLIR's generic form, each op with the place of the author's line."""
+        return script([self])
+
+    def _record(self, owner: Recorder) -> None:
+        block = Block()
+        module = Handle(block, next(iter(inspect.signature(self.function).parameters)), ANY_OP)
+        name = owner.symbol(self.name)
+        with Entered(owner, block):
+            if returned(self.function, self.function(module)):
+                wrong(f"the schedule '{self.name}' returns handles, which nothing takes", place=self.place)
+        argument = (f"%{module._wish}", ANY_OP, module._gone is not None or module._name != f"%{module._wish}")
+        owner.sequences.append(sequence_text(name, [argument], block, [], self.function, self.at))
+
+    def __call__(self, *_: Any) -> None:
+        wrong(f"the schedule '{self.name}' is run by the compiler; what several schedules share is a function with @transform above it")
+
+
+def script(schedules: list) -> str:
+    """The text of one script with all these schedules."""
+    if Recorder.current:
+        wrong("a script is recorded already; print it outside of @schedule and @transform")
+    Recorder.current = Recorder()
+    try:
+        for one in schedules:
+            one._record(Recorder.current)
+        return Recorder.current.text()
+    finally:
+        Recorder.current = None
+
+
+def schedule(*arguments: Any, at: str = "") -> Callable[[Callable], Schedule]:
+    """Above a function of one argument, the model: `@schedule(at="partition")`. `dmxc --print-phases` lists the stops."""
+    place = here()
+    if arguments or not isinstance(at, str) or not at:
+        said = f", not {told(at)}" if at and not isinstance(at, str) else ""
+        wrong(f'@schedule takes the stop that it runs at{said}: @schedule(at="partition"); `dmxc --print-phases` lists them', "script", place)
+
+    def decorate(function: Callable) -> Schedule:
+        if not inspect.isfunction(function):
+            wrong(f"@schedule is written above a function, not {told(function)}", "script", place)
+        parameters = inspect.signature(function).parameters
+        if len(parameters) != 1:
+            wrong(f"the schedule '{function.__name__}' takes one argument, the model, not {len(parameters)}", "script", of_function(function))
+        made = Schedule(function, at, of_function(function))
+        if any(other.name == made.name for other in every):
+            wrong(f"there is another schedule '{made.name}'; give one of them another name", "script", made.place)
+        every.append(made)
+        return made
+
+    return decorate
+
+
+class Transform:
+    """A function of the author's own: a sequence of its own in the script, which each call includes."""
+
+    def __init__(self, function: Callable, requires: Any, ensures: Any):
+        self.function, self.name, self.signature = function, function.__name__, inspect.signature(function)
+        self.requires, self.ensures = (self._forms(given) for given in (requires, ensures))
+        functools.update_wrapper(self, function)
+
+    def _forms(self, given: Any) -> dict[str | None, Form]:
+        """{argument: form}; None is every handle."""
+        if not isinstance(given, dict):
+            return {} if given is None else {None: form_of(given)}
+        for name in given:
+            if name not in self.signature.parameters:
+                wrong(f"'{self.name}' has no argument '{name}'{near(str(name), self.signature.parameters)}", "form")
+        return {name: form_of(form) for name, form in given.items()}
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        owner, place = recorder(f"'{self.name}'"), here()
+        try:
+            bound = self.signature.bind(*positional, **named)
+        except TypeError as error:
+            wrong(f"'{self.name}' {error}; it is {self.name}{self.signature}", place=place)
+        bound.apply_defaults()
+        taken = {name: value for name, value in bound.arguments.items() if isinstance(value, Value)}
+        for value in taken.values():
+            value._use(self.name)
+        key = (self.function, tuple((name, (value.kind, value._type) if name in taken else repr(value)) for name, value in bound.arguments.items()))
+        if self.function in owner.running:
+            wrong(f"'{self.name}' calls itself; a script has no recursion", place=place)
+        if key not in owner.included:
+            owner.running.append(self.function)
+            owner.included[key] = self._record(owner, dict(bound.arguments))
+            owner.running.pop()
+        return self._include(owner, owner.included[key], taken, place)
+
+    def _record(self, owner: Recorder, arguments: dict) -> tuple:
+        """(symbol, {argument that is gone: by whom}, [arguments that go on as something else], what the function returns)."""
+        block, name = Block(None, self.name, of_function(self.function)), owner.symbol(self.name)
+        inner = {key: value_of(value.kind, block, key, value._type) for key, value in arguments.items() if isinstance(value, Value)}
+        taken = [(value._name, value._type) for value in inner.values()]
+        with Entered(owner, block):
+            self._hold(self.requires, inner, "normalize")
+            results = returned(self.function, self.function(**{**arguments, **inner}))
+            changed = [key for (key, value), (before, _) in zip(inner.items(), taken) if value._name != before]
+            gone = {key: value._gone for key, value in inner.items() if value._gone}
+            self._hold(self.ensures, {key: value for key, value in {**inner, **dict(enumerate(results))}.items() if not value._gone}, "check", ensured=True)
+            yields = [inner[key] for key in changed] + results
+            texts = [(value._use(f"the end of '{self.name}'"), value._type) for value in yields]
+        consumed = [key in gone or key in changed for key in inner]
+        owner.sequences.append(sequence_text(name, [(*one, how) for one, how in zip(taken, consumed)], block, texts, self.function))
+        return name, gone, changed, [(value._wish, value.kind, value._type) for value in results]
+
+    def _hold(self, forms: dict, values: dict, op: str, **flags: Any) -> None:
+        for name, form in forms.items():
+            for key, value in values.items():
+                if name in (None, key) and value.kind == "op":
+                    apply(ops.find(op, "dmx"), value, form=form.name, **flags)
+
+    def _include(self, owner: Recorder, made: tuple, taken: dict, place: Place) -> Any:
+        name, gone, changed, results = made
+        every_result = [(key, taken[key].kind, taken[key]._type) for key in changed] + results
+        attributes = {"target": f"@{name}", "failure_propagation_mode": "1 : i32"}
+        out = emit(ops.find("include"), [list(taken.values())], attributes, every_result, ["" for _ in changed] + assigned_names())
+        values = [] if out is None else list(out) if isinstance(out, tuple) else [out]
+        for key in gone:
+            taken[key]._gone = (self.name, place)
+        for key, value in zip(changed, values):
+            taken[key]._becomes(value)
+        rest = values[len(changed):]
+        return None if not rest else rest[0] if len(rest) == 1 else tuple(rest)
+
+
+def transform(function: Callable | None = None, *, requires: Any = None, ensures: Any = None) -> Any:
+    """Above a function of the author's own: `@transform(requires=PerfectNest, ensures=PerfectNest)`. Before it runs, what its handles lack of
+    `requires` is brought about; after it `ensures` is checked of those that are left. A dictionary says it of single arguments."""
+    if function is None:
+        place = here()
+
+        def decorate(function: Callable) -> Transform:
+            if not inspect.isfunction(function):
+                wrong(f"@transform is written above a function, not {told(function)}", place=place)
+            return Transform(function, requires, ensures)
+        return decorate
+    if not inspect.isfunction(function):
+        wrong("@transform takes forms by name: @transform(requires=PerfectNest, ensures=PerfectNest)", "form")
+    return Transform(function, requires, ensures)
