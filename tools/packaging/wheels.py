@@ -38,8 +38,7 @@ def collect(stage, folder):
         if not library.is_symlink():
             # By the name that programs ask for.
             shutil.copy2(library, package / "lib" / re.sub(r"(\.so\.\d+)\..*", r"\1", library.name))
-    for module in ("dmxrt", "dmxsched"):
-        shutil.copytree(common.ROOT / "tools/python" / module, folder / module, ignore=shutil.ignore_patterns("__pycache__", "*.md"))
+    shutil.copytree(stage / "usr/lib/python3/dist-packages", folder, dirs_exist_ok=True)
     return package
 
 
