@@ -41,6 +41,8 @@ FAULTS = [
     ("    r.foreach(lambda x: 3)  # here\n", "'<lambda>' returns 3 (int); it may return handles and parameters"),
     ("    r.foreach(3)  # here\n", "'foreach' takes functions of one handle, not 3 (int)"),
     ("    seen = []\n    r.foreach(lambda x: seen.append(x))\n    seen[0].decide(grain=2)  # here\n", "'x' is of the body of 'foreach' at s.py:8 and not known here; return it from there"),
+    ("    p = param('p', one_of=[1])\n    r.alternatives(lambda x:\n                   x.decide(grain=p))  # here\n", "'p' is from outside of 'alternatives' at s.py:8, which knows its own arguments alone"),
+    ("    @transform\n    def t():\n        r.decide(grain=1)  # here\n    t()\n", "'r' is from outside of 't' at s.py:7, which knows its own arguments alone"),
     ("    r.alternatives()  # here\n", "alternatives takes functions of one handle"),
     (AT.replace("\n", "  # here\n") + "def s(module):\n    return module\n", "the schedule 's' returns handles, which nothing takes"),
     ("    prodct.decide(grain=2)  # here\n", "NameError: name 'prodct' is not defined"),
@@ -59,6 +61,7 @@ FAULTS = [
     ("param('p', one_of=[1])  # here\n", "is outside of a schedule"),
     ("@transform(requires='nest.perfct')  # here\ndef t(nest):\n    pass\n", "there is no form 'nest.perfct'"),
     ("from dmxsched import PerfctNest  # here\n", "dmxsched has no 'PerfctNest'"),
+    ("define_form('nest.even', check=3, reach=print)  # here\n", "'check' of the form 'nest.even' is a function of one handle, not 3 (int)"),
     ("x = 1\n", "the file has no schedule: a function of the model with @schedule(at=...) above it"),
 ]
 
@@ -66,7 +69,7 @@ FAULTS = [
 class Faults(Author):
     def test_each_is_at_its_line(self):
         for text, said in FAULTS:
-            whole = START + text if text.startswith("    ") else "from dmxsched import schedule, transform, param\n\n\n" + text
+            whole = START + text if text.startswith("    ") else "from dmxsched import define_form, schedule, transform, param\n\n\n" + text
             with self.subTest(said=said):
                 line = next((i for i, row in enumerate(whole.splitlines(), 1) if "# here" in row), 1)
                 (self.dir / "s.mlir").write_text("before")

@@ -25,7 +25,7 @@ def main():
         tables["FORMS" if "form" in row else "OPS"][row.pop("form", None) or row.pop("name")] = row
     text = HEAD
     for name, table in tables.items():
-        text += f"{name} = {{\n" + "".join(f"    {key!r}: {row!r},\n" for key, row in sorted(table.items())) + "}\n"
+        text += f"{name}: dict[str, dict] = {{\n" + "".join(f"    {key!r}: {row!r},\n" for key, row in sorted(table.items())) + "}\n"
     return update({TABLE: text}, check, f"tools/scripts/update_schedule_ops.py {arguments[0]}")
 
 

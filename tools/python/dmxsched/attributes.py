@@ -9,7 +9,7 @@ from .places import quoted, wrong
 
 # What the author gives for an attribute of a kind of the table: the classes, what they are called, and their text.
 WORD = re.compile(r"[A-Za-z_][\w$.]*\Z")
-SCALARS = {"int": (int, "a number"), "bool": (bool, "True or False"), "unit": (bool, "True or False"), "str": (str, "a text"),
+SCALARS: dict[str, tuple[type, str]] = {"int": (int, "a number"), "bool": (bool, "True or False"), "unit": (bool, "True or False"), "str": (str, "a text"),
            "symbol": (str, "a name"), "type": (str, "a type's text"), "dict": (dict, "a dictionary")}
 LISTS = {"ints": ("int", "array<i64", "numbers"), "ints32": ("int", "array<i32", "numbers"), "bools": ("bool", "array<i1", "True and False"),
          "strs": ("str", None, "texts"), "int list": ("int", None, "numbers"), "symbols": ("symbol", None, "names"), "dicts": ("dict", None, "dictionaries"),
@@ -80,6 +80,7 @@ def typed(kind: str, value: Any, what: str) -> str | None:
         wrong(f"{what} is {words}, not {told(value)}")
     if kind == "unit":
         return "unit" if value else None
-    if kind == "symbol":
-        return "@" + (value if WORD.match(value) else quoted(value))
-    return value if kind == "type" else text_of(value, what)
+    if kind in ("symbol", "type"):
+        text = str(value)
+        return text if kind == "type" else "@" + (text if WORD.match(text) else quoted(text))
+    return text_of(value, what)

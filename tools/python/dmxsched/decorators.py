@@ -5,11 +5,11 @@ import functools
 import inspect
 from typing import Any, Callable
 
-from . import ops
+from . import ops, table
 from .attributes import told
-from .forms import Form, form_of
-from .handles import Handle, Value, apply, emit, returned, value_of
-from .places import Place, assigned_names, here, near, of_function, wrong
+from .forms import Form, form_of, own
+from .handles import Handle, Value, emit, returned, value_of
+from .places import Place, assigned_names, here, near, of_function, quoted, wrong
 from .recording import ANY_OP, Block, Entered, Recorder, recorder, sequence_text
 
 every: list[Schedule] = []  # the schedules of the file that is read, in its order
@@ -129,11 +129,23 @@ class Transform:
         owner.sequences.append(sequence_text(name, [(*one, how) for one, how in zip(taken, consumed)], block, texts, self.function))
         return name, gone, changed, [(value._wish, value.kind, value._type) for value in results]
 
+    def _of_form(self, owner: Recorder) -> str:
+        """The symbol of this as a part of a form, whose one argument stays what it is."""
+        block, symbol = Block(None, self.name, of_function(self.function)), owner.symbol(self.name)
+        with Entered(owner, block):
+            handle = Handle(block, next(iter(self.signature.parameters)), ANY_OP)
+            before = handle._name
+            returned(self.function, self.function(handle))
+            if handle._gone or handle._name != before:
+                wrong(f"'{self.name}' consumes '{handle._wish}', which a form needs afterwards; work on what is inside of it", "form", of_function(self.function))
+        owner.sequences.append(sequence_text(symbol, [(before, ANY_OP, False)], block, [], self.function))
+        return symbol
+
     def _hold(self, forms: dict, values: dict, op: str, **flags: Any) -> None:
         for name, form in forms.items():
             for key, value in values.items():
-                if name in (None, key) and value.kind == "op":
-                    apply(ops.find(op, "dmx"), value, form=form.name, **flags)
+                if name in (None, key) and isinstance(value, Handle):
+                    getattr(value, op)(form, **flags)
 
     def _include(self, owner: Recorder, made: tuple, taken: dict, place: Place) -> Any:
         name, gone, changed, results = made
@@ -147,6 +159,28 @@ class Transform:
             taken[key]._becomes(value)
         rest = values[len(changed):]
         return None if not rest else rest[0] if len(rest) == 1 else tuple(rest)
+
+
+def define_form(name: str, *, check: Callable, reach: Callable, extends: Form | str | None = None) -> Form:
+    """A form of the author's own: `check` is a function of one handle that fails where the form is not there, `reach` one that brings it about."""
+    base = form_of(extends) if extends is not None else None
+    for what, function in (("check", check), ("reach", reach)):
+        if not inspect.isfunction(function) or len(inspect.signature(function).parameters) != 1:
+            wrong(f"'{what}' of the form '{name}' is a function of one handle, not {told(function)}", "form")
+    if not isinstance(name, str) or not name or "+" in name:
+        wrong(f"a form's name is a text without '+', not {told(name)}", "form")
+    if name in table.FORMS or name in own:
+        wrong(f"there is a form '{name}' already; give this one another name", "form")
+    place = here()
+
+    def record() -> None:
+        owner = recorder(f"the form '{name}'")
+        symbols = [Transform(function, None, None)._of_form(owner) for function in (check, reach)]
+        extended = f"base = {quoted(base.use())}, " if base else ""
+        owner.sequences.append(f'  "transform.dmx.define_form"() <{{sym_name = {quoted(name)}, {extended}checker = @{symbols[0]}, fixer = @{symbols[1]}}}> '
+                               f": () -> () {place.location()}\n")
+    own[name] = record
+    return Form(name)
 
 
 def transform(function: Callable | None = None, *, requires: Any = None, ensures: Any = None) -> Any:

@@ -1,8 +1,11 @@
 """Normal forms: what an op needs of what it is given, and what of it stays. Their names are the compiler's."""
 from __future__ import annotations
 
+from typing import Callable
+
 from . import table
 from .places import near, wrong
+from .recording import recorder
 
 
 class Form:
@@ -18,11 +21,20 @@ class Form:
     def __add__(self, other: Form) -> Form:
         return Form(f"{self.name}+{form_of(other).name}")
 
+    def use(self) -> str:
+        """The name, for an op of the script that is recorded; forms of the author's own are defined there at their first use."""
+        for part in self.name.split("+"):
+            defined = recorder(f"the form '{part}'").forms
+            if part in own and part not in defined:
+                defined.add(part)
+                own[part]()
+        return self.name
+
     def __repr__(self) -> str:
         return f"Form({self.name!r})"
 
 
-own: dict[str, object] = {}  # forms that authors define
+own: dict[str, Callable[[], None]] = {}  # forms that authors define, and what writes them into a script
 
 
 def form_of(value: Form | str) -> Form:

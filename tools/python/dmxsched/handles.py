@@ -5,7 +5,8 @@ import inspect
 from typing import Any, Callable, NamedTuple, Sequence
 
 from . import ops
-from .attributes import dictionary, text_of, told
+from .attributes import text_of, told
+from .forms import Form, form_of
 from .places import Place, assigned_names, here, near, wrong
 from .recording import ANY_OP, PARAM, TYPES, Block, Entered, block_now, recorder
 
@@ -28,10 +29,12 @@ class Value:
         if self._gone:
             how, place = self._gone
             wrong(f"'{self._wish}' was consumed by '{how}' at {place}; go on with the handles that it returned", "consumed")
-        if not block_now(f"'{by}'").is_within(self._block):
-            where = f"the body of '{self._block.of}' at {self._block.place}"
-            wrong(f"'{self._wish}' is of {where} and not known here; return it from there")
-        return self._name
+        block = block_now(f"'{by}'")
+        if block.is_within(self._block):
+            return self._name
+        if self._block.is_done or not block.whole.of:
+            wrong(f"'{self._wish}' is of the body of '{self._block.of}' at {self._block.place} and not known here; return it from there")
+        return wrong(f"'{self._wish}' is from outside of '{block.whole.of}' at {block.whole.place}, which knows its own arguments alone")
 
     def _becomes(self, other: Value) -> None:
         """Goes on as what a transform made of it."""
@@ -108,6 +111,18 @@ class Handle(Value):
         order[outer], order[inner] = inner, outer
         self._becomes(apply(ops.find("interchange", "dmx"), self, order=order))
 
+    def normalize(self, form: Form | str) -> None:
+        """Brings a form about in all nests of this, where it is not there."""
+        apply(ops.find("normalize", "dmx"), self, form=form_of(form).use())
+
+    def check(self, form: Form | str, ensured: bool = False) -> None:
+        """Fails where a form is not there; `ensured`: what came before promised it."""
+        apply(ops.find("check", "dmx"), self, form=form_of(form).use(), ensured=ensured)
+
+    def note(self, text: str) -> None:
+        """A remark at each op of the handle."""
+        apply(ops.find("emit_remark_at", "debug"), self, message=text)
+
     def apply_patterns(self, *names: str) -> None:
         """Patterns by their names, as `canonicalization`, all at once."""
         known = [name[len("apply_patterns."):] for name in ops.known() if name.startswith("apply_patterns.")]
@@ -131,6 +146,10 @@ class Handle(Value):
 class _Namespace(NamedTuple):
     handle: Handle
     name: str
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        """dmxc's own op of the extension's name: nest.loop(1)."""
+        return apply(ops.find(self.name, "dmx"), self.handle, *positional, **named)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
@@ -225,6 +244,13 @@ def apply(op: ops.Op, first: Any, *positional: Any, **named: Any) -> Any:
     return emit(op, operands, attributes, _results(op, operands, count, type_), named_by=assigned_names())
 
 
+def op(name: str, *positional: Any, **named: Any) -> Any:
+    """Any transform by its whole name, for those that take no handle: op("tune.knob", name="k", options=[1, 2])."""
+    if name not in ops.known():
+        wrong(f"there is no transform '{name}'{near(str(name), ops.known())}")
+    return apply(ops.known()[name], *(positional or (None,)), **named)
+
+
 def _results(op: ops.Op, operands: list, count: Any, type_: Any) -> list:
     """[(name, kind, type)] of what an op returns."""
     rows = op.row["results"]
@@ -290,7 +316,8 @@ def _with_body(op: ops.Op, handle: Handle, bodies: list, name: str) -> Any:
     for body in bodies:
         if not inspect.isfunction(body):
             wrong(f"'{name}' takes functions of one handle, not {told(body)}")
-        with Entered(owner, Block(owner.block, name, place)) as block:
+        outside = None if name == "alternatives" else owner.block  # those know nothing of what is outside
+        with Entered(owner, Block(outside, name, place)) as block:
             element = Handle(block, body.__code__.co_varnames[0] if body.__code__.co_argcount else "element", handle._type)
             made = returned(body, body(element))
             texts = [value._use(f"the end of '{name}'") for value in made]

@@ -16,6 +16,7 @@ class Block:
     def __init__(self, parent: Block | None = None, of: str = "", place: Place | None = None):
         self.parent, self.of, self.place = parent, of, place
         self.lines: list[str] = []
+        self.is_done = False
         self.names: set[str] = parent.names if parent else set()
 
     def fresh(self, wish: str) -> str:
@@ -26,6 +27,11 @@ class Block:
             name, count = f"{wish}_{count}", count + 1
         self.names.add(name)
         return f"%{name}"
+
+    @property
+    def whole(self) -> Block:
+        """What knows of nothing outside."""
+        return self.parent.whole if self.parent else self
 
     def is_within(self, other: Block) -> bool:
         block: Block | None = self
@@ -43,6 +49,7 @@ class Recorder:
         self.sequences: list[str] = []
         self.symbols: set[str] = set()
         self.included: dict[Any, Any] = {}  # what was made of a function of the author's with certain arguments
+        self.forms: set[str] = set()  # those of the author's own that the script has
         self.running: list[Callable] = []
         self.block: Block | None = None
 
@@ -82,7 +89,7 @@ class Entered:
         return self.block
 
     def __exit__(self, *_: Any) -> None:
-        self.owner.block = self.before
+        self.owner.block, self.block.is_done = self.before, True
 
 
 def sequence_text(name: str, arguments: list, block: Block, results: list, function: Callable, at: str = "") -> str:
