@@ -39,6 +39,8 @@ FAULTS = [
     ("    module.match(opp='dmir.conv')  # here\n", "TypeError: Handle.match() got an unexpected keyword argument 'opp'"),
     ("    q = []\n    r.foreach(q.append)  # here\n", "'foreach' takes functions of one handle, not <built-in method append"),
     ("    r.foreach(lambda x: 3)  # here\n", "'<lambda>' returns 3 (int); it may return handles and parameters"),
+    ("    for x in r:  # here\n        pass\n", "how many ops 'r' has is known when the script runs; @r.foreach is for each of them"),
+    ("    op('match.structured', r)  # here\n", "'match.structured' has a body"),
     ("    r.foreach(3)  # here\n", "'foreach' takes functions of one handle, not 3 (int)"),
     ("    seen = []\n    r.foreach(lambda x: seen.append(x))\n    seen[0].decide(grain=2)  # here\n", "'x' is of the body of 'foreach' at s.py:8 and not known here; return it from there"),
     ("    p = param('p', one_of=[1])\n    r.alternatives(lambda x:\n                   x.decide(grain=p))  # here\n", "'p' is from outside of 'alternatives' at s.py:8, which knows its own arguments alone"),

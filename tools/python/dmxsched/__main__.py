@@ -18,7 +18,7 @@ def author_line(error, file):
     """The last line of the author's that an exception came through."""
     if isinstance(error, SyntaxError) and error.filename:
         return Place(error.filename, error.lineno or 1)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith((PACKAGE, "<"))]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith((PACKAGE, "<frozen "))]
     return Place(frames[-1].filename, frames[-1].lineno or 1) if frames else Place(file, 1)
 
 

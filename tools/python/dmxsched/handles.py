@@ -8,7 +8,7 @@ from . import ops
 from .attributes import text_of, told
 from .forms import Form, form_of
 from .places import Place, assigned_names, here, near, wrong
-from .recording import ANY_OP, PARAM, TYPES, Block, Entered, block_now, recorder
+from .recording import ANY_OP, ANY_PARAM, PARAM, TYPES, Block, Entered, block_now, recorder
 
 
 class Value:
@@ -61,6 +61,9 @@ class Handle(Value):
 
     # What the table cannot say better is below; the rest is looked up in it.
 
+    def __iter__(self) -> Any:
+        wrong(f"how many ops '{self._wish}' has is known when the script runs; @{self._wish}.foreach is for each of them")
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -77,7 +80,7 @@ class Handle(Value):
         """Regions (kind "region", without another), ops, products, loops or nests in this, that have all these properties, in program order.
         expect: how many there must be, or "any"; without it at least one."""
         given = {"kind": kind, "op": op, "node": node, "where": where, "device": device, "algorithm": algorithm, "nth": nth}
-        if expect is not None and expect != "any" and (not isinstance(expect, int) or isinstance(expect, bool) or expect < 0):
+        if expect is not None and expect != "any" and (not _is_number(expect) or int(expect) < 0):
             wrong(f"expect is a number of matches from 0 on, or 'any', not {told(expect)}")
         wanted = {"filter": {key: value for key, value in given.items() if value is not None}}
         return apply(ops.find("match", "dmx"), self, **wanted, **({"may_be_none": True} if expect == "any" else {"expected": expect}))
@@ -103,7 +106,7 @@ class Handle(Value):
     def swap(self, outer: int, inner: int) -> None:
         """Exchanges two loops of a nest, counted from the outermost, which is 0. The handle goes on as the nest."""
         for index in (outer, inner):
-            if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+            if not _is_number(index) or index < 0:
                 wrong(f"swap takes numbers of loops, 0 for the outermost, not {told(index)}")
         if outer == inner:
             wrong(f"swap takes two loops, not {outer} twice")
@@ -123,14 +126,15 @@ class Handle(Value):
         """A remark at each op of the handle."""
         apply(ops.find("emit_remark_at", "debug"), self, message=text)
 
-    def apply_patterns(self, *names: str) -> None:
-        """Patterns by their names, as `canonicalization`, all at once."""
+    def apply_patterns(self, *names: str, **options: Any) -> None:
+        """Patterns by their names, as `canonicalization`, all at once; options are those of the op, as max_iterations=4."""
         known = [name[len("apply_patterns."):] for name in ops.known() if name.startswith("apply_patterns.")]
         for name in names or ("",):
             if name not in known:
                 wrong(f"there are no patterns '{name}'{near(str(name), known)}; there are {', '.join(known)}")
         inner = [f'"transform.apply_patterns.{name}"() : () -> () {here().location()}' for name in names]
-        emit(ops.find("apply_patterns"), [self], {}, [], regions=[inner])
+        op = ops.find("apply_patterns")
+        emit(op, [self], attributes_of(op, op.bound((self,), (), options)), [], regions=[inner])
 
     def foreach(self, body: Callable[[Handle], Any]) -> Any:
         """The function, or the one written below `@handle.foreach`, for each op of the handle alone. Handles that it returns are gathered."""
@@ -172,10 +176,14 @@ def value_of(kind: str, block: Block, wish: str, type_: str | None = None) -> Va
 #
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _constant(value: Any, what: str) -> Param:
     """A number where a parameter is taken."""
     block = block_now(what)
-    made = Param(block, "constant", PARAM if isinstance(value, int) and not isinstance(value, bool) else "!transform.any_param")
+    made = Param(block, "constant", PARAM if _is_number(value) else ANY_PARAM)
     block.lines.append(f'{made._name} = "transform.param.constant"() <{{value = {text_of(value, what)}}}> : () -> {made._type} {here().location()}')
     return made
 
@@ -204,16 +212,14 @@ def _operand(op: ops.Op, operand: dict, value: Any) -> Value:
     return value
 
 
-def _numbers(op: ops.Op, argument: ops.Argument, value: Any) -> tuple:
-    """A list of numbers and parameters: what each half of the argument has."""
-    one = argument.attribute["type"] == "int"  # type: ignore[index]
-    parts = [value] if one else value
-    if not isinstance(parts, (list, tuple)):
+def _numbers(op: ops.Op, argument: ops.Argument, value: Any) -> Any:
+    """What stands in the attribute of an argument that is numbers and parameters."""
+    row = argument.attribute or {}
+    if row["type"] == "int":
+        return None if isinstance(value, Value) and row.get("optional") else _static(value)
+    if not isinstance(value, (list, tuple)):
         wrong(f"'{argument.name}' of '{op.short}' is a list of numbers or parameters, not {told(value)}")
-    values = [part for part in parts if isinstance(part, Value)]
-    given: Any = [_static(part) for part in parts]
-    absent = one and values and argument.attribute.get("optional")  # type: ignore[union-attr]
-    return values, (None if absent else given[0] if one else given)
+    return [_static(part) for part in value]
 
 
 def _static(part: Any) -> Any:
@@ -222,26 +228,35 @@ def _static(part: Any) -> Any:
 
 def apply(op: ops.Op, first: Any, *positional: Any, **named: Any) -> Any:
     """Records an op; what it returns."""
-    count, type_ = named.pop("results", None), named.pop("type_", None)
+    if op.row["regions"]:
+        wrong(f"'{op.short}' has a body, which is for foreach, alternatives, apply_patterns and functions with @transform; write it as text")
+    count, type_ = named.pop("results", None), named.pop("result_type", None)
     given = op.bound(() if first is None else (first,), positional, named)
     sizes = [given[key] for key, argument in op.arguments.items() if argument.operand and argument.attribute and isinstance(given.get(key), (list, tuple))]
     if "scalable_sizes" in op.arguments and sizes:  # MLIR's short form fills them in, its generic one does not
         given.setdefault("scalable_sizes", [False] * len(sizes[0]))
     operands: list = []
-    attributes: dict = {}
+    for key, argument in op.arguments.items():
+        if argument.operand:
+            value = given.get(key)
+            parts = [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+            if argument.attribute:
+                parts = [part for part in parts if isinstance(part, Value)]
+            operands.append([_operand(op, argument.operand, part) for part in parts])
+    return emit(op, operands, attributes_of(op, given), _results(op, operands, count, type_), named_by=assigned_names())
+
+
+def attributes_of(op: ops.Op, given: dict) -> dict:
+    """{attribute: its text} of the arguments that were given."""
+    texts = {}
     for key, argument in op.arguments.items():
         value = given.get(key)
-        halves = argument.operand and argument.attribute
-        many, given_number = _numbers(op, argument, value) if halves and value is not None else (value, value)
-        if argument.operand:
-            several = argument.operand.get("count") == "variadic"
-            parts = [] if many is None else list(many) if halves or (several and isinstance(many, (list, tuple))) else [many]
-            operands.append([_operand(op, argument.operand, part) for part in parts])
-        if argument.attribute and given_number is not None:
-            text = ops.words_of(argument.attribute, given_number, f"'{key}' of '{op.short}'")
+        if argument.attribute and value is not None:
+            value = _numbers(op, argument, value) if argument.operand else value
+            text = None if value is None else ops.words_of(argument.attribute, value, f"'{key}' of '{op.short}'")
             if text is not None:
-                attributes[argument.attribute["name"]] = text
-    return emit(op, operands, attributes, _results(op, operands, count, type_), named_by=assigned_names())
+                texts[argument.attribute["name"]] = text
+    return texts
 
 
 def op(name: str, *positional: Any, **named: Any) -> Any:
@@ -355,7 +370,7 @@ def param(name: str, *, one_of: Sequence | None = None, range: Sequence | None =
     attributes["bounds"] = "array<i64" + (": " if bounds else "") + ", ".join(str(_static(bound)) for bound in bounds) + ">"
     if default is not None:
         attributes["preferred"] = text_of(default, f"the default of '{name}'")
-    result = ("value", "param", "!transform.any_param" if one_of and not isinstance(one_of[0], int) else PARAM)
+    result = ("value", "param", PARAM if not one_of or _is_number(one_of[0]) else ANY_PARAM)
     return emit(ops.find("param", "dmx"), [values], attributes, [result], assigned_names() or [name])
 
 
@@ -369,7 +384,7 @@ def _check_domain(name: str, form: str, one_of: list | None, bounds: list, defau
     if form == "range" and len(bounds) not in (2, 3):
         wrong(f"the range of '{name}' is (first, last) or (first, last, step), not {tuple(bounds)!r}")
     for bound in bounds:
-        if not isinstance(bound, Param) and (not isinstance(bound, int) or isinstance(bound, bool)):
+        if not isinstance(bound, Param) and not _is_number(bound):
             wrong(f"a bound of the parameter '{name}' is {told(bound)}; bounds are numbers, or parameters that were made before")
     if any(isinstance(bound, Param) for bound in bounds):
         return
@@ -379,7 +394,7 @@ def _check_domain(name: str, form: str, one_of: list | None, bounds: list, defau
         wrong(f"the range of '{name}' has no values: {tuple(bounds)!r}")
     if default is None:
         return
-    number = isinstance(default, int) and not isinstance(default, bool)
+    number = _is_number(default)
     inside = (any(value == default and type(value) is type(default) for value in one_of or []) if form == "one_of"
               else number and default > 0 and bounds[0] % default == 0 if form == "divides"
               else number and bounds[0] <= default <= bounds[1] and (default - bounds[0]) % (bounds[2] if len(bounds) == 3 else 1) == 0)

@@ -40,7 +40,7 @@ def quoted(text: str) -> str:
 
 def _author() -> tuple:
     frame = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith((PACKAGE, "<")):  # or what imports
+    while frame.f_back and frame.f_code.co_filename.startswith((PACKAGE, "<frozen ")):  # or what imports
         frame = frame.f_back
     return frame, _position(frame)
 

@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 from .places import Place, of_function, quoted, wrong
 
-ANY_OP, ANY_VALUE, PARAM = "!transform.any_op", "!transform.any_value", "!transform.param<i64>"
+ANY_OP, ANY_VALUE, ANY_PARAM, PARAM = "!transform.any_op", "!transform.any_value", "!transform.any_param", "!transform.param<i64>"
 TYPES = {"op": ANY_OP, "value": ANY_VALUE, "param": PARAM}
 
 
