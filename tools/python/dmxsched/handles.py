@@ -184,7 +184,7 @@ def _constant(value: Any, what: str) -> Param:
     """A number where a parameter is taken."""
     block = block_now(what)
     made = Param(block, "constant", PARAM if _is_number(value) else ANY_PARAM)
-    block.lines.append(f'{made._name} = "transform.param.constant"() <{{value = {text_of(value, what)}}}> : () -> {made._type} {here().location()}')
+    block.write(f'{made._name} = "transform.param.constant"() <{{value = {text_of(value, what)}}}> : () -> {made._type}', here())
     return made
 
 
@@ -192,7 +192,7 @@ def _cast(op: ops.Op, value: Value, type_: str) -> Value:
     """The same ops, for an op that takes those of one name alone."""
     block = block_now(op.short)
     made = value_of("op", block, value._wish, type_)
-    block.lines.append(f'{made._name} = "transform.cast"({value._use(op.short)}) : ({value._type}) -> {type_} {here().location()}')
+    block.write(f'{made._name} = "transform.cast"({value._use(op.short)}) : ({value._type}) -> {type_}', here())
     if any(row["name"] in op.row["consumes"] and row.get("type") == type_ for row in op.row["operands"]):
         value._gone = (op.short, here())
     return made
@@ -305,8 +305,7 @@ def emit(op: ops.Op, operands: list, attributes: dict, results: list, named_by: 
     properties = f" <{{{', '.join(f'{key} = {value}' for key, value in attributes.items())}}}>" if attributes else ""
     inside = f" ({', '.join(map(_region, regions))})" if regions else ""
     types = f"({', '.join(value._type for value in flat)}) -> ({', '.join(value._type for value in made)})"
-    lines = f'{left}"{op.name}"({", ".join(names)}){properties}{inside} : {types} {place.location()}'.split("\n")
-    block.lines.extend(lines)
+    block.write(f'{left}"{op.name}"({", ".join(names)}){properties}{inside} : {types}', place)
     return None if not made else made[0] if len(made) == 1 else tuple(made)
 
 
@@ -337,7 +336,7 @@ def _with_body(op: ops.Op, handle: Handle, bodies: list, name: str) -> Any:
             made = returned(body, body(element))
             texts = [value._use(f"the end of '{name}'") for value in made]
             types = [value._type for value in made]
-            block.lines.append((f"\"transform.yield\"({', '.join(texts)}) : ({', '.join(types)}) -> () ") + place.location())
+            block.write(f"\"transform.yield\"({', '.join(texts)}) : ({', '.join(types)}) -> ()", place)
         kinds = [(value._wish, value.kind, value._type) for value in made]
         if results is not None and [kind[1:] for kind in kinds] != [kind[1:] for kind in results]:
             wrong(f"the functions of '{name}' return different things: {[k[1] for k in results]} and {[k[1] for k in kinds]}", place=place)

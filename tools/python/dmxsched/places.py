@@ -20,6 +20,9 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
+    def source(self) -> str:
+        return linecache.getline(self.file, self.line)
+
     def location(self) -> str:
         """As MLIR writes it."""
         return f"loc({quoted(self.file)}:{self.line}:{self.column})"
@@ -58,8 +61,8 @@ def _position(frame) -> tuple:
 def here() -> Place:
     """The line of the author's that runs now."""
     frame, (line, _, column, _) = _author()
-    text = linecache.getline(frame.f_code.co_filename, line)
-    return Place(frame.f_code.co_filename, line, len(text.encode()[:column].decode(errors="ignore")) + 1)
+    place = Place(frame.f_code.co_filename, line)
+    return place._replace(column=len(place.source().encode()[:column].decode(errors="ignore")) + 1)
 
 
 def of_function(function) -> Place:

@@ -16,6 +16,7 @@ class Block:
     def __init__(self, parent: Block | None = None, of: str = "", place: Place | None = None):
         self.parent, self.of, self.place = parent, of, place
         self.lines: list[str] = []
+        self.last: tuple | None = None
         self.is_done = False
         self.names: set[str] = parent.names if parent else set()
 
@@ -27,6 +28,13 @@ class Block:
             name, count = f"{wish}_{count}", count + 1
         self.names.add(name)
         return f"%{name}"
+
+    def write(self, op: str, place: Place) -> None:
+        """An op with its place, below the author's line."""
+        if (place.file, place.line) != self.last:
+            self.last = place.file, place.line
+            self.lines.append(f"// {' '.join(place.source().split())}")
+        self.lines.extend(f"{op} {place.location()}".split("\n"))
 
     @property
     def whole(self) -> Block:
