@@ -106,7 +106,7 @@ class Handle(Value):
     def swap(self, outer: int, inner: int) -> None:
         """Exchanges two loops of a nest, counted from the outermost, which is 0. The handle goes on as the nest."""
         for index in (outer, inner):
-            if not _is_number(index) or index < 0:
+            if not _is_number(index) or not 0 <= index < 64:
                 wrong(f"swap takes numbers of loops, 0 for the outermost, not {told(index)}")
         if outer == inner:
             wrong(f"swap takes two loops, not {outer} twice")
@@ -259,7 +259,7 @@ def attributes_of(op: ops.Op, given: dict) -> dict:
     return texts
 
 
-def op(name: str, *positional: Any, **named: Any) -> Any:
+def op(name: str, /, *positional: Any, **named: Any) -> Any:
     """Any transform by its whole name, for those that take no handle: op("tune.knob", name="k", options=[1, 2])."""
     if name not in ops.known():
         wrong(f"there is no transform '{name}'{near(str(name), ops.known())}")
@@ -360,6 +360,8 @@ def param(name: str, *, one_of: Sequence | None = None, range: Sequence | None =
     if len(given) != 1:
         wrong(f"the parameter '{name}' has {' and '.join(given) or 'no domain'}; give one of one_of=[...], range=(first, last[, step]), divides=N")
     form = given[0]
+    if form != "divides" and not isinstance(domains[form], (list, tuple)):
+        wrong(f"{form} of the parameter '{name}' is a list, not {told(domains[form])}")
     bounds = list(range or ()) if form == "range" else [divides] if form == "divides" else []  # type: ignore[arg-type]
     _check_domain(name, form, list(one_of) if one_of is not None else None, bounds, default)
     values = [bound for bound in bounds if isinstance(bound, Param)]

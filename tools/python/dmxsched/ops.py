@@ -83,7 +83,7 @@ def words_of(attribute: dict, value: Any, what: str) -> str | None:
     words = attribute.get("words")
     if not words:
         return typed(attribute["type"], value, what)
-    if value not in words:
+    if not isinstance(value, str) or value not in words:
         wrong(f"{what} is one of {', '.join(map(repr, words))}, not {told(value)}" + (near(value, words) if isinstance(value, str) else ""))
     return words[value]
 
