@@ -270,7 +270,7 @@ def _results(op: ops.Op, operands: list, count: Any, type_: Any) -> list:
     """[(name, kind, type)] of what an op returns."""
     rows = op.row["results"]
     variadic = [row for row in rows if row.get("count")]
-    if variadic and (not isinstance(count, int) or count < 0):
+    if variadic and (not _is_number(count) or not 0 <= count < 1000):
         wrong(f"'{op.short}' returns as many as the script says: give results=N, how many '{variadic[0]['name']}' there are")
     if count is not None and not variadic:
         wrong(f"'{op.short}' returns {len(rows)}, which results= cannot change")
