@@ -68,6 +68,9 @@ private:
     // bundle that looks good.
     if (diagnostics.errorCount())
       return false;
+    if (!options.scheduleLog.empty())
+      if (Status written = writeText(options.scheduleLog, visibleLines(compilation->scheduleLog())); !written)
+        return fail(written.error());
     return options.emit == "bundle" ? finishBundle() : finishText();
   }
 
@@ -119,6 +122,8 @@ private:
     for (const Stop &stop : stops(compilation->phaseContext())) {
       if (!begun) {
         begun = stop.name == options.from;
+        if (begun && !compilation->applySchedules(stop.name)) // on the text that is taken up
+          return false;
         continue;
       }
       if (!runTo(stop)) {
@@ -151,9 +156,9 @@ private:
   }
 
   bool afterStop(const Stop &stop) {
-    if (stop.name == "partition" && !afterPartition())
+    if (stop.phase->makesIR() && !compilation->applySchedules(stop.name))
       return false;
-    if (stop.stage && !options.schedules.empty() && !compilation->applySchedules(stop))
+    if (stop.name == "partition" && !afterPartition())
       return false;
     if (!options.dumpPhases.empty() && position(stop.name) <= position(options.emit) && !dump(stop))
       return false;
@@ -192,8 +197,6 @@ private:
   /// Nodes may still turn out not to fit: what is said of the placement is held back until it is final.
   bool afterPartition() {
     held.clear();
-    if (compilation->hasSchedules() && !compilation->applySchedules())
-      return false;
     mlir::ModuleOp module = compilation->module();
     const PhaseContext &context = compilation->phaseContext();
     if (options.explainDecisions)

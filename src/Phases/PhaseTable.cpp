@@ -155,15 +155,33 @@ void Phase::build(OpPassManager &pm, const PhaseContext &context) const {
       stop.build(pm, context);
 }
 
-void registerAllPasses(const PhaseContext &context) {
-  for (const Phase &phase : table) {
+static void eachRow(llvm::function_ref<void(const PassRow &)> work) {
+  for (const Phase &phase : table)
     for (llvm::ArrayRef<PassRow> rows : {phase.passes, phase.afterStages})
       for (const PassRow &row : rows)
-        registerPass([create = row.create, &context] { return create(context); });
+        work(row);
+}
+
+void registerPhasePasses(const PhaseContext &(*current)()) {
+  eachRow([&](const PassRow &row) {
+    registerPass([create = row.create, current] { return create(current()); });
+  });
+}
+
+std::vector<std::string> phasePassNames(const PhaseContext &context) {
+  std::vector<std::string> names;
+  eachRow([&](const PassRow &row) { names.push_back(row.create(context)->getArgument().str()); });
+  return names;
+}
+
+void registerAllPasses(const PhaseContext &context) {
+  eachRow([&](const PassRow &row) {
+    registerPass([create = row.create, &context] { return create(context); });
+  });
+  for (const Phase &phase : table)
     if (phase.makesIR())
       PassPipelineRegistration<>(("dmxc-" + llvm::Twine(phase.name)).str(), "the " + std::string(phase.name) + " phase",
                                  [&phase, &context](OpPassManager &pm) { phase.build(pm, context); });
-  }
   for (const Stop &stop : stops(context))
     if (stop.stage)
       PassPipelineRegistration<>("dmxc-" + stop.name, stop.stage->summary,

@@ -1,6 +1,8 @@
 //===- Transforms.cpp - the ops of schedules, as data ---------------------===//
 #include "Transforms.h"
 
+#include "dmxc/Dialect/Transform/Forms.h"
+
 #include "mlir/Dialect/Transform/IR/TransformTypes.h"
 #include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.h"
 #include "mlir/IR/Builders.h"
@@ -98,6 +100,8 @@ bool printTransforms(MLIRContext &context) {
     object["consumes"] = consumedBy(OperationName(name, &context), object);
     llvm::outs() << *row << "\n";
   }
+  for (auto [name, meaning] : transform::forms())
+    llvm::outs() << llvm::json::Value(llvm::json::Object{{"form", name}, {"summary", meaning}}) << "\n";
   for (StringRef name : unsaid)
     llvm::errs() << "dmx-opt: error: '" << name
                  << "' is in none of the .td files that tools/dmx-opt/CMakeLists.txt names\n";

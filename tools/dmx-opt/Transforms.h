@@ -6,7 +6,8 @@
 namespace dmxc {
 
 /// A line of JSON an op of schedules that `context` knows: names of operands, results and attributes with their kinds,
-/// and which operands are gone behind it. Tells on stderr of what cannot be said, and returns false.
+/// which operands are gone behind it, and the normal forms that it needs and keeps; then a line a normal form. Tells on
+/// stderr of what cannot be said, and returns false.
 bool printTransforms(mlir::MLIRContext &context);
 
 } // namespace dmxc

@@ -4,11 +4,12 @@
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/Transform/Passes.h"
+#include "dmxc/Dialect/Transform/Transform.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Support/DataFile.h"
 
-#include "mlir/Dialect/Transform/IR/TransformDialect.h"
+#include "mlir/Dialect/Transform/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -109,12 +110,11 @@ int main(int argc, char **argv) {
     return failWith(targets.error());
   mlir::DialectRegistry registry;
   dmxc::driver::registerDialects(registry);
-  registry.insert<mlir::transform::TransformDialect>();
+  dmxc::transform::registerTransformExtension(registry);
   registry.addExtension(+[](mlir::MLIRContext *, dmxc::dmir::DMIRDialect *dialect) {
     dialect->getRegisteredInterface<dmxc::dmir::DataFiles>()->admitBelow(dataFolders());
   });
   dataFolders() = flags->dataFolders;
-  dmxc::driver::registerTransformOps(registry);
   if (flags->printsTransforms) {
     mlir::MLIRContext transforms(registry);
     transforms.getOrLoadDialect<mlir::transform::TransformDialect>();
@@ -131,6 +131,7 @@ int main(int argc, char **argv) {
   dmxc::transform::registerAffinePasses();
   dmxc::registerEvaluatePass(context);
   mlir::registerTransformsPasses();
+  mlir::transform::registerTransformPasses();
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets())
     if (info.registerPasses)
       info.registerPasses(registry);

@@ -59,10 +59,11 @@ public:
   bool runCodegen();
   /// True where something decides besides the targets: records of tuning, scripts.
   bool hasSchedules() const;
-  /// Applies the records of tuning, then the --schedule scripts, to the module, behind partition.
-  bool applySchedules();
-  /// Applies the --schedule scripts of a target's stage, behind that; applySchedules() read them.
-  bool applySchedules(const Stop &stage);
+  /// Applies the --schedule scripts of a stop to the module, behind it; behind partition the records of tuning before
+  /// them.
+  bool applySchedules(llvm::StringRef stop);
+  /// Which forms ops of the scripts needed, and what was done for them.
+  std::string scheduleLog() const;
   /// Runs `work` as a step of this compile: what MLIR says meanwhile becomes messages about the model.
   bool runStep(const char *name, const std::function<bool()> &work) { return guarded(name, ErrorKind::Model, work); }
   /// What is free of each region's strategy, and who chose what it has; behind applySchedules.
@@ -102,6 +103,10 @@ private:
   bool checkRequest();
   bool checkOutputs();
   bool checkNames();
+  bool loadSchedules();
+  bool applyDatabases();
+  /// Names the scripts that changed what a step refuses.
+  void noteSchedules(llvm::StringRef stop);
   /// What runTo runs once.
   bool runOnce(const Stop &stop);
   /// Takes nodes from a target that they do not fit; false where there are none, or where that does not help.
@@ -140,8 +145,5 @@ private:
 
 /// The dialects that modules of any phase may hold.
 void registerDialects(mlir::DialectRegistry &registry);
-
-/// The ops that schedules may have.
-void registerTransformOps(mlir::DialectRegistry &registry);
 
 } // namespace dmxc::driver

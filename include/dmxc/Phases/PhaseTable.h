@@ -58,4 +58,8 @@ std::vector<Stop> stops(const PhaseContext &context);
 /// `context`'s targets as dmxc-PHASE.STAGE; they see those targets.
 void registerAllPasses(const PhaseContext &context);
 
+/// Registers every pass under its own name for whoever `current` says the targets of.
+void registerPhasePasses(const PhaseContext &(*current)());
+std::vector<std::string> phasePassNames(const PhaseContext &context);
+
 } // namespace dmxc

@@ -4,6 +4,8 @@
 #include "mlir/Dialect/Transform/IR/TransformOps.h"
 #include "mlir/IR/Verifier.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::transform;
@@ -15,6 +17,10 @@ void dmxc::transform::addGuards(Operation *script) {
       GuardOp::create(b, op->getLoc(), annotate.getTarget(), annotate.getParam(), annotate.getNameAttr());
     else if (auto alternatives = dyn_cast<mlir::transform::AlternativesOp>(op); alternatives && alternatives.getScope())
       GuardOp::create(b, op->getLoc(), alternatives.getScope(), Value(), StringAttr());
+    else if (op->getName().getStringRef() == "transform.structured.match" && !op->hasAttr("dmx.may_be_none")) {
+      b.setInsertionPointAfter(op);
+      FoundOp::create(b, op->getLoc(), op->getResult(0), op->getOperand(0), op->getAttrOfType<ArrayAttr>("ops"));
+    }
   });
 }
 
@@ -93,5 +99,51 @@ DiagnosedSilenceableFailure GuardOp::apply(mlir::transform::TransformRewriter &,
 void GuardOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   mlir::transform::onlyReadsHandle(getTargetMutable(), effects);
   mlir::transform::onlyReadsHandle(getParamMutable(), effects);
+  mlir::transform::onlyReadsPayload(effects);
+}
+
+//===----------------------------------------------------------------------===//
+// found
+//===----------------------------------------------------------------------===//
+
+/// "'affine.for' (4), 'dmir.cast' (2)": the ops below some, the commonest first.
+static std::string opsBelow(ArrayRef<Operation *> roots, std::vector<std::string> &names) {
+  std::map<std::string, int> counts;
+  for (Operation *root : roots)
+    root->walk([&](Operation *op) { ++counts[op->getName().getStringRef().str()]; });
+  std::vector<std::pair<int, std::string>> rows;
+  for (const auto &[name, count] : counts) {
+    names.push_back(name);
+    rows.emplace_back(-count, name);
+  }
+  llvm::sort(rows);
+  constexpr size_t most = 8;
+  std::string text;
+  for (const auto &[count, name] : ArrayRef(rows).take_front(most))
+    text += (text.empty() ? "'" : ", '") + name + "' (" + std::to_string(-count) + ")";
+  return text + (rows.size() > most ? ", .." : "");
+}
+
+DiagnosedSilenceableFailure FoundOp::apply(mlir::transform::TransformRewriter &, mlir::transform::TransformResults &,
+                                           mlir::transform::TransformState &state) {
+  if (!state.getPayloadOps(getFound()).empty())
+    return DiagnosedSilenceableFailure::success();
+  std::vector<std::string> names;
+  SmallVector<Operation *> roots = llvm::to_vector(state.getPayloadOps(getRoot()));
+  std::string there = opsBelow(roots, names), sought, near;
+  for (StringRef name : getOps().value_or(ArrayAttr::get(getContext(), {})).getAsValueRange<StringAttr>()) {
+    sought += (sought.empty() ? "'" : ", '") + name.str() + "'";
+    near += near.empty() ? nearName(name, names) : "";
+  }
+  auto failure = emitSilenceableError() << "'structured.match' found no op"
+                                        << (sought.empty() ? "" : " " + sought) << near << " [schedule-match]";
+  failure.attachNote() << (there.empty() ? "the handle that it looks in has no ops" : "there are " + there);
+  failure.attachNote() << "give it {dmx.may_be_none} where it may find none";
+  return failure;
+}
+
+void FoundOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  mlir::transform::onlyReadsHandle(getFoundMutable(), effects);
+  mlir::transform::onlyReadsHandle(getRootMutable(), effects);
   mlir::transform::onlyReadsPayload(effects);
 }

@@ -2,6 +2,9 @@
 #include "dmxc/Dialect/Transform/Transform.h"
 
 #include "dmxc/Support/Diagnostic.h"
+#include "loops/Nest.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <fnmatch.h>
 #include <set>
@@ -13,7 +16,7 @@ using namespace dmxc::transform;
 namespace {
 
 const std::vector<std::string> kKeys = {"kind", "op", "node", "where", "device", "algorithm", "nth"};
-const std::vector<std::string> kKinds = {"region", "op", "product"};
+const std::vector<std::string> kKinds = {"region", "op", "product", "loop", "nest"};
 
 bool globMatches(StringRef glob, const std::string &text) { return fnmatch(glob.str().c_str(), text.c_str(), 0) == 0; }
 
@@ -56,6 +59,7 @@ public:
     auto value = filter.getAs<StringAttr>(key);
     return value ? value.getValue() : StringRef();
   }
+  bool ofLoops() const { return text("kind") == "loop" || text("kind") == "nest"; }
   bool ofRegions() const { return text("kind").empty() || text("kind") == "region"; }
   /// "no region", "1 op", "2 products".
   std::string counted(size_t count) const;
@@ -91,6 +95,8 @@ std::optional<std::string> Filter::lacksWhere(Operation &inner) const {
 }
 
 bool Filter::isCandidate(Operation &op) const {
+  if (ofLoops())
+    return isa<affine::AffineForOp, scf::ForOp>(op) && (text("kind") == "loop" || isNest(&op));
   bool region = isa<dmir::RegionOp>(op);
   return ofRegions() ? region : !region && isComputed(op) && (text("kind") == "op" || isProduct(&op));
 }
@@ -162,7 +168,10 @@ void attachNotes(DiagnosedSilenceableFailure &failure, const Filter &filter, Arr
     failure.attachNote() << "found " << namesOf(found);
   if (!near.empty())
     failure.attachNote() << "near: " << near;
-  failure.attachNote() << "--explain-decisions lists all regions; 'expect' says how many there are, 'expect any' that "
+  if (filter.ofLoops() && all.empty())
+    failure.attachNote() << "there are no loops here: --print-phases says behind which stop kernels of a target are loops";
+  else
+    failure.attachNote() << (filter.ofLoops() ? "--emit shows all loops" : "--explain-decisions lists all regions") << "; 'expect' says how many there are, 'expect any' that "
                           "there may be none";
 }
 

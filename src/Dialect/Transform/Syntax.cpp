@@ -3,10 +3,49 @@
 
 #include "dmxc/Support/Diagnostic.h"
 
+#include "mlir/Dialect/Affine/TransformOps/AffineTransformOps.h"
+#include "mlir/Dialect/Bufferization/TransformOps/BufferizationTransformOps.h"
+#include "mlir/Dialect/Func/TransformOps/FuncTransformOps.h"
+#include "mlir/Dialect/Linalg/TransformOps/DialectExtension.h"
+#include "mlir/Dialect/MemRef/TransformOps/MemRefTransformOps.h"
+#include "mlir/Dialect/SCF/TransformOps/SCFTransformOps.h"
+#include "mlir/Dialect/Transform/LoopExtension/LoopExtension.h"
+#include "mlir/Dialect/Transform/TuneExtension/TuneExtension.h"
+#include "mlir/Dialect/Vector/TransformOps/VectorTransformOps.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace dmxc::transform;
+
+/// A number, or a parameter.
+static ParseResult parseCount(OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> &parameter, IntegerAttr &number) {
+  OpAsmParser::UnresolvedOperand operand;
+  if (OptionalParseResult parsed = parser.parseOptionalOperand(operand); parsed.has_value()) {
+    parameter = operand;
+    return *parsed;
+  }
+  int64_t value = 0;
+  if (parser.parseInteger(value))
+    return failure();
+  number = parser.getBuilder().getI64IntegerAttr(value);
+  return success();
+}
+
+static void printCount(OpAsmPrinter &p, Operation *, Value parameter, IntegerAttr number) {
+  if (parameter)
+    p << parameter;
+  else if (number)
+    p << number.getInt();
+}
+
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wunused-function" // the parser of the dialect's own types
+#define GET_TYPEDEF_CLASSES
+#include "dmxc/Dialect/Transform/TransformTypes.cpp.inc"
+#pragma clang diagnostic pop
 
 #define GET_OP_CLASSES
 #include "dmxc/Dialect/Transform/TransformOps.cpp.inc"
@@ -14,6 +53,8 @@ using namespace dmxc::transform;
 #ifndef NDEBUG
 /// What the header declares where assertions are on, and an MLIR that was built without them lacks.
 __attribute__((weak)) void mlir::transform::detail::checkImplementsTransformOpInterface(StringRef, MLIRContext *) {}
+__attribute__((weak)) void mlir::transform::detail::checkImplementsTransformHandleTypeInterface(TypeID, MLIRContext *) {
+}
 #endif
 
 namespace {
@@ -26,6 +67,10 @@ public:
     registerTransformOps<
 #define GET_OP_LIST
 #include "dmxc/Dialect/Transform/TransformOps.cpp.inc"
+        >();
+    registerTypes<
+#define GET_TYPEDEF_LIST
+#include "dmxc/Dialect/Transform/TransformTypes.cpp.inc"
         >();
   }
 };
@@ -83,6 +128,15 @@ ParseResult parseValue(OpAsmParser &parser, OperationState &result) {
 void dmxc::transform::registerTransformExtension(DialectRegistry &registry) {
   registry.insert<mlir::transform::TransformDialect>();
   registry.addExtensions<DmxExtension>();
+  mlir::transform::registerLoopExtension(registry);
+  mlir::transform::registerTuneExtension(registry);
+  linalg::registerTransformDialectExtension(registry);
+  scf::registerTransformDialectExtension(registry);
+  affine::registerTransformDialectExtension(registry);
+  vector::registerTransformDialectExtension(registry);
+  func::registerTransformDialectExtension(registry);
+  memref::registerTransformDialectExtension(registry);
+  bufferization::registerTransformDialectExtension(registry);
 }
 
 std::string dmxc::transform::nearName(StringRef text, ArrayRef<std::string> names) {

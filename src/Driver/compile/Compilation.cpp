@@ -375,25 +375,57 @@ bool Compilation::hasSchedules() const {
   return !options.schedules.empty() || !options.tuningDatabases.empty() || !options.tuningRecords.empty();
 }
 
-bool Compilation::applySchedules() {
+bool Compilation::loadSchedules() {
+  schedule = std::make_unique<Schedule>(*mlirContext, phaseCtx, diagnostics);
+  return schedule->load(options);
+}
+
+bool Compilation::applyDatabases() {
+  TuningDatabase database;
+  for (const std::string &path : options.tuningDatabases)
+    if (Status read = database.read(path, diagnostics); !read) {
+      diagnostics.report(read.error(), "io", path);
+      return false;
+    }
+  for (const std::string &record : options.tuningRecords)
+    database.add(record, "", diagnostics);
+  database.apply(*theModule, options, *schedule, diagnostics);
+  return true;
+}
+
+bool Compilation::applySchedules(StringRef stop) {
+  if (!hasSchedules())
+    return true;
   return guarded("schedule-script", ErrorKind::Model, [&] {
-    schedule = std::make_unique<Schedule>(*mlirContext, phaseCtx, diagnostics);
-    TuningDatabase database;
-    for (const std::string &path : options.tuningDatabases)
-      if (Status read = database.read(path, diagnostics); !read) {
-        diagnostics.report(read.error(), "io", path);
-        return false;
-      }
-    for (const std::string &record : options.tuningRecords)
-      database.add(record, "", diagnostics);
-    database.apply(*theModule, options, *schedule, diagnostics);
-    return schedule->load(options.schedules, options.knobs) && schedule->run(*theModule);
+    const bool plans = stop == Schedule::kPartition; // anew, where nodes have moved
+    const bool done = (schedule && !plans ? true : loadSchedules()) && (!plans || applyDatabases()) &&
+                      (!schedule->hasScriptsAt(stop) || schedule->run(*theModule, stop));
+    if (!done) // whatever a script leaves behind, it is the script's fault
+      router->flush(ErrorKind::Model, "schedule-script");
+    return done;
   });
 }
 
-bool Compilation::applySchedules(const Stop &stage) {
-  return guarded("schedule-script", ErrorKind::Model,
-                 [&] { return !schedule->hasScriptsAt(stage.name) || schedule->run(*theModule, stage.name); });
+std::string Compilation::scheduleLog() const { return schedule ? schedule->normalizations() : ""; }
+
+void Compilation::noteSchedules(StringRef stop) {
+  if (!schedule)
+    return;
+  std::string before;
+  for (const Stop &each : stops(phaseCtx)) {
+    if (each.name == stop)
+      break;
+    if (std::string changes = schedule->changesAt(each.name); !changes.empty() && each.name != Schedule::kPartition)
+      before += (before.empty() ? "" : "; ") + ("behind " + each.name + " " + changes);
+  }
+  if (before.empty())
+    return;
+  Diagnostic note;
+  note.severity = Severity::Note;
+  note.id = "schedule-invalid";
+  note.file = options.model;
+  note.text = "scripts changed what " + stop.str() + " was given: " + before;
+  diagnostics.report(std::move(note));
 }
 
 std::string Compilation::explainDecisions() {
@@ -416,6 +448,8 @@ bool Compilation::runTo(const Stop &stop) {
   const bool ran = runOnce(stop);
   if (movedNodes)
     return planAgain(stop);
+  if (!ran)
+    noteSchedules(stop.name);
   return ran && (!atStop || atStop(stop));
 }
 

@@ -59,7 +59,6 @@ static Status checkResumed(const Options &options) {
                              {!options.placementReport.empty(), "--placement-report"},
                              {options.sparsity == "off", "--sparsity off"},
                              {!options.sparsityReport.empty(), "--sparsity-report"},
-                             {!options.schedules.empty(), "--schedule"},
                              {!options.tuningDatabases.empty(), "--tuning-db"},
                              {options.explainDecisions, "--explain-decisions"}})
     if (given && !runs)

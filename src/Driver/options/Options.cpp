@@ -172,6 +172,10 @@ private:
     list("--schedule", options.schedules, "FILE",
          "MLIR transform script applied after partition, or where it says, repeatable; see --help schedules",
          "pipeline");
+    list("--schedule-lib", options.scheduleLibraries, "FILE|DIR",
+         "Sequences and forms that scripts may include, repeatable", "pipeline");
+    text("--schedule-log", options.scheduleLog, "FILE",
+         "Which form each op of the scripts needed, and what was done for it (- for stdout)", "pipeline");
     list("--tuning-db", options.tuningDatabases, "FILE", "What 'dmxc tune' found, obeyed; repeatable", "pipeline");
     list("--set", raw.knobs, "NAME=VALUE", "The value of a parameter of the scripts, repeatable", "pipeline");
     app.add_flag("--explain-decisions", options.explainDecisions,

@@ -1,24 +1,18 @@
 //===- Schedule.cpp - the --schedule transform scripts --------------------===//
 #include "Schedule.h"
 
+#include "HeldMessages.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Dialect/DMIR/Text.h"
+#include "dmxc/Dialect/Transform/Forms.h"
 #include "dmxc/Dialect/Transform/Passes.h"
+#include "dmxc/Driver/Registry.h"
 #include "dmxc/Phases/Decisions.h"
 #include "dmxc/Phases/PhaseTable.h"
-#include "dmxc/Support/MappedFile.h"
 
-#include "mlir/Dialect/Affine/TransformOps/AffineTransformOps.h"
-#include "mlir/Dialect/Bufferization/TransformOps/BufferizationTransformOps.h"
-#include "mlir/Dialect/Func/TransformOps/FuncTransformOps.h"
-#include "mlir/Dialect/Linalg/TransformOps/DialectExtension.h"
-#include "mlir/Dialect/MemRef/TransformOps/MemRefTransformOps.h"
-#include "mlir/Dialect/SCF/TransformOps/SCFTransformOps.h"
-#include "mlir/Dialect/Transform/LoopExtension/LoopExtension.h"
-#include "mlir/Dialect/Transform/TuneExtension/TuneExtension.h"
-#include "mlir/Dialect/Vector/TransformOps/VectorTransformOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 #include <mutex>
 
@@ -26,7 +20,10 @@ using namespace mlir;
 
 namespace dmxc::driver {
 
-/// The passes that a script may name. Others write files, print graphs, take names away, or cannot work on regions.
+/// The context of the compile whose script runs, for the passes that it names.
+static thread_local const PhaseContext *running = nullptr;
+
+/// MLIR's passes that a script may name. Others write files, print graphs, take names away, or cannot work on regions.
 static void registerPasses() {
   registerCanonicalizerPass();
   registerCSEPass();
@@ -39,221 +36,36 @@ static void registerPasses() {
   registerSymbolDCEPass();
   registerTopologicalSortPass();
   transform::registerAffinePasses();
+  registerPhasePasses([]() -> const PhaseContext & { return *running; });
+  DialectRegistry unused;
+  for (const TargetInfo &target : registeredTargets())
+    if (target.registerPasses)
+      target.registerPasses(unused);
 }
 
-void registerTransformOps(DialectRegistry &registry) {
-  transform::registerTransformExtension(registry);
-  mlir::transform::registerLoopExtension(registry);
-  mlir::transform::registerTuneExtension(registry);
-  linalg::registerTransformDialectExtension(registry);
-  scf::registerTransformDialectExtension(registry);
-  affine::registerTransformDialectExtension(registry);
-  vector::registerTransformDialectExtension(registry);
-  func::registerTransformDialectExtension(registry);
-  memref::registerTransformDialectExtension(registry);
-  bufferization::registerTransformDialectExtension(registry);
-}
-
-/// Our ops and upstream's, and the passes that a script may name.
-static void registerTransforms(MLIRContext &context) {
-  DialectRegistry registry;
-  registerTransformOps(registry);
-  context.appendDialectRegistry(registry);
-  context.getOrLoadDialect<mlir::transform::TransformDialect>();
-  static std::once_flag once;
-  std::call_once(once, registerPasses);
-}
-
-std::string placeText(Location place, bool column) {
-  auto line = dyn_cast<FileLineColLoc>(place);
-  if (!line)
-    return "";
-  std::string text = line.getFilename().str() + ":" + std::to_string(line.getLine());
-  return column ? text + ":" + std::to_string(line.getColumn()) : text;
+std::vector<std::string> Schedule::passNames() const {
+  std::vector<std::string> names = {"canonicalize",  "control-flow-sink",
+                                    "cse",           "inline",
+                                    "print-ir",      "loop-invariant-code-motion",
+                                    "print-op-stats", "sccp",
+                                    "symbol-dce",    "topological-sort",
+                                    "affine-permute-trip", "affine-promote-single", "affine-normalize-fuse", "affine-tile-scalrep"};
+  llvm::append_range(names, phasePassNames(phases));
+  return names;
 }
 
 Schedule::Schedule(MLIRContext &context, const PhaseContext &phases, Diagnostics &diagnostics)
     : context(context), phases(phases), diagnostics(diagnostics) {
-  registerTransforms(context);
+  DialectRegistry registry;
+  transform::registerTransformExtension(registry);
+  context.appendDialectRegistry(registry);
+  context.getOrLoadDialect<mlir::transform::TransformDialect>();
+  llvm::SaveAndRestore<const PhaseContext *> mine(running, &phases);
+  static std::once_flag once;
+  std::call_once(once, registerPasses);
 }
 
 Schedule::~Schedule() = default;
-
-//===----------------------------------------------------------------------===//
-// Reading
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Holds messages back, so that they can be said in other words.
-class Held {
-public:
-  explicit Held(MLIRContext &context)
-      : engine(context.getDiagEngine()), handler(&context, [this](mlir::Diagnostic &diagnostic) {
-          held.push_back(std::move(diagnostic));
-          return success();
-        }) {}
-
-  std::vector<mlir::Diagnostic> take() { return std::move(held); }
-
-private:
-  DiagnosticEngine &engine;
-  std::vector<mlir::Diagnostic> held;
-  ScopedDiagnosticHandler handler;
-};
-
-} // namespace
-
-bool Schedule::load(const std::vector<std::string> &paths,
-                    const std::vector<std::pair<std::string, std::string>> &given) {
-  set = given;
-  for (const std::string &path : paths) {
-    Script &script = scripts.emplace_back();
-    script.path = path;
-    if (!read(script) || !findEntry(script) || !guard(script))
-      return false;
-  }
-  return true;
-}
-
-/// Inner ops before outer ones: a sequence asks its ops for their effects before MLIR has verified them.
-static bool isSound(ModuleOp script) {
-  WalkResult inner = script.walk([](Operation *op) {
-    bool isOuter = isa<ModuleOp, mlir::transform::NamedSequenceOp>(op);
-    return isOuter || succeeded(verify(op, /*verifyRecursively=*/false)) ? WalkResult::advance()
-                                                                         : WalkResult::interrupt();
-  });
-  return !inner.wasInterrupted() && succeeded(verify(script));
-}
-
-bool Schedule::read(Script &script) {
-  if (StringRef(script.path).ends_with(".py")) {
-    diagnostics.report(modelError("is Python, which dmxc does not run; print its script and give that: python3 -m "
-                                  "dmxsched " +
-                                  script.path + " -o " + StringRef(script.path).drop_back(3).str() + ".mlir"),
-                       "schedule-script", script.path);
-    return false;
-  }
-  auto file = MappedFile::open(script.path); // which refuses a pipe, that would be waited for
-  if (!file) {
-    diagnostics.report(file.error(), "io", script.path);
-    return false;
-  }
-  auto bytes = (*file)->bytes();
-  script.text.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  std::vector<mlir::Diagnostic> messages;
-  {
-    Held held(context);
-    script.module = dmir::parseText(script.text, script.path, context, /*verifies=*/false);
-    if (script.module && !isSound(*script.module))
-      script.module = nullptr;
-    messages = held.take();
-  }
-  for (mlir::Diagnostic &message : messages)
-    rewrite(message);
-  return bool(script.module);
-}
-
-/// Behind which scripts may run, as text.
-std::string Schedule::stopNames() const {
-  std::string names = "\"" + kPartition.str() + "\"";
-  for (const Stop &stop : stops(phases))
-    if (stop.stage)
-      names += ", \"" + stop.name + "\"";
-  return names;
-}
-
-bool Schedule::findEntry(Script &script) {
-  constexpr StringLiteral main = mlir::transform::TransformDialect::kTransformEntryPointSymbolName;
-  auto fail = [&](const std::string &text) {
-    diagnostics.report(modelError(text), "schedule-script", script.path);
-    return false;
-  };
-  for (auto sequence : script.module->getOps<mlir::transform::NamedSequenceOp>()) {
-    Attribute hook = sequence->getAttr("dmx.at");
-    auto name = dyn_cast_or_null<StringAttr>(hook);
-    if (const std::string known = stopNames(); hook && (!name || !StringRef(known).contains(valueText(hook))))
-      return fail("@" + sequence.getName().str() + " is to run at " + valueText(hook) +
-                  "; in this compile scripts run " + "behind " + known);
-    if (!hook && sequence.getName() != main)
-      continue;
-    if (script.entry)
-      return fail("the script has two entries, @" + script.entry.getName().str() + " and @" + sequence.getName().str() +
-                  "; put one of them into a file of its own: --schedule may be repeated");
-    script.entry = sequence;
-    if (hook)
-      script.stop = name.getValue();
-  }
-  if (!script.entry)
-    return fail("the script has no transform.named_sequence @__transform_main, nor one with {dmx.at = \"partition\"}");
-  if (script.entry.getBody().empty() || script.entry.getBody().getNumArguments() != 1)
-    return fail("@" + script.entry.getName().str() + " takes one argument, the model: (%m: !transform.any_op)");
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Messages
-//===----------------------------------------------------------------------===//
-
-/// How the script calls the value that an op at `place` makes; "" where that cannot be seen.
-std::string Schedule::handleAt(Location place) const {
-  auto line = dyn_cast<FileLineColLoc>(place);
-  for (const Script &script : scripts) {
-    if (!line || line.getFilename() != script.path)
-      continue;
-    StringRef rest(script.text);
-    for (unsigned i = 1; i < line.getLine(); ++i)
-      rest = rest.split('\n').second;
-    StringRef before = rest.split('\n').first.take_front(line.getColumn() ? line.getColumn() - 1 : 0).rtrim();
-    if (!before.consume_back("="))
-      before = rest.split('\n').first.drop_front(std::min<size_t>(before.size(), rest.size())); // an argument itself
-    size_t percent = before.rfind('%');
-    StringRef name = percent == StringRef::npos ? StringRef() : before.drop_front(percent + 1);
-    return name.take_while([](char c) { return llvm::isAlnum(c) || StringRef("_$.-").contains(c); }).str();
-  }
-  return "";
-}
-
-/// Says what MLIR says of scripts as our messages are; emits it.
-void Schedule::rewrite(mlir::Diagnostic &diagnostic) {
-  std::string text = diagnostic.str();
-  StringRef view = text;
-  mlir::Diagnostic better(diagnostic.getLocation(), diagnostic.getSeverity());
-  bool keepNotes = true;
-  if (view.contains("invalidated by a previously executed transform op")) {
-    std::string handle, by, where;
-    for (mlir::Diagnostic &note : diagnostic.getNotes()) {
-      if (StringRef(note.str()).starts_with("handle to invalidated ops"))
-        handle = handleAt(note.getLocation());
-      if (StringRef(note.str()).starts_with("invalidated by this transform op")) {
-        where = placeText(note.getLocation(), /*column=*/false);
-        for (Script &script : scripts)
-          script.module->walk([&](Operation *op) {
-            if (op->getLoc() == note.getLocation())
-              by = op->getName().getStringRef();
-          });
-      }
-    }
-    better << "'" << (handle.empty() ? "the handle" : handle) << "' was consumed by '" << by << "' at " << where
-           << "; go on with the handles that it returned [schedule-consumed]";
-    keepNotes = false;
-  } else if (size_t at = view.find("'transform.");
-             at != StringRef::npos && (view.contains("is unknown") || view.contains("unregistered"))) {
-    StringRef name = view.substr(at + 1).split('\'').first;
-    std::vector<std::string> names;
-    for (RegisteredOperationName known : context.getRegisteredOperations())
-      if (known.getStringRef().starts_with("transform."))
-        names.push_back(known.getStringRef().str());
-    better << "there is no op '" << name << "'" << transform::nearName(name, names) << " [schedule-script]";
-    keepNotes = false;
-  } else {
-    better << text;
-  }
-  if (keepNotes)
-    for (mlir::Diagnostic &note : diagnostic.getNotes())
-      better.attachNote(note.getLocation()) << note.str();
-  context.getDiagEngine().emit(std::move(better));
-}
 
 //===----------------------------------------------------------------------===//
 // Running
@@ -261,6 +73,26 @@ void Schedule::rewrite(mlir::Diagnostic &diagnostic) {
 
 bool Schedule::hasScriptsAt(StringRef stop) const {
   return llvm::any_of(scripts, [&](const Script &script) { return script.stop == stop; });
+}
+
+LogicalResult Schedule::interpret(mlir::transform::NamedSequenceOp entry, ModuleOp module,
+                                  std::vector<mlir::Diagnostic> &messages) {
+  Held held(context);
+  llvm::SaveAndRestore<const PhaseContext *> mine(running, &phases);
+  LogicalResult done = mlir::transform::applyTransforms(
+      module, cast<mlir::transform::TransformOpInterface>(entry.getOperation()), {},
+      mlir::transform::TransformOptions().enableExpensiveChecks(), /*enforceToplevelTransformOp=*/false,
+      [&](mlir::transform::TransformState &state) { state.addExtension<transform::ScheduleExtension>(*this); });
+  for (mlir::Diagnostic &message : held.take()) {
+    StringRef text;
+    std::string all = message.str();
+    text = all;
+    if (message.getSeverity() == DiagnosticSeverity::Remark && text.consume_back(transform::kLogMark))
+      log += placeText(message.getLocation()) + ": " + text.str() + "\n";
+    else
+      messages.push_back(std::move(message));
+  }
+  return done;
 }
 
 bool Schedule::apply(ModuleOp module, StringRef stop) {
@@ -271,15 +103,7 @@ bool Schedule::apply(ModuleOp module, StringRef stop) {
     if (script.stop != stop)
       continue;
     std::vector<mlir::Diagnostic> messages;
-    LogicalResult done = failure();
-    {
-      Held held(context);
-      done = mlir::transform::applyTransforms(
-          module, cast<mlir::transform::TransformOpInterface>(script.entry.getOperation()), {},
-          mlir::transform::TransformOptions().enableExpensiveChecks(), /*enforceToplevelTransformOp=*/false,
-          [&](mlir::transform::TransformState &state) { state.addExtension<transform::ScheduleExtension>(*this); });
-      messages = held.take();
-    }
+    LogicalResult done = interpret(script.entry, module, messages);
     if (refused && llvm::none_of(messages, [&](mlir::Diagnostic &message) {
           return StringRef(message.str()).contains(refused->text);
         }))
@@ -297,7 +121,8 @@ bool Schedule::run(ModuleOp module, StringRef stop) {
   enumerates = false;
   values.clear();
   Entries before = entriesOf(module);
-  return apply(module, stop) && (stop != kPartition || checkKnobs()) && checkModel(module, before);
+  OwningOpRef<ModuleOp> untouched(module.clone());
+  return apply(module, stop) && (stop != kPartition || checkKnobs()) && checkModel(module, before, *untouched, stop);
 }
 
 bool Schedule::runUpTo(ModuleOp module, const Values &given, std::optional<Parameter> &next,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dmxc/Dialect/Transform/Transform.h"
+#include "dmxc/Driver/Options.h"
 #include "dmxc/Phases/Phases.h"
 #include "dmxc/Support/Diagnostic.h"
 
@@ -34,12 +35,15 @@ public:
   Schedule(mlir::MLIRContext &context, const PhaseContext &phases, Diagnostics &diagnostics);
   ~Schedule() override;
 
-  /// Reads the scripts. `set` are the values of parameters, as texts.
-  bool load(const std::vector<std::string> &paths, const std::vector<std::pair<std::string, std::string>> &set);
-  /// Runs those of a stop, "partition" or a stage, on what is there behind it; a parameter that is not set has its
-  /// default.
+  /// Reads the scripts, and the libraries that they may include.
+  bool load(const Options &options);
+  /// Runs those of a stop on what is there behind it; a parameter that is not set has its default.
   bool run(mlir::ModuleOp module, llvm::StringRef stop = kPartition);
   bool hasScriptsAt(llvm::StringRef stop) const;
+  /// Which forms ops of the scripts that ran needed, and what was done for them; a line each.
+  const std::string &normalizations() const { return log; }
+  /// The ops that may have changed what there was behind a stop, with their places; "" where none ran.
+  std::string changesAt(llvm::StringRef stop) const;
   /// Runs them on a module with these values besides those that are set, up to the first parameter without one, which
   /// is returned; nullopt after a whole run. Where a target refuses what some of the values decide, that is returned
   /// and nothing is said. False where the scripts fail.
@@ -54,6 +58,7 @@ public:
   Status decide(dmir::RegionOp region, mlir::DictionaryAttr decided, const std::string &who);
   bool hasDecision(mlir::Operation *op, llvm::StringRef name) const override;
   Result<mlir::Attribute> parameter(transform::ParamOp op, const Domain &domain, mlir::Attribute preferred) override;
+  std::vector<std::string> passNames() const override;
 
 private:
   struct Script {
@@ -63,24 +68,41 @@ private:
     std::string stop = kPartition.str(); ///< behind which it runs
   };
 
+  struct Library {
+    std::string path, text;
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+  };
+
+  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &path, std::string &text);
   bool read(Script &script);
+  bool loadLibraries(const std::vector<std::string> &paths);
+  bool addLibraries(Script &script);
+  bool checkStop(Script &script, const Options &options);
   std::string stopNames() const;
+  std::string nearStop(mlir::StringAttr name) const;
   bool findEntry(Script &script);
   bool guard(Script &script);
+  mlir::LogicalResult interpret(mlir::transform::NamedSequenceOp entry, mlir::ModuleOp module,
+                                std::vector<mlir::Diagnostic> &messages);
   bool apply(mlir::ModuleOp module, llvm::StringRef stop = kPartition);
   bool checkKnobs();
   /// Names and types of what can be called of a model.
   using Entries = std::vector<std::pair<std::string, mlir::Type>>;
   static Entries entriesOf(mlir::ModuleOp module);
-  bool checkModel(mlir::ModuleOp module, const Entries &before);
+  /// `untouched`: what the scripts of the stop began with.
+  bool checkModel(mlir::ModuleOp module, const Entries &before, mlir::ModuleOp untouched, llvm::StringRef stop);
+  std::string culprit(mlir::ModuleOp untouched, llvm::StringRef stop);
   Values reasonsOf(transform::DecideOp by) const;
   void rewrite(mlir::Diagnostic &diagnostic);
+  mlir::Operation *opAt(mlir::Location place) const;
   std::string handleAt(mlir::Location place) const;
 
   mlir::MLIRContext &context;
   const PhaseContext &phases;
   Diagnostics &diagnostics;
   std::vector<Script> scripts;
+  std::vector<Library> libraries;
+  std::string log;
   std::vector<std::pair<std::string, std::string>> set;
   std::map<std::string, Parameter> seen; ///< parameters of the run
   Values values;                         ///< of an enumeration

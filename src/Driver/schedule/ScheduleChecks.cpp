@@ -39,12 +39,18 @@ bool Schedule::hasDecision(Operation *op, StringRef name) const {
 bool Schedule::checkKnobs() {
   std::vector<std::string> names;
   std::string list;
-  for (const auto &[name, parameter] : seen) {
+  std::set<std::string> known;
+  for (const auto &[name, parameter] : seen)
+    known.insert(name);
+  for (Script &script : scripts) // which run behind another stop
+    if (script.stop != kPartition)
+      script.module->walk([&](transform::ParamOp op) { known.insert(op.getName().str()); });
+  for (const std::string &name : known) {
     names.push_back(name);
     list += (list.empty() ? "'" : ", '") + name + "'";
   }
   for (const auto &[name, value] : set)
-    if (!seen.contains(name)) {
+    if (!known.contains(name)) {
       diagnostics.report(modelError("--set " + name + "=" + value + ": the scripts have no parameter '" + name +
                                     "'; they have " + (list.empty() ? "none" : list) +
                                     transform::nearName(name, names)),
@@ -62,8 +68,51 @@ Schedule::Entries Schedule::entriesOf(ModuleOp module) {
   return entries;
 }
 
+/// "'transform.x' at s.mlir:4:5": the first op of a script behind which the model is not valid.
+std::string Schedule::culprit(ModuleOp untouched, StringRef stop) {
+  OwningOpRef<ModuleOp> before(untouched.clone());
+  for (Script &script : scripts) {
+    if (script.stop != stop)
+      continue;
+    const size_t steps = script.entry.getBody().front().getOperations().size();
+    for (size_t count = 1; count <= steps; ++count) {
+      OwningOpRef<ModuleOp> model(before->clone());
+      mlir::transform::NamedSequenceOp part = script.entry.clone();
+      script.module->push_back(part);
+      Operation *last = nullptr;
+      for (auto [number, op] : llvm::enumerate(llvm::make_early_inc_range(part.getBody().front().without_terminator())))
+        if (number + 1 == count)
+          last = &op;
+      while (last && &*std::prev(part.getBody().front().end(), 2) != last)
+        part.getBody().front().getTerminator()->getPrevNode()->erase();
+      std::string found = last ? "'" + last->getName().getStringRef().str() + "' at " + placeText(last->getLoc()) : "";
+      std::vector<mlir::Diagnostic> messages;
+      const bool good = succeeded(interpret(part, *model, messages)) && succeeded(verify(*model));
+      part.erase();
+      if (!good)
+        return found;
+      if (!last) {
+        before = std::move(model);
+        break;
+      }
+    }
+  }
+  return "";
+}
+
+std::string Schedule::changesAt(StringRef stop) const {
+  std::string changes;
+  for (const Script &script : scripts)
+    if (script.stop == stop)
+      for (Operation &op : mlir::transform::NamedSequenceOp(script.entry).getBody().front())
+        if (auto transform = dyn_cast<mlir::transform::TransformOpInterface>(op);
+            transform && mlir::transform::doesModifyPayload(transform))
+          changes += (changes.empty() ? "'" : ", '") + op.getName().getStringRef().str() + "' at " + placeText(op.getLoc());
+  return changes;
+}
+
 /// Passes and patterns of a script may make of the model what no phase takes up.
-bool Schedule::checkModel(ModuleOp module, const Entries &before) {
+bool Schedule::checkModel(ModuleOp module, const Entries &before, ModuleOp untouched, StringRef stop) {
   auto refuse = [&](const std::string &text) {
     diagnostics.report(modelError(text), "schedule-invalid", scripts.empty() ? "" : scripts.back().path);
     return false;
@@ -75,8 +124,10 @@ bool Schedule::checkModel(ModuleOp module, const Entries &before) {
       why = (node.empty() ? "" : "node '" + node + "': ") + message.str();
     return success();
   });
-  if (failed(verify(module)))
-    return refuse("what the scripts made of the model is not valid: " + why);
+  if (failed(verify(module))) {
+    const std::string first = why, by = culprit(untouched, stop);
+    return refuse("what the scripts made of the model is not valid" + (by.empty() ? "" : " behind " + by) + ": " + first);
+  }
   if (entriesOf(module) != before)
     return refuse("the scripts changed what of the model can be called, or its inputs and outputs; leave out the "
                   "transforms of functions");

@@ -117,6 +117,8 @@ bool Tuner::partition() {
       return false;
     if (llvm::StringRef(phase.name) == "partition")
       return true;
+    if (!compilation->applySchedules(phase.name))
+      return false;
   }
   return true;
 }
@@ -332,7 +334,7 @@ bool Tuner::tune() {
     return tuneScripts(space);
   if (options.database.empty())
     return fail(usageError("the scripts have no parameters, so that regions are tuned, which needs --db FILE"));
-  return compilation->applySchedules() && tuneRegions();
+  return compilation->applySchedules(Schedule::kPartition) && tuneRegions();
 }
 
 bool Tuner::tuneScripts(const Space<Schedule::Values> &space) {

@@ -226,7 +226,7 @@ def _static(part: Any) -> Any:
     return ops.DYNAMIC if isinstance(part, Value) else part
 
 
-def apply(op: ops.Op, first: Any, *positional: Any, **named: Any) -> Any:
+def apply(op: ops.Op, first: Any, /, *positional: Any, **named: Any) -> Any:
     """Records an op; what it returns."""
     if op.row["regions"]:
         wrong(f"'{op.short}' has a body, which is for foreach, alternatives, apply_patterns and functions with @transform; write it as text")

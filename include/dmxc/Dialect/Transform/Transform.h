@@ -13,6 +13,9 @@
 #include "mlir/Dialect/Transform/IR/TransformDialect.h"
 #include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.h"
 
+#define GET_TYPEDEF_CLASSES
+#include "dmxc/Dialect/Transform/TransformTypes.h.inc"
+
 #define GET_OP_CLASSES
 #include "dmxc/Dialect/Transform/TransformOps.h.inc"
 
@@ -30,6 +33,8 @@ public:
   /// The value of a parameter that has these values; one of them. `preferred` is its default, one of them too, or null
   /// where there is none.
   virtual Result<mlir::Attribute> parameter(ParamOp op, const Domain &domain, mlir::Attribute preferred) = 0;
+  /// What `run_pass` can be given.
+  virtual std::vector<std::string> passNames() const = 0;
 };
 
 /// Gives the ops of one application their host.

@@ -1,0 +1,330 @@
+//===- ScheduleText.cpp - the texts of scripts, and what is said of them --===//
+#include "HeldMessages.h"
+#include "Schedule.h"
+
+#include "dmxc/Dialect/DMIR/Text.h"
+#include "dmxc/Phases/PhaseTable.h"
+#include "dmxc/Support/MappedFile.h"
+
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace mlir;
+
+namespace dmxc::driver {
+
+std::string placeText(Location place, bool column) {
+  auto line = dyn_cast<FileLineColLoc>(place);
+  if (!line)
+    return "";
+  std::string text = line.getFilename().str() + ":" + std::to_string(line.getLine());
+  return column ? text + ":" + std::to_string(line.getColumn()) : text;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+bool Schedule::load(const Options &options) {
+  set = options.knobs;
+  if (!loadLibraries(options.scheduleLibraries))
+    return false;
+  for (const std::string &path : options.schedules) {
+    Script &script = scripts.emplace_back();
+    script.path = path;
+    if (!read(script) || !findEntry(script) || !checkStop(script, options) || !guard(script))
+      return false;
+  }
+  return true;
+}
+
+/// Whether the stop of a script is one of those that this compile comes by.
+bool Schedule::checkStop(Script &script, const Options &options) {
+  bool begun = options.from.empty(), found = false;
+  std::string names;
+  for (const Stop &stop : stops(phases)) {
+    begun |= stop.name == options.from;
+    if (begun && stop.phase->makesIR()) {
+      found |= stop.name == script.stop;
+      names += (names.empty() ? "\"" : ", \"") + stop.name + "\"";
+    }
+    if (stop.name == options.emit)
+      break;
+  }
+  if (found)
+    return true;
+  diagnostics.report(modelError("@" + script.entry.getName().str() + " is to run at \"" + script.stop +
+                                "\", which this compile does not come by; scripts run behind " + names),
+                     "schedule-script", script.path);
+  return false;
+}
+
+/// Inner ops before outer ones: a sequence asks its ops for their effects before MLIR has verified them.
+static bool isSound(ModuleOp script) {
+  WalkResult inner = script.walk([](Operation *op) {
+    bool isOuter = isa<ModuleOp, mlir::transform::NamedSequenceOp>(op);
+    return isOuter || succeeded(verify(op, /*verifyRecursively=*/false)) ? WalkResult::advance()
+                                                                         : WalkResult::interrupt();
+  });
+  return !inner.wasInterrupted() && succeeded(verify(script));
+}
+
+/// The text of a file as a module that is not verified yet; null after an error was reported.
+OwningOpRef<ModuleOp> Schedule::parse(const std::string &path, std::string &text) {
+  if (StringRef stem = path; stem.consume_back(".py")) {
+    diagnostics.report(modelError("is Python, which dmxc does not run; print its script and give that: python3 -m "
+                                  "dmxsched " +
+                                  path + " -o " + stem.str() + ".mlir"),
+                       "schedule-script", path);
+    return {};
+  }
+  auto file = MappedFile::open(path); // which refuses a pipe, that would be waited for
+  if (!file) {
+    diagnostics.report(file.error(), "io", path);
+    return {};
+  }
+  auto bytes = (*file)->bytes();
+  text.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  OwningOpRef<ModuleOp> module;
+  std::vector<mlir::Diagnostic> messages;
+  {
+    Held held(context);
+    module = dmir::parseText(text, path, context, /*verifies=*/false);
+    messages = held.take();
+  }
+  for (mlir::Diagnostic &message : messages)
+    rewrite(message);
+  return module;
+}
+
+bool Schedule::read(Script &script) {
+  script.module = parse(script.path, script.text);
+  if (!script.module || !addLibraries(script))
+    return false;
+  std::vector<mlir::Diagnostic> messages;
+  {
+    Held held(context);
+    if (!isSound(*script.module))
+      script.module = nullptr;
+    messages = held.take();
+  }
+  for (mlir::Diagnostic &message : messages)
+    rewrite(message);
+  return bool(script.module);
+}
+
+//===----------------------------------------------------------------------===//
+// Libraries
+//===----------------------------------------------------------------------===//
+
+/// A folder stands for the texts in it, in the order of their names.
+static Status expand(const std::string &path, std::vector<std::string> &files) {
+  if (!llvm::sys::fs::is_directory(path)) {
+    files.push_back(path);
+    return Status::ok();
+  }
+  std::error_code error;
+  std::vector<std::string> found;
+  for (llvm::sys::fs::directory_iterator at(path, error), end; at != end && !error; at.increment(error))
+    if (StringRef(at->path()).ends_with(".mlir"))
+      found.push_back(at->path());
+  if (error)
+    return ioError("cannot read the folder '" + path + "': " + error.message());
+  llvm::sort(found);
+  if (found.empty())
+    return modelError("the folder '" + path + "' has no .mlir files");
+  llvm::append_range(files, found);
+  return Status::ok();
+}
+
+bool Schedule::loadLibraries(const std::vector<std::string> &paths) {
+  std::vector<std::string> files;
+  for (const std::string &path : paths)
+    if (Status done = expand(path, files); !done) {
+      diagnostics.report(done.error(), done.error().kind == ErrorKind::IO ? "io" : "schedule-script", path);
+      return false;
+    }
+  for (const std::string &file : files) {
+    Library &library = libraries.emplace_back();
+    library.path = file;
+    library.module = parse(file, library.text);
+    if (!library.module)
+      return false;
+  }
+  return true;
+}
+
+/// Puts what libraries have beside what a script has: of a module with a name the module, so that it is
+/// @name::@sequence.
+bool Schedule::addLibraries(Script &script) {
+  OpBuilder builder = OpBuilder::atBlockEnd(script.module->getBody());
+  llvm::StringMap<std::string> owners;
+  for (Operation &op : *script.module->getBody())
+    if (auto name = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName()))
+      owners[name] = script.path;
+  auto add = [&](Operation *op, const Library &library) {
+    auto name = op->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+    auto [owner, isNew] = owners.try_emplace(name ? name.getValue() : "", library.path);
+    if (name && isNew) {
+      builder.clone(*op);
+      return true;
+    }
+    diagnostics.report(
+        modelError(name ? "@" + name.str() + " is in '" + owner->second + "' too; give one of them another name"
+                        : "'" + op->getName().getStringRef().str() + "' is nothing that a script could include"),
+        "schedule-script", library.path);
+    return false;
+  };
+  for (const Library &library : libraries) {
+    ModuleOp module = *library.module;
+    if (module.getSymName() ? !add(module, library)
+                            : !llvm::all_of(*module.getBody(), [&](Operation &op) { return add(&op, library); }))
+      return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+/// Behind which scripts may run, as text.
+std::string Schedule::stopNames() const {
+  std::string names;
+  for (const Stop &stop : stops(phases))
+    if (stop.phase->makesIR())
+      names += (names.empty() ? "\"" : ", \"") + stop.name + "\"";
+  return names;
+}
+
+std::string Schedule::nearStop(StringAttr name) const {
+  std::vector<std::string> names;
+  for (const Stop &stop : stops(phases))
+    if (stop.phase->makesIR())
+      names.push_back(stop.name);
+  return transform::nearName(name, names);
+}
+
+bool Schedule::findEntry(Script &script) {
+  constexpr StringLiteral main = mlir::transform::TransformDialect::kTransformEntryPointSymbolName;
+  auto fail = [&](const std::string &text) {
+    diagnostics.report(modelError(text), "schedule-script", script.path);
+    return false;
+  };
+  for (auto sequence : script.module->getOps<mlir::transform::NamedSequenceOp>()) {
+    Attribute hook = sequence->getAttr("dmx.at");
+    auto name = dyn_cast_or_null<StringAttr>(hook);
+    if (const std::string known = stopNames(); hook && (!name || !StringRef(known).contains(valueText(hook))))
+      return fail("@" + sequence.getName().str() + " is to run at " + valueText(hook) +
+                  "; in this compile scripts run behind " + known + (name ? nearStop(name) : ""));
+    if (!hook && sequence.getName() != main)
+      continue;
+    if (script.entry)
+      return fail("the script has two entries, @" + script.entry.getName().str() + " and @" + sequence.getName().str() +
+                  "; put one of them into a file of its own: --schedule may be repeated");
+    script.entry = sequence;
+    if (hook)
+      script.stop = name.getValue();
+  }
+  if (!script.entry)
+    return fail("the script has no transform.named_sequence @__transform_main, nor one with {dmx.at = \"partition\"}");
+  if (script.entry.getBody().empty() || script.entry.getBody().getNumArguments() != 1)
+    return fail("@" + script.entry.getName().str() + " takes one argument, the model: (%m: !transform.any_op)");
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// What follows a percent sign.
+static std::string valueName(StringRef text) {
+  return text.take_while([](char c) { return llvm::isAlnum(c) || StringRef("_$.-").contains(c); }).str();
+}
+
+/// The value of the line of a text that says of its op to be at `place`, as those that Python prints do.
+static std::string printedHandle(StringRef text, FileLineColLoc place) {
+  std::string said;
+  llvm::raw_string_ostream(said) << place;
+  size_t at = text.find(said);
+  StringRef line = at == StringRef::npos ? StringRef() : text.take_front(at).rsplit('\n').second.ltrim();
+  return line.consume_front("%") ? valueName(line) : "";
+}
+
+/// How the script calls the value that an op at `place` makes; "" where that cannot be seen.
+std::string Schedule::handleAt(Location place) const {
+  auto line = dyn_cast<FileLineColLoc>(place);
+  for (const Script &script : scripts) {
+    if (line && line.getFilename() != script.path)
+      if (std::string name = printedHandle(script.text, line); !name.empty())
+        return name;
+    if (!line || line.getFilename() != script.path)
+      continue;
+    StringRef rest(script.text);
+    for (unsigned i = 1; i < line.getLine(); ++i)
+      rest = rest.split('\n').second;
+    StringRef before = rest.split('\n').first.take_front(line.getColumn() ? line.getColumn() - 1 : 0).rtrim();
+    if (!before.consume_back("="))
+      before = rest.split('\n').first.drop_front(std::min<size_t>(before.size(), rest.size())); // an argument itself
+    size_t percent = before.rfind('%');
+    return percent == StringRef::npos ? "" : valueName(before.drop_front(percent + 1));
+  }
+  return "";
+}
+
+/// The op of a script at a place; null where there is none.
+Operation *Schedule::opAt(Location place) const {
+  Operation *found = nullptr;
+  for (const Script &script : scripts)
+    if (ModuleOp module = script.module.get())
+      module.walk([&](Operation *op) {
+        if (op->getLoc() == place && isa<mlir::transform::TransformOpInterface>(op))
+          found = op;
+      });
+  return found;
+}
+
+/// Says what MLIR says of scripts as our messages are; emits it.
+void Schedule::rewrite(mlir::Diagnostic &diagnostic) {
+  std::string text = diagnostic.str();
+  StringRef view = text;
+  mlir::Diagnostic better(diagnostic.getLocation(), diagnostic.getSeverity());
+  bool keepNotes = true;
+  if (view.contains("invalidated by a previously executed transform op")) {
+    std::string handle, by, where;
+    for (mlir::Diagnostic &note : diagnostic.getNotes()) {
+      if (StringRef(note.str()).starts_with("handle to invalidated ops"))
+        handle = handleAt(note.getLocation());
+      if (StringRef(note.str()).starts_with("invalidated by this transform op")) {
+        where = placeText(note.getLocation(), /*column=*/false);
+        if (Operation *op = opAt(note.getLocation()))
+          by = op->getName().getStringRef();
+      }
+    }
+    better << "'" << (handle.empty() ? "the handle" : handle) << "' was consumed by '" << by << "' at " << where
+           << "; go on with the handles that it returned [schedule-consumed]";
+    keepNotes = false;
+  } else if (size_t at = view.find("'transform.");
+             at != StringRef::npos && (view.contains("is unknown") || view.contains("unregistered"))) {
+    StringRef name = view.substr(at + 1).split('\'').first;
+    std::vector<std::string> names;
+    for (RegisteredOperationName known : context.getRegisteredOperations())
+      if (known.getStringRef().starts_with("transform."))
+        names.push_back(known.getStringRef().str());
+    better << "there is no op '" << name << "'" << transform::nearName(name, names) << " [schedule-script]";
+    keepNotes = false;
+  } else {
+    // MLIR's ops say what is wrong, and not always whose fault it is.
+    Operation *op = diagnostic.getSeverity() == DiagnosticSeverity::Error ? opAt(diagnostic.getLocation()) : nullptr;
+    StringRef name = op ? op->getName().getStringRef() : StringRef();
+    if (op && !view.contains(name) && !view.contains(name.drop_front(std::min(name.size(), name.find('.') + 1))))
+      better << "'" << name << "': ";
+    better << text;
+  }
+  if (keepNotes)
+    for (mlir::Diagnostic &note : diagnostic.getNotes())
+      better.attachNote(note.getLocation()) << note.str();
+  context.getDiagEngine().emit(std::move(better));
+}
+
+} // namespace dmxc::driver
