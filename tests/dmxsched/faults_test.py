@@ -98,6 +98,14 @@ class Faults(Author):
                 self.assertRegex(error, rf"(?m)^s\.py:{line}:\d+: ")
                 self.assertIn(said, error)
 
+    def test_what_is_inside_of_what_was_consumed(self):
+        """Python does not see that the one handle is inside of the other; the compiler has both names from her text."""
+        self.write("from dmxsched import *\n\n\n@schedule(at='partition')\ndef s(m):\n    region = m.match(nth=0)\n    inner = region.match(kind='op', nth=0)\n"
+                   "    other = region.run_pass('canonicalize')\n    inner.annotate('mark')\n")
+        self.dmxsched("s.py", "-o", "s.mlir")
+        self.assertIn("s.py:9:5: error: 'inner' was consumed by 'transform.dmx.run_pass' at s.py:8; go on with the handles that it returned [schedule-consumed]",
+                      self.run_tool(self.small, "--schedule", "s.mlir", "-o", "o", code=1).stderr)
+
     def test_the_column_is_that_of_the_call(self):
         self.write(START + "    a = r.dim(0); r.decide(grain=a); 'ü'; module.match(expect=77)\n")
         self.dmxsched("s.py", "-o", "s.mlir")

@@ -98,6 +98,16 @@ class Texts(Author):
         text = self.dmxsched("s.py")
         self.assertEqual(re.findall(r'(%\w+) = "transform.dmx.match"\((%\w+)\)', text), [("%convs", "%model"), ("%a", "%model"), ("%a_2", "%model"), ("%matched", "%model")])
 
+    def test_names_that_mlir_has_not(self):
+        """Of functions, values, parameters, files: all that Python takes."""
+        self.write("from dmxsched import *\n\n\n@transform\ndef größer(naïf):\n    naïf.decide(grain=2)\n\n\n@schedule(at='partition')\ndef plan_é(modèle):\n"
+                   "    été = modèle.match('dmir.conv')\n    größer(été)\n    été.annotate('naïf \"x\\\\', param=param('été', one_of=['é', '\\n\\t\"']))\n"
+                   "    (lambda x: x.foreach(lambda y: y.decide({'é': {'b c': [1]}})))(été)\n", file='fün "x".py')
+        self.dmxsched('fün "x".py', "-o", "s.mlir")
+        text = self.run_tool("s.mlir", "--mlir-print-debuginfo", tool="dmx-opt").stdout
+        for words in ('"f\\C3\\BCn \\22x\\22.py":11:11', 'one_of ["\\C3\\A9", "\\0A\\09\\22"]', '"na\\C3\\AFf \\22x\\\\"', '"\\C3\\A9" = {"b c" = [1]}'):
+            self.assertIn(words, text)
+
     def test_every_op_of_the_compiler(self):
         """With a value for each argument, and with those alone that it needs: all are read as the ops that are meant."""
         texts = [whole for op in ops.known().values() if not op.row["regions"] for whole in {self.example(op, False), self.example(op, True)}]

@@ -135,6 +135,12 @@ int main(int argc, char **argv) {
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets())
     if (info.registerPasses)
       info.registerPasses(registry);
-  return mlir::asMainReturnCode(mlir::MlirOptMain(static_cast<int>(arguments.size()), arguments.data(),
-                                                  "dmx-opt: passes over DMIR and DLIR\n", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(static_cast<int>(arguments.size()), arguments.data(),
+                        "dmx-opt: passes over DMIR and DLIR\n\n"
+                        "--target=NAME:LEVEL+..       a target with its levels, asked before others\n"
+                        "--state=INPUT=OUTPUT         what dmir-bind-states binds\n"
+                        "--allow-external-data=DIR    a folder that constants' files may lie in\n"
+                        "--print-transforms=json      the ops of schedules and their forms, a line each\n",
+                        registry));
 }

@@ -73,7 +73,7 @@ static HelpTopic schedulesTopic() {
       "--schedule FILE is an MLIR transform script (@__transform_main) that is applied after partition, with "
       "transform.dmx.match and transform.dmx.decide, or behind a stage of a target (--print-phases), where a sequence "
       "says so: {dmx.at = \"schedule.STAGE\"}. Several are applied in their order. --set NAME=VALUE gives "
-      "their parameters values.\n\n"
+      "their parameters values. Of functions of Python 'python3 -m dmxsched mine.py -o mine.mlir' prints one.\n\n"
       "'dmxc tune' measures candidates on devices that have a clock, at most --trials of them (64), and keeps the "
       "best in --db FILE; what the file has stays and is not measured again. --list prints the candidates, and "
       "measures none.\n\n"

@@ -30,11 +30,11 @@ class Schedule:
     def _record(self, owner: Recorder) -> None:
         block = Block()
         module = Handle(block, next(iter(inspect.signature(self.function).parameters)), ANY_OP)
-        name = owner.symbol(self.name)
+        name, before = owner.symbol(self.name), module._name
         with Entered(owner, block):
             if returned(self.function, self.function(module)):
                 wrong(f"the schedule '{self.name}' returns handles, which nothing takes", place=self.place)
-        argument = (f"%{module._wish}", ANY_OP, module._gone is not None or module._name != f"%{module._wish}")
+        argument = (before, ANY_OP, module._gone is not None or module._name != before)
         owner.sequences.append(sequence_text(name, [argument], block, [], self.function, self.at))
 
     def __call__(self, *_: Any) -> None:
@@ -122,7 +122,7 @@ class Transform:
             results = returned(self.function, self.function(**{**arguments, **inner}))
             changed = [key for (key, value), (before, _) in zip(inner.items(), taken) if value._name != before]
             gone = {key: value._gone for key, value in inner.items() if value._gone}
-            self._hold(self.ensures, {key: value for key, value in {**inner, **dict(enumerate(results))}.items() if not value._gone}, "check", ensured=True)
+            self._hold(self.ensures, {key: value for key, value in {**inner, **dict(enumerate(results))}.items() if not value._gone}, "check", ensured="unit")
             yields = [inner[key] for key in changed] + results
             texts = [(value._use(f"the end of '{self.name}'"), value._type) for value in yields]
         consumed = [key in gone or key in changed for key in inner]
@@ -141,11 +141,11 @@ class Transform:
         owner.sequences.append(sequence_text(symbol, [(before, ANY_OP, False)], block, [], self.function))
         return symbol
 
-    def _hold(self, forms: dict, values: dict, op: str, **flags: Any) -> None:
+    def _hold(self, forms: dict, values: dict, op: str, **flags: str) -> None:
         for name, form in forms.items():
             for key, value in values.items():
                 if name in (None, key) and isinstance(value, Handle):
-                    getattr(value, op)(form, **flags)
+                    emit(ops.find(op, "dmx"), [value], {"form": quoted(form.use()), **flags}, [], place=of_function(self.function))
 
     def _include(self, owner: Recorder, made: tuple, taken: dict, place: Place) -> Any:
         name, gone, changed, results = made

@@ -283,9 +283,10 @@ def _results(op: ops.Op, operands: list, count: Any, type_: Any) -> list:
     return made
 
 
-def emit(op: ops.Op, operands: list, attributes: dict, results: list, named_by: Sequence[str] = (), regions: Sequence[list] = ()) -> Any:
+def emit(op: ops.Op, operands: list, attributes: dict, results: list, named_by: Sequence[str] = (), regions: Sequence[list] = (),
+         place: Place | None = None) -> Any:
     """Writes an op in MLIR's generic form, which every op has; handles that it consumes are gone."""
-    place, block = here(), block_now(f"'{op.short}'")
+    place, block = place or here(), block_now(f"'{op.short}'")
     flat: list = []
     segments = []
     for group in operands:

@@ -10,6 +10,17 @@ ANY_OP, ANY_VALUE, ANY_PARAM, PARAM = "!transform.any_op", "!transform.any_value
 TYPES = {"op": ANY_OP, "value": ANY_VALUE, "param": PARAM}
 
 
+def _free(wish: str, names: set) -> str:
+    """A name as MLIR has them that is not among the names, where it is then."""
+    wish = re.sub(r"\W", "_", wish, flags=re.ASCII)
+    wish = wish if wish and not wish[0].isdigit() else f"v{wish}"
+    name, count = wish, 2
+    while name in names:
+        name, count = f"{wish}_{count}", count + 1
+    names.add(name)
+    return name
+
+
 class Block:
     """Ops one after another, and the names that they and what is inside them use."""
 
@@ -22,12 +33,7 @@ class Block:
 
     def fresh(self, wish: str) -> str:
         """A name for a value that no other has."""
-        wish = re.sub(r"\W", "_", wish) or "v"
-        name, count = (wish if not wish[0].isdigit() else f"v{wish}"), 2
-        while name in self.names:
-            name, count = f"{wish}_{count}", count + 1
-        self.names.add(name)
-        return f"%{name}"
+        return f"%{_free(wish, self.names)}"
 
     def write(self, op: str, place: Place) -> None:
         """An op with its place, below the author's line."""
@@ -62,11 +68,7 @@ class Recorder:
         self.block: Block | None = None
 
     def symbol(self, wish: str) -> str:
-        name, count = wish, 2
-        while name in self.symbols:
-            name, count = f"{wish}_{count}", count + 1
-        self.symbols.add(name)
-        return name
+        return _free(wish, self.symbols)
 
     def text(self) -> str:
         return "module attributes {transform.with_named_sequence} {\n" + "".join(self.sequences) + "}\n"
