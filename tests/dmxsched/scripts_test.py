@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Scripts that are written in Python: the bundles of the same scripts written by hand, byte for byte. Usage: scripts_test.py BIN REPO [unittest arguments]"""
+import hashlib
 import re
 import sys
 import unittest
@@ -37,6 +38,59 @@ class Examples(Author):
         self.write("from dmxsched import schedule\n\n\n@schedule(at='partition')\ndef s(m):\n    m.match('dmir.conv', nth=0).decide(grain=7)\n")
         self.dmxsched("s.py", "-o", "s.mlir")
         self.assertIn("grain = 7  (s.py:6:5)", self.run_tool(*DIGITS, "--schedule", "s.mlir", "--explain-decisions", "-o", "o").stdout)
+
+
+class Loops(Author):
+    """A batch of products of 128x80x32 by 128x32x320 on corsair, by loops."""
+
+    MODEL = """func.func @main(%a: tensor<128x80x32xf32> {dmir.name = "a"}, %b: tensor<128x32x320xf32> {dmir.name = "b"}) -> (tensor<128x80x320xf32> {dmir.name = "y"}) {
+  %0 = dmir.matmul %a, %b : (tensor<128x80x32xf32>, tensor<128x32x320xf32>) -> tensor<128x80x320xf32>
+  return %0 : tensor<128x80x320xf32>
+}
+"""
+
+    def setUp(self):
+        super().setUp()
+        (self.dir / "m.mlir").write_text(self.MODEL)
+
+    def bundle(self, *schedule):
+        self.run_tool("m.mlir", "-t", "corsair", *schedule, "-q", "-o", "m.bundle")
+        return hashlib.sha256((self.dir / "m.bundle").read_bytes()).hexdigest()
+
+    def test_the_same_bytes_by_python_and_by_text(self):
+        self.dmxsched(str(EXAMPLES / "batch_matmul.py"), "-o", "s.mlir")
+        before = self.bundle()
+        for options in ((), ("--set", "rows=1")):
+            bundles = [self.bundle("--schedule", script, *options) for script in (EXAMPLES / "batch_matmul.mlir", "s.mlir")]
+            self.assertEqual(bundles[1], bundles[0])
+            self.assertNotIn(before, bundles)
+            before = bundles[0]
+
+    def test_what_it_computes(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not installed (python3-numpy)")
+        random = numpy.random.default_rng(3)
+        a, b = random.standard_normal((128, 80, 32), "f4"), random.standard_normal((128, 32, 320), "f4")
+        for folder, tensors in (("in", {"a": a, "b": b}), ("out", {"y": a @ b})):
+            (self.dir / folder).mkdir()
+            for name, tensor in tensors.items():
+                numpy.save(self.dir / folder / f"{name}.npy", tensor)
+        self.dmxsched(str(EXAMPLES / "batch_matmul.py"), "-o", "s.mlir")
+        self.bundle("--schedule", "s.mlir")
+        self.run_tool("m.bundle", "--inputs", "in", "--expect", "out", "--min-sqnr", "35", tool="dmx-run")
+
+    def test_steps_that_only_enable_others(self):
+        """Fewer than one in ten of what a schedule says: here none, but for what the function promises."""
+        self.dmxsched(str(EXAMPLES / "batch_matmul.py"), "-o", "s.mlir")
+        enabling = re.compile(r"normalize|check|apply_|run_pass|canonical|licm|cse|simplify|cast")
+        lines = [line for line in (EXAMPLES / "batch_matmul.py").read_text().split('"""')[2].splitlines() if line.strip() and not line.startswith("from ")]
+        self.assertEqual([line for line in lines if enabling.search(line)], [])
+        body = re.search(r"@tiled\(.*", (self.dir / "s.mlir").read_text(), re.S)[0]
+        steps = re.findall(r'"transform\.([\w.]+)"', body)
+        self.assertGreater(len(steps), 5)
+        self.assertEqual([step for step in steps if enabling.search(step)], [])
 
 
 class Texts(Author):
