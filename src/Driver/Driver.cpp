@@ -122,8 +122,6 @@ private:
     for (const Stop &stop : stops(compilation->phaseContext())) {
       if (!begun) {
         begun = stop.name == options.from;
-        if (begun && !compilation->applySchedules(stop.name)) // on the text that is taken up
-          return false;
         continue;
       }
       if (!runTo(stop)) {
@@ -156,8 +154,6 @@ private:
   }
 
   bool afterStop(const Stop &stop) {
-    if (stop.phase->makesIR() && !compilation->applySchedules(stop.name))
-      return false;
     if (stop.name == "partition" && !afterPartition())
       return false;
     if (!options.dumpPhases.empty() && position(stop.name) <= position(options.emit) && !dump(stop))

@@ -60,8 +60,10 @@ public:
   /// True where something decides besides the targets: records of tuning, scripts.
   bool hasSchedules() const;
   /// Applies the --schedule scripts of a stop to the module, behind it; behind partition the records of tuning before
-  /// them.
+  /// them. runTo does.
   bool applySchedules(llvm::StringRef stop);
+  /// From now on runTo leaves scripts to who calls applySchedules.
+  void leaveSchedules() { runsSchedules = false; }
   /// Which forms ops of the scripts needed, and what was done for them.
   std::string scheduleLog() const;
   /// Runs `work` as a step of this compile: what MLIR says meanwhile becomes messages about the model.
@@ -96,6 +98,7 @@ private:
   std::unique_ptr<TargetBackend> createTarget(const TargetInfo &info, const TargetChoice &choice,
                                               const std::string &numerics);
   void addTarget(std::unique_ptr<TargetBackend> target);
+  bool importText();
   bool importModel(const Frontend &frontend);
   void takeDecoder(const Frontend &frontend, ImportOptions request, ImportedModel &imported);
   bool parsePhaseText();
@@ -134,6 +137,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> unplanned; ///< as before partition; null where nothing can move
   std::function<bool(const Stop &)> atStop;
   bool movedNodes = false;            ///< since runTo began
+  bool runsSchedules = true;
   std::unique_ptr<Schedule> schedule; ///< null where there are no scripts
   std::unique_ptr<Placement> placed;
   std::unique_ptr<CompiledModel> compiled;

@@ -359,6 +359,11 @@ bool Compilation::chooseSparsity() {
 }
 
 bool Compilation::import() {
+  // Scripts of the stop that a text is of run on the text.
+  return importText() && (options.from.empty() || applySchedules(options.from));
+}
+
+bool Compilation::importText() {
   return guarded("import", ErrorKind::Model, [&] {
     if (!options.from.empty()) {
       Result<std::string> head = readHead(options.model);
@@ -450,6 +455,8 @@ bool Compilation::runTo(const Stop &stop) {
     return planAgain(stop);
   if (!ran)
     noteSchedules(stop.name);
+  if (ran && runsSchedules && !applySchedules(stop.name))
+    return false;
   return ran && (!atStop || atStop(stop));
 }
 

@@ -112,6 +112,7 @@ bool Tuner::partition() {
   compilation = Compilation::create(options, diagnostics);
   if (!compilation || !compilation->import())
     return false;
+  compilation->leaveSchedules(); // those of partition run once their parameters have values
   for (const Phase &phase : phases()) {
     if (!compilation->runPhase(phase))
       return false;

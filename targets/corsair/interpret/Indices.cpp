@@ -3,7 +3,6 @@
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -81,6 +80,14 @@ std::optional<Dims> Indices::at(AffineMap map, ValueRange operands) const {
     all.push_back(*number);
   }
   return all;
+}
+
+std::optional<std::pair<int64_t, int64_t>> Indices::bounds(affine::AffineForOp loop) const {
+  std::optional<Dims> first = at(loop.getLowerBoundMap(), loop.getLowerBoundOperands()),
+                      last = at(loop.getUpperBoundMap(), loop.getUpperBoundOperands());
+  if (!first || !last)
+    return std::nullopt;
+  return std::pair(*std::max_element(first->begin(), first->end()), *std::min_element(last->begin(), last->end()));
 }
 
 static std::string described(Operation *op, const std::string &why) {

@@ -3,6 +3,7 @@
 
 #include "View.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/OpDefinition.h"
 #include "llvm/ADT/DenseMap.h"
@@ -19,6 +20,8 @@ public:
   /// All of them, or nothing.
   std::optional<Dims> at(llvm::ArrayRef<mlir::OpFoldResult> values) const;
   std::optional<Dims> at(mlir::AffineMap map, mlir::ValueRange operands) const;
+  /// The first value of a loop's counter and the one that it ends before.
+  std::optional<std::pair<int64_t, int64_t>> bounds(mlir::affine::AffineForOp loop) const;
 
 private:
   llvm::DenseMap<mlir::Value, int64_t> numbers;

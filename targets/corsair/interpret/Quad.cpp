@@ -53,15 +53,12 @@ Status Quad::evaluateBody(affine::AffineForOp loop) {
 }
 
 Status Quad::lower(affine::AffineForOp op) {
-  std::optional<Dims> first = indices.at(op.getLowerBoundMap(), op.getLowerBoundOperands()),
-                      last = indices.at(op.getUpperBoundMap(), op.getUpperBoundOperands());
-  if (!first || !last)
+  auto bounds = indices.bounds(op);
+  if (!bounds)
     return notEvaluated(op, "is a loop whose bounds are no numbers");
-  const int64_t begin = *std::max_element(first->begin(), first->end()),
-                end = *std::min_element(last->begin(), last->end());
   if (Status done = carry(op, op.getInits(), op.getRegionIterArgs()); !done)
     return done;
-  for (int64_t i = begin; i < end; i += op.getStepAsInt()) {
+  for (int64_t i = bounds->first; i < bounds->second; i += op.getStepAsInt()) {
     indices.set(op.getInductionVar(), i);
     if (Status done = evaluateBody(op); !done)
       return done;

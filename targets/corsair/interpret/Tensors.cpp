@@ -77,7 +77,7 @@ private:
               dmir::PadOp, dmir::ConcatOp, dmir::SliceOp, dmir::ScatterElementsOp, dmir::MaskOp, lldmir::ConvOp,
               lldmir::GatherOp, lldmir::SumOp, affine::AffineForOp, tensor::ExtractSliceOp, tensor::InsertSliceOp>(
             [&](auto typed) { return lower(typed); })
-        .Case([](affine::AffineApplyOp) { return Status::ok(); }) // where it is read
+        .Case<affine::AffineApplyOp, arith::ConstantOp>([](auto) { return Status::ok(); }) // where it is read
         .Case([&](dmir::TransposeOp typed) {
           return put(op, viewOf(typed.getInput()).transposed(typed.getPermutation()));
         })
@@ -354,12 +354,13 @@ private:
   }
 
   Status lower(affine::AffineForOp op) {
-    if (!op.hasConstantBounds())
+    auto bounds = indices.bounds(op);
+    if (!bounds)
       return notEvaluated(op, "is a loop whose bounds are no numbers");
     SmallVector<View> carried;
     for (Value init : op.getInits())
       carried.push_back(owned(init));
-    for (int64_t i = op.getConstantLowerBound(); i < op.getConstantUpperBound(); i += op.getStepAsInt()) {
+    for (int64_t i = bounds->first; i < bounds->second; i += op.getStepAsInt()) {
       indices.set(op.getInductionVar(), i);
       for (auto [argument, view] : llvm::zip(op.getRegionIterArgs(), carried))
         views[argument] = view;

@@ -17,6 +17,7 @@
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -60,11 +61,14 @@ public:
         return failure();
       }
     // Offsets have become indices of tiles.
-    SmallVector<affine::AffineApplyOp> offsets;
-    fresh->walk([&](affine::AffineApplyOp apply) { offsets.push_back(apply); });
-    for (affine::AffineApplyOp apply : llvm::reverse(offsets))
-      if (apply.use_empty())
-        apply.erase();
+    SmallVector<Operation *> offsets;
+    fresh->walk([&](Operation *op) {
+      if (isa<affine::AffineApplyOp, arith::ConstantOp>(op))
+        offsets.push_back(op);
+    });
+    for (Operation *op : llvm::reverse(offsets))
+      if (op->use_empty())
+        op->erase();
     SmallVector<Type> results(fresh->getTerminator()->getOperandTypes());
     old.dropAllReferences();
     old.dropAllDefinedValueUses();
@@ -87,7 +91,7 @@ private:
         .Case<dmir::ConstantOp, dmir::UndefOp, dmir::CastOp, dmir::PadBlocksOp, dmir::ReshapeOp, dmir::TransposeOp,
               dmir::SliceOp, dmir::BroadcastOp, dmir::ConcatOp, dmir::PadOp, dmir::GatherOp, dmir::ConvOp, dmir::PoolOp,
               dmir::IsInfOp, dmir::ScatterElementsOp, lldmir::ConvOp, lldmir::SumOp, dmir::MatMulOp,
-              affine::AffineForOp, affine::AffineApplyOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
+              affine::AffineForOp, affine::AffineApplyOp, arith::ConstantOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
               lldmir::GatherOp, func::ReturnOp>([&](auto typed) { return lower(typed); })
         .Case([](affine::AffineYieldOp) { return success(); }) // what is carried was stored to
         .Default([&](Operation *other) { return inTiles(other) ? lowerTile(other) : lowerWhole(other); });
@@ -166,8 +170,9 @@ private:
   static bool isOutside(Operation *loop) { return loop->hasAttr(kQuadsAttr) || loop->hasAttr(kBatchAttr); }
 
   LogicalResult lower(affine::AffineForOp op) {
-    if (op.getNumRegionIterArgs() != 1 || !op.hasConstantBounds())
-      return op.emitError("is no loop of a product: it carries its result and has constant bounds");
+    if (op.getNumRegionIterArgs() != 1 || (isOutside(op) && !op.hasConstantBounds()))
+      return op.emitError("is no loop of a product: it carries its result alone, and has constant bounds where it is over "
+                          "quads or a batch");
     Value init = op.getInits()[0];
     Place target = places.lookup(init);
     if (!target.memref) {
@@ -179,8 +184,9 @@ private:
         return failure();
       target = *made;
     }
-    auto loop = affine::AffineForOp::create(builder, op.getLoc(), op.getConstantLowerBound(),
-                                            op.getConstantUpperBound(), op.getStepAsInt());
+    auto loop = affine::AffineForOp::create(builder, op.getLoc(), mapped(op.getLowerBoundOperands()),
+                                            op.getLowerBoundMap(), mapped(op.getUpperBoundOperands()),
+                                            op.getUpperBoundMap(), op.getStepAsInt());
     for (StringRef key : {kQuadsAttr, kBatchAttr})
       if (Attribute kind = op->getAttr(key))
         loop->setAttr(key, kind);
@@ -247,6 +253,14 @@ private:
     return made;
   }
 
+  SmallVector<Value> mapped(ValueRange values) {
+    return llvm::map_to_vector(values, [&](Value value) { return mapping.lookupOrDefault(value); });
+  }
+
+  LogicalResult lower(arith::ConstantOp op) {
+    builder.clone(*op, mapping);
+    return success();
+  }
   LogicalResult lower(affine::AffineApplyOp op) {
     if (!mapping.contains(op.getResult()))
       builder.clone(*op, mapping);
@@ -279,14 +293,18 @@ private:
   }
 
   /// A buffer as a grid of tiles; made before the loops that walk over it.
-  Value tiles(Location loc, Value buffer) {
+  Value tiles(Location loc, Value buffer, Type format = Type()) {
     auto type = cast<MemRefType>(buffer.getType());
     if (auto tile = dyn_cast<VecExtType>(type.getElementType()); tile && tile.getShape() != ArrayRef<int64_t>{1})
       return buffer;
     OpBuilder::InsertionGuard guard(builder);
-    if (nest)
-      builder.setInsertionPoint(nest);
-    return affine_ext::TilesOp::create(builder, loc, affine_ext::gridOf(type), buffer);
+    if (!nest)
+      return affine_ext::TilesOp::create(builder, loc, affine_ext::gridOf(type), buffer);
+    builder.setInsertionPoint(nest);
+    Value &grid = grids[{nest, buffer, format, AffineMap()}]; // a body that was written out has one for all its parts
+    if (!grid)
+      grid = affine_ext::TilesOp::create(builder, loc, affine_ext::gridOf(type), buffer);
+    return grid;
   }
 
   LogicalResult lower(tensor::ExtractSliceOp op) {
@@ -333,7 +351,7 @@ private:
   LogicalResult load(tensor::ExtractSliceOp op, Place from) {
     if (op.getType().getRank() == 1)
       return loadBias(op, from);
-    Value grid = tiles(op.getLoc(), from.memref);
+    Value grid = tiles(op.getLoc(), from.memref, from.format);
     SmallVector<Value> operands;
     FailureOr<AffineMap> map = tileMap(op, op.getMixedOffsets(), mapping, operands);
     if (failed(map))
@@ -356,44 +374,29 @@ private:
 
   /// 64 numbers of a packed vector, from a quad's part on.
   LogicalResult loadBias(tensor::ExtractSliceOp op, Place from) {
-    auto apply = isa<Value>(op.getMixedOffsets()[0])
-                     ? cast<Value>(op.getMixedOffsets()[0]).getDefiningOp<affine::AffineApplyOp>()
-                     : affine::AffineApplyOp();
-    const AffineExpr d0 = builder.getAffineDimExpr(0), d1 = builder.getAffineDimExpr(1);
-    if (!apply || apply.getMapOperands().size() > 2)
-      return op.emitError("does not begin at a tile");
-    AffineExpr expr = apply.getAffineMap().getResult(0);
+    FailureOr<VectorPlace> place = placeInVector(op, op.getMixedOffsets()[0], mapping);
+    if (failed(place))
+      return failure();
     Value vector = from.memref;
-    if (apply.getMapOperands().size() == 2) {
-      // d0 * 64 + d1 * part: what is left for d0 = 0 is where the part begins.
-      AffineExpr begin = simplifyAffineExpr(expr.replace(d0, builder.getAffineConstantExpr(0)).replace(d1, d0), 1, 0);
-      expr = simplifyAffineExpr(expr.replace(d1, builder.getAffineConstantExpr(0)), 1, 0);
-      Value quad = mapping.lookupOrDefault(apply.getMapOperands()[1]);
+    if (place->quad) {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPoint(nest);
-      Value at = affine::AffineApplyOp::create(builder, op.getLoc(), AffineMap::get(1, 0, begin), quad);
-      const int64_t whole = cast<MemRefType>(vector.getType()).getDimSize(0);
+      Value at = affine::AffineApplyOp::create(builder, op.getLoc(), place->part, mapping.lookupOrDefault(place->quad));
       // As far as the packed zeros go behind the last part.
-      const int64_t reach = whole - largestBegin(begin, apply.getMapOperands()[1]);
+      const int64_t reach = cast<MemRefType>(vector.getType()).getDimSize(0) - place->lastPart;
       if (reach < 64)
         return op.emitError("reaches beyond the packed vector");
-      vector = memref::SubViewOp::create(builder, op.getLoc(), vector, ArrayRef<OpFoldResult>{at},
+      Value &part = grids[{nest, vector, Type(), place->part}];
+      if (!part)
+        part = memref::SubViewOp::create(builder, op.getLoc(), vector, ArrayRef<OpFoldResult>{at},
                                          ArrayRef<OpFoldResult>{builder.getIndexAttr(reach)},
                                          ArrayRef<OpFoldResult>{builder.getIndexAttr(1)});
+      vector = part;
     }
-    if (expr != d0 * 64)
-      return op.emitError("does not begin at a tile");
-    Value grid = tiles(op.getLoc(), vector), column = mapping.lookupOrDefault(apply.getMapOperands()[0]);
-    mapping.map(op.getResult(), affine::AffineLoadOp::create(builder, op.getLoc(), grid, column).getResult());
+    Value grid = tiles(op.getLoc(), vector);
+    mapping.map(op.getResult(),
+                affine::AffineLoadOp::create(builder, op.getLoc(), grid, place->tile, place->operands).getResult());
     return success();
-  }
-
-  static int64_t largestBegin(AffineExpr begin, Value quad) {
-    auto argument = cast<BlockArgument>(quad);
-    auto loop = cast<affine::AffineForOp>(argument.getOwner()->getParentOp());
-    AffineExpr last = begin.replace(getAffineDimExpr(0, begin.getContext()),
-                                    getAffineConstantExpr(loop.getConstantUpperBound() - 1, begin.getContext()));
-    return cast<AffineConstantExpr>(simplifyAffineExpr(last, 0, 0)).getValue();
   }
 
   LogicalResult lower(dmir::PadBlocksOp op) {
@@ -448,7 +451,7 @@ private:
     SmallVector<Value> inputs;
     for (Value operand : op->getOperands())
       inputs.push_back(mapping.lookupOrNull(operand));
-    if (llvm::is_contained(inputs, Value()) || op->getNumResults() != 1)
+    if (llvm::is_contained(inputs, Value()) || op->getNumResults() != 1 || op->getNumRegions())
       return op->emitError("'") << op->getName() << "' has no form on tiles";
     auto type = VecExtType::get(op->getContext(), shapeOf(op->getResult(0)), elementOf(op->getResult(0)));
     if (isa<dmir::CastOp>(op)) {
@@ -478,6 +481,7 @@ private:
     return success();
   }
 
+  llvm::DenseMap<std::tuple<Operation *, Value, Type, AffineMap>, Value> grids; ///< of a nest's buffers, and parts of them
   IRMapping mapping;         ///< of indices, and of what is on tiles
   Operation *nest = nullptr; ///< the outermost loop of the product that is being lowered
   corsair::FunctionChoice functions;

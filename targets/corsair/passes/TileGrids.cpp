@@ -69,6 +69,27 @@ static Value scaledBy(OpFoldResult offset, int64_t scale) {
   return apply.getMapOperands()[0];
 }
 
+/// An offset as an expression of counters.
+static std::pair<AffineExpr, SmallVector<Value>> expressionOf(OpFoldResult offset, MLIRContext *context) {
+  if (std::optional<int64_t> constant = getConstantIntValue(offset))
+    return {getAffineConstantExpr(*constant, context), {}};
+  auto apply = cast<Value>(offset).getDefiningOp<affine::AffineApplyOp>();
+  if (!apply)
+    return {getAffineDimExpr(0, context), {cast<Value>(offset)}};
+  SmallVector<AffineExpr> dims;
+  for (unsigned i = 0; i < apply.getAffineMap().getNumInputs(); ++i)
+    dims.push_back(getAffineDimExpr(i, context));
+  const unsigned symbols = apply.getAffineMap().getNumDims();
+  return {apply.getAffineMap().getResult(0).replaceSymbols(ArrayRef(dims).drop_front(symbols)),
+          SmallVector<Value>(apply.getMapOperands())};
+}
+
+/// The number of the tile that begins at an element; null where none does.
+static AffineExpr tileAt(AffineExpr element, unsigned operands) {
+  element = simplifyAffineExpr(element, operands, 0);
+  return element.isMultipleOf(64) ? simplifyAffineExpr(element.floorDiv(64), operands, 0) : AffineExpr();
+}
+
 FailureOr<AffineMap> dmxc::tileMap(Operation *op, ArrayRef<OpFoldResult> offsets, const IRMapping &mapping,
                                    SmallVector<Value> &operands) {
   if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op))
@@ -76,17 +97,46 @@ FailureOr<AffineMap> dmxc::tileMap(Operation *op, ArrayRef<OpFoldResult> offsets
       return op->emitError("takes no neighbouring elements, which a tile has");
   SmallVector<AffineExpr> indices;
   for (OpFoldResult offset : offsets) {
-    if (std::optional<int64_t> constant = getConstantIntValue(offset); constant && *constant % 64 == 0) {
-      indices.push_back(getAffineConstantExpr(*constant / 64, op->getContext()));
-      continue;
-    }
-    Value counter = scaledBy(offset, 64);
-    if (!counter)
+    auto [expr, counters] = expressionOf(offset, op->getContext());
+    AffineExpr tile = tileAt(expr, counters.size());
+    if (!tile)
       return op->emitError("does not begin at a tile");
-    indices.push_back(getAffineDimExpr(operands.size(), op->getContext()));
-    operands.push_back(mapping.lookupOrDefault(counter));
+    indices.push_back(tile.shiftDims(counters.size(), operands.size()));
+    for (Value counter : counters)
+      operands.push_back(mapping.lookupOrDefault(counter));
   }
   return AffineMap::get(operands.size(), 0, indices, op->getContext());
+}
+
+FailureOr<VectorPlace> dmxc::placeInVector(Operation *op, OpFoldResult offset, const IRMapping &mapping) {
+  MLIRContext *context = op->getContext();
+  auto [expr, counters] = expressionOf(offset, context);
+  const AffineExpr zero = getAffineConstantExpr(0, context);
+  VectorPlace place;
+  SmallVector<AffineExpr> ofQuad(counters.size(), zero), ofTile(counters.size(), zero);
+  for (auto [i, counter] : llvm::enumerate(counters)) {
+    auto argument = dyn_cast<BlockArgument>(counter);
+    auto loop = argument ? dyn_cast<affine::AffineForOp>(argument.getOwner()->getParentOp()) : affine::AffineForOp();
+    if (loop && loop->hasAttr(kQuadsAttr) && loop.hasConstantUpperBound()) {
+      place.quad = counter;
+      ofQuad[i] = getAffineDimExpr(0, context);
+      place.lastPart = loop.getConstantUpperBound() - 1;
+      continue;
+    }
+    ofTile[i] = getAffineDimExpr(place.operands.size(), context);
+    place.operands.push_back(mapping.lookupOrDefault(counter));
+  }
+  // What is left at tile 0 is where the part begins; what is left for quad 0 is the tile.
+  const SmallVector<AffineExpr> none(counters.size(), zero);
+  AffineExpr part = simplifyAffineExpr(expr.replaceDims(ofQuad) - expr.replaceDims(none), 1, 0);
+  AffineExpr tile = tileAt(expr.replaceDims(ofTile), place.operands.size());
+  if (!tile)
+    return op->emitError("does not begin at a tile");
+  place.part = AffineMap::get(1, 0, part);
+  place.tile = AffineMap::get(place.operands.size(), 0, tile);
+  if (place.quad)
+    place.lastPart = cast<AffineConstantExpr>(simplifyAffineExpr(part.replaceDims({getAffineConstantExpr(place.lastPart, context)}), 0, 0)).getValue();
+  return place;
 }
 
 FailureOr<OpFoldResult> dmxc::partIndex(OpBuilder &builder, Operation *op, OpFoldResult offset, int64_t size,

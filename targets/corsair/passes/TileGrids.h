@@ -21,6 +21,16 @@ mlir::FailureOr<mlir::MemRefType> argumentBuffer(mlir::func::FuncOp function, ml
 mlir::FailureOr<mlir::AffineMap> tileMap(mlir::Operation *op, llvm::ArrayRef<mlir::OpFoldResult> offsets,
                                          const mlir::IRMapping &mapping, llvm::SmallVector<mlir::Value> &operands);
 
+/// Where 64 numbers of a vector lie: a tile of the part of a quad, which begins at `part` of its number.
+struct VectorPlace {
+  mlir::Value quad; ///< null where the vector is whole
+  mlir::AffineMap part, tile;
+  int64_t lastPart = 0; ///< where the part of the last quad begins
+  mlir::SmallVector<mlir::Value> operands;
+};
+mlir::FailureOr<VectorPlace> placeInVector(mlir::Operation *op, mlir::OpFoldResult offset,
+                                           const mlir::IRMapping &mapping);
+
 /// Where the tiles of part q begin, where the part begins at q times its size: each part has tiles of its own.
 mlir::FailureOr<mlir::OpFoldResult> partIndex(mlir::OpBuilder &builder, mlir::Operation *op, mlir::OpFoldResult offset,
                                               int64_t size, const mlir::IRMapping &mapping);
