@@ -6,13 +6,12 @@ module attributes {transform.with_named_sequence} {
     transform.yield %outer : !transform.any_op
   }
 
-  transform.named_sequence @tiled(%module: !transform.any_op {transform.readonly}) attributes {dmx.at = "schedule.buffers"} {
+  transform.named_sequence @tiled(%module: !transform.any_op {transform.readonly}) attributes {dmx.at = "schedule.tiles"} {
     %nest = transform.dmx.match {kind = "nest"} in %module expect 1 : !transform.any_op -> !transform.any_op
     %product = transform.include @interchange failures(propagate) (%nest) : (!transform.any_op) -> !transform.any_op
-    %rows = transform.dmx.param "rows" one_of [1, 2] default 2 -> !transform.param<i64>
-    %tiles, %points = transform.dmx.tile %product [%rows, 1] : !transform.any_op, !transform.param<i64> -> !transform.any_op, !transform.any_op
-    %inner = transform.dmx.loop %points[1] : !transform.any_op -> !transform.any_op
-    %left = transform.dmx.unroll %inner full : !transform.any_op -> !transform.any_op
+    %columns = transform.dmx.param "columns" one_of [1, 2, 5] default 2 -> !transform.param<i64>
+    %tiles, %points = transform.dmx.tile %product [2, %columns] : !transform.any_op, !transform.param<i64> -> !transform.any_op, !transform.any_op
+    %left = transform.dmx.unroll %points full : !transform.any_op -> !transform.any_op
     transform.yield
   }
 }

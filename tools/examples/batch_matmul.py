@@ -9,10 +9,10 @@ def interchange(nest, outer, inner):
     nest.swap(outer, inner)
 
 
-@schedule(at="schedule.buffers")
+@schedule(at="schedule.tiles")
 def tiled(module):
     product = module.match(kind="nest", expect=1)
     interchange(product, 0, 1)
-    rows = param("rows", one_of=[1, 2], default=2)
-    tiles, points = product.tile([rows, 1])
-    points.loop(1).unroll(full=True)
+    columns = param("columns", one_of=[1, 2, 5], default=2)
+    tiles, points = product.tile([2, columns])
+    points.unroll(full=True)
