@@ -64,6 +64,11 @@ FAULTS = [
     ("@transform(requires='nest.perfct')  # here\ndef t(nest):\n    pass\n", "there is no form 'nest.perfct'"),
     ("from dmxsched import PerfctNest  # here\n", "dmxsched has no 'PerfctNest'"),
     ("define_form('nest.even', check=3, reach=print)  # here\n", "'check' of the form 'nest.even' is a function of one handle, not 3 (int)"),
+    (AT + "def s(module):\n    pass\n\n\n" + AT.replace("\n", "  # here\n") + "def t(module):\n    pass\n", "the file has the schedules s and t, and a script has one"),
+    ("    module.macth('dmir.conv')  # here\n", "there is no transform 'macth'; did you mean 'match'?"),
+    ("    module.match_op('dmir.conv')  # here\n", "there is no transform 'match_op'; did you mean 'match_ops'?"),
+    ("    s.text()  # here\n", "a script is recorded already"),
+    ("    include('f', 1.5)  # here\n", "'operands' of 'include' is a handle or a parameter or a handle of values, not 1.5 (float)"),
     ("x = 1\n", "the file has no schedule: a function of the model with @schedule(at=...) above it"),
 ]
 

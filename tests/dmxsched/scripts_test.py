@@ -66,6 +66,21 @@ class Loops(Author):
             self.assertNotIn(before, bundles)
             before = bundles[0]
 
+    def test_a_sequence_of_another_file(self):
+        """By its name, and in a module with a name; the bundle is that of the same in one file."""
+        text = (EXAMPLES / "batch_matmul.mlir").read_text()
+        sequence = text[text.index("  transform.named_sequence @interchange"):text.index("  transform.named_sequence @tiled")]
+        (self.dir / "lib.mlir").write_text("module attributes {transform.with_named_sequence} {\n" + sequence + "}\n")
+        (self.dir / "named.mlir").write_text("module @loops attributes {transform.with_named_sequence} {\n" + sequence + "}\n")
+        whole = self.bundle("--schedule", EXAMPLES / "batch_matmul.mlir")
+        for library, name in (("lib.mlir", "interchange"), ("named.mlir", "loops::interchange")):
+            self.write("from dmxsched import include, schedule\n\n\n@schedule(at='schedule.tiles')\ndef s(module):\n"
+                       f"    nest = include('{name}', module.match(kind='nest'), results=1)\n    nest.tile([2, 2])[1].unroll(full=True)\n")
+            self.dmxsched("s.py", "-o", "s.mlir")
+            self.assertEqual(self.bundle("--schedule", "s.mlir", "--schedule-lib", library), whole)
+        error = self.run_tool("m.mlir", "-t", "corsair", "--schedule", "s.mlir", "-o", "o", code=1).stderr
+        self.assertRegex(error, r"s\.py:6:12: error: .*include")
+
     def test_what_it_computes(self):
         try:
             import numpy

@@ -11,12 +11,12 @@ Nothing of MLIR is imported; the methods of handles are the compiler's ops (`pyt
 from typing import Any
 
 from .attributes import Attribute
-from .decorators import Schedule, define_form, schedule, script, transform
+from .decorators import Schedule, define_form, schedule, transform
 from .forms import NAMES, Form
-from .handles import Handle, Param, op, param
+from .handles import Handle, Param, include, op, param
 from .places import Error, near, wrong
 
-__all__ = ["Attribute", "Error", "Form", "Handle", "Param", "Schedule", "define_form", "op", "param", "schedule", "script", "transform", *NAMES]
+__all__ = ["Attribute", "Error", "Form", "Handle", "Param", "Schedule", "define_form", "include", "op", "param", "schedule", "transform", *NAMES]
 
 
 def __getattr__(name: str) -> Any:

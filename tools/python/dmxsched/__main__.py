@@ -29,14 +29,17 @@ def read(file):
     runpy.run_path(file, run_name="__dmxsched__")
 
 
-def chosen(names, file):
+def chosen(name, file):
+    """The schedule of the file that is asked for: dmxc takes one a script."""
     if not decorators.every:
         raise Error(Place(file, 1), "the file has no schedule: a function of the model with @schedule(at=...) above it", "script")
     known = {one.name: one for one in decorators.every}
-    for name in names:
-        if name not in known:
-            raise Error(Place(file, 1), f"there is no schedule '{name}'{near(name, known)}; there are {', '.join(known)}", "script")
-    return [known[name] for name in names] if names else decorators.every
+    if name is not None and name not in known:
+        raise Error(Place(file, 1), f"there is no schedule '{name}'{near(name, known)}; there are {', '.join(known)}", "script")
+    if name is None and len(known) > 1:
+        raise Error(decorators.every[1].place, f"the file has the schedules {' and '.join(known)}, and a script has one: --schedule {decorators.every[0].name} "
+                    "prints that; give dmxc a --schedule for each", "script")
+    return known[name] if name is not None else decorators.every[0]
 
 
 def write(text, out):
@@ -72,7 +75,7 @@ def main(arguments=None):
                                      "read or written\n\nexample:\n  python3 -m dmxsched s.py -o s.mlir && dmxc model.onnx --schedule s.mlir -o model.bundle")
     parser.add_argument("file", nargs="?", help="the author's file")
     parser.add_argument("-o", metavar="FILE", default="-", help="where the script goes; without it, or with -, to stdout")
-    parser.add_argument("--schedule", metavar="NAME", action="append", default=[], help="this schedule of the file alone; repeatable")
+    parser.add_argument("--schedule", metavar="NAME", help="which schedule, where the file has several")
     parser.add_argument("--ops", metavar="NAME", nargs="*", help="lists the compiler's transforms with their arguments, or says what these do")
     options = parser.parse_args(arguments)
     if options.ops is None and options.file is None:
@@ -92,7 +95,7 @@ def run(options):
     file = options.file
     try:
         read(file)
-        text = decorators.script(chosen(options.schedule, file))
+        text = chosen(options.schedule, file).text()
     except (Error, OSError):
         raise
     except Exception as error:  # the author's own: a name that is none, a wrong number of arguments

@@ -82,5 +82,5 @@ def typed(kind: str, value: Any, what: str) -> str | None:
         return "unit" if value else None
     if kind in ("symbol", "type"):
         text = str(value)
-        return text if kind == "type" else "@" + (text if WORD.match(text) else quoted(text))
+        return text if kind == "type" else "::".join("@" + (part if WORD.match(part) else quoted(part)) for part in text.split("::"))
     return text_of(value, what)

@@ -25,7 +25,14 @@ class Schedule:
 
     def text(self) -> str:
         """The script, in MLIR's generic form, each op with the place of the author's line."""
-        return script([self])
+        if Recorder.current:
+            wrong("a script is recorded already; print it outside of @schedule and @transform")
+        Recorder.current = Recorder()
+        try:
+            self._record(Recorder.current)
+            return Recorder.current.text()
+        finally:
+            Recorder.current = None
 
     def _record(self, owner: Recorder) -> None:
         block = Block()
@@ -39,19 +46,6 @@ class Schedule:
 
     def __call__(self, *_: Any) -> None:
         wrong(f"the schedule '{self.name}' is run by the compiler; what several schedules share is a function with @transform above it")
-
-
-def script(schedules: list) -> str:
-    """The text of one script with all these schedules."""
-    if Recorder.current:
-        wrong("a script is recorded already; print it outside of @schedule and @transform")
-    Recorder.current = Recorder()
-    try:
-        for one in schedules:
-            one._record(Recorder.current)
-        return Recorder.current.text()
-    finally:
-        Recorder.current = None
 
 
 def schedule(*arguments: Any, at: str = "") -> Callable[[Callable], Schedule]:

@@ -147,6 +147,9 @@ class Handle(Value):
         return _with_body(ops.find("alternatives"), self, list(bodies), "alternatives")
 
 
+ops.methods.update(name for name in vars(Handle) if not name.startswith("_"))
+
+
 class _Namespace(NamedTuple):
     handle: Handle
     name: str
@@ -266,6 +269,11 @@ def op(name: str, /, *positional: Any, **named: Any) -> Any:
     return apply(ops.known()[name], *(positional or (None,)), **named)
 
 
+def include(name: str, *values: Value, results: int = 0) -> Any:
+    """A sequence of another file, "name" or "module::name", which `dmxc --schedule-lib FILE` finds; how many handles it returns."""
+    return apply(ops.find("include"), list(values), target=name, failure_propagation_mode="propagate", results=results)
+
+
 def _results(op: ops.Op, operands: list, count: Any, type_: Any) -> list:
     """[(name, kind, type)] of what an op returns."""
     rows = op.row["results"]
@@ -277,8 +285,8 @@ def _results(op: ops.Op, operands: list, count: Any, type_: Any) -> list:
     made = []
     for row in rows:
         like = operands[0][0] if "|" in row["of"] and operands and operands[0] else None
-        kind = like.kind if like else row["of"].split("|")[0]
-        type_of = type_ or row.get("type") or (like._type if like else TYPES[kind])
+        kind = like.kind if like is not None else row["of"].split("|")[0]
+        type_of = type_ or row.get("type") or (like._type if like is not None else TYPES[kind])
         made += [(row["name"], kind, type_of)] * (count if row.get("count") else 1)
     return made
 

@@ -11,6 +11,7 @@ from .places import near, wrong
 
 DYNAMIC = -2 ** 63  # in a list of numbers: the next of the parameters
 PREFIX = "transform."
+methods: set[str] = set()  # of handles, whose names are near too
 
 
 def python_name(name: str) -> str:
@@ -51,7 +52,8 @@ class Op:
             whole = halves.get(key) if attribute["type"] in ("ints", "int") else None
             key = key if whole or key not in arguments else attribute["name"]
             arguments[key] = Argument(key, whole, attribute)
-        self.arguments = dict(sorted(arguments.items(), key=lambda entry: not entry[1].required))  # positions too go by this order
+        first = next((key for key, argument in arguments.items() if argument.operand), None)  # which the handle itself is
+        self.arguments = dict(sorted(arguments.items(), key=lambda entry: (entry[0] != first, not entry[1].required)))  # positions too go by this
 
     @property
     def signature(self) -> str:
@@ -115,4 +117,4 @@ def find(name: str, within: str = "") -> Op:
     if having:
         wrong(f"'{name}' may be {' or '.join(map(repr, having))}; write which: handle.{having[0]}(...)")
     short = {full.split(".", 1)[-1] for full in ops}
-    return wrong(f"there is no transform '{name}'{near(name, short | set(ops))} (python3 -m dmxsched --ops lists all)")
+    return wrong(f"there is no transform '{name}'{near(name, short | set(ops) | methods)} (python3 -m dmxsched --ops lists all)")
