@@ -1,5 +1,6 @@
 //===- main.cpp - dmx-opt, mlir-opt with our dialects and passes ----------===//
 #include "Evaluate.h"
+#include "Interpret.h"
 #include "Transforms.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
@@ -131,7 +132,8 @@ int main(int argc, char **argv) {
   dmxc::transform::registerAffinePasses();
   dmxc::registerEvaluatePass(context);
   mlir::registerTransformsPasses();
-  mlir::transform::registerTransformPasses();
+  mlir::transform::registerPreloadLibraryPass();
+  dmxc::registerInterpreterPass(); // in the place of MLIR's
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets())
     if (info.registerPasses)
       info.registerPasses(registry);

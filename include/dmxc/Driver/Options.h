@@ -43,7 +43,7 @@ struct RequireTarget {
 enum class ProgressMode { Auto, Plain, None };
 enum class ColorMode { Auto, Always, Never };
 enum class TimeReport { None, Text, Json };
-enum class Query { None, Version, Targets, TargetInfo, Ops, Phases };
+enum class Query { None, Version, Targets, TargetInfo, Ops, Phases, Forms };
 
 struct Options {
   //--- common

@@ -67,9 +67,8 @@ static Failure holds(DefineFormOp form, Operation *payload, TransformState &stat
   Failure result = runOn(sequenceOf(form, form.getCheckerAttr()), payload, state);
   why.clear();
   if (result.isSilenceableFailure()) {
-    why = result.getMessage();
-    if (StringRef(why).ends_with("]")) // the label is of another failure
-      why = StringRef(why).rsplit(" [").first.str();
+    const std::string message = result.getMessage();
+    why = StringRef(message).split('\n').first.split(" [schedule-").first.str(); // the label is of another failure
     (void)result.silence();
     return Failure::success();
   }
@@ -125,7 +124,7 @@ static Failure reach(NormalizeOp op, DefineFormOp form, Operation *payload, Tran
              << "@" << form.getFixer() << " promised " << name << " of " << place << ", and is at fault: " << why
              << " [schedule-postcondition]";
   }
-  op.emitRemark() << "'dmx.normalize': " << name << " of " << place
+  emitRemark(op.getLoc()) << "'dmx.normalize': " << name << " of " << place
                   << (isThere ? ": nothing to be done" : ": @" + form.getFixer().str() + " ran") << kLogMark;
   return Failure::success();
 }

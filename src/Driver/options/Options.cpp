@@ -27,7 +27,7 @@ struct RawOptions {
   std::vector<std::string> targets, shapes, dims, states, place, require, knobs;
   std::string color = "auto", diagnostics = "text", progress = "auto", timeReport, sparsityTile, bundleFormat = "zip",
               format = "md";
-  bool version = false, printTargets = false, printOps = false, printPhases = false, werror = false;
+  bool version = false, printTargets = false, printOps = false, printPhases = false, printForms = false, werror = false;
 };
 
 /// The options; groups are those of --help.
@@ -227,6 +227,7 @@ private:
     choice("--format", raw.format, {"md", "json"}, "Form of --print-ops", "query");
     app.add_flag("--print-phases", raw.printPhases, "The phases, and the stages of -t's targets, or of all")
         ->group("query");
+    app.add_flag("--print-forms", raw.printForms, "Forms of loops that scripts may ask for")->group("query");
     tools::setHelp(app, helpPage(), "query"); // last of all options
   }
 
@@ -257,6 +258,8 @@ static Query queryOf(const RawOptions &raw, const Options &options) {
     return Query::TargetInfo;
   if (raw.printOps)
     return Query::Ops;
+  if (raw.printForms)
+    return Query::Forms;
   return raw.printPhases ? Query::Phases : Query::None;
 }
 

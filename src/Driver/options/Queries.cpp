@@ -2,6 +2,7 @@
 #include "OpTable.h"
 
 #include "dmxc/Bundle/Manifest.h"
+#include "dmxc/Dialect/Transform/Forms.h"
 #include "dmxc/Driver/Driver.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Phases/PhaseTable.h"
@@ -88,6 +89,9 @@ int answerQuery(const Options &options) {
     return printOps(options);
   case Query::Phases:
     return printPhases(options);
+  case Query::Forms:
+    out() << transform::describeForms();
+    return 0;
   case Query::None:
     break;
   }

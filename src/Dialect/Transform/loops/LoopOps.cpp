@@ -73,7 +73,7 @@ Failure dmxc::transform::require(TransformOpInterface op, RewriterBase &rewriter
   if (!reached.root || reached.left.at)
     return refuse(op, "needs " + form + " of the nest " + nest + ": " + reached.left.why, "schedule-form");
   root = reached.root;
-  op->emitRemark() << called(op) << ": " << form << " of the nest " << nest
+  emitRemark(op->getLoc()) << called(op) << ": " << form << " of the nest " << nest
                    << (reached.did.empty() ? ": nothing to be done" : ": " + reached.did) << kLogMark;
   return Failure::success();
 }

@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -41,7 +42,7 @@ SmallVector<AffineForOp> dmxc::transform::nestsIn(Operation *op) {
 }
 
 std::string dmxc::transform::placeOf(Operation *op) {
-  if (std::string node = dmir::nodeName(op); !node.empty())
+  if (std::string node = dmir::nodeName(op->getLoc()); !node.empty())
     return "'" + node + "'";
   if (auto line = dyn_cast<FileLineColLoc>(op->getLoc()))
     return "at " + line.getFilename().str() + ":" + std::to_string(line.getLine()) + ":" +
@@ -66,10 +67,16 @@ SmallVector<AffineForOp> dmxc::transform::chainFrom(AffineForOp root) {
 }
 
 Operation *dmxc::transform::besideLoop(AffineForOp outer, AffineForOp inner) {
-  Operation *yield = outer.getBody()->getTerminator();
-  for (Operation &op : *outer.getBody())
-    if (&op != inner && &op != yield)
-      return &op;
+  Operation *yield = outer.getBody()->getTerminator(), *beside = nullptr;
+  for (Operation &op : *outer.getBody()) {
+    if (&op == inner || &op == yield)
+      continue;
+    if (!isMemoryEffectFree(&op) && !isa<affine::AffineReadOpInterface>(op))
+      return &op; // which is why those before it cannot be moved
+    beside = beside ? beside : &op;
+  }
+  if (beside)
+    return beside;
   const bool handsOn = llvm::equal(inner.getInits(), outer.getRegionIterArgs()) &&
                        llvm::equal(yield->getOperands(), inner.getResults());
   const bool shared = llvm::any_of(outer.getRegionIterArgs(), [](Value value) { return !value.hasOneUse(); });

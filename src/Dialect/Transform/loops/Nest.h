@@ -21,7 +21,7 @@ std::string placeOf(mlir::Operation *op);
 mlir::affine::AffineForOp onlyLoopIn(mlir::affine::AffineForOp outer);
 /// Loops from `root` on, each the only one in the one before, whatever else is there.
 mlir::SmallVector<mlir::affine::AffineForOp> chainFrom(mlir::affine::AffineForOp root);
-/// The first op beside the only loop of another one, or what ends that where it does not hand on what is carried; null
+/// An op beside the only loop of another one, or what ends that where it does not hand on what is carried; null
 /// where there is none.
 mlir::Operation *besideLoop(mlir::affine::AffineForOp outer, mlir::affine::AffineForOp inner);
 
