@@ -310,6 +310,7 @@ private:
     std::string path = options.depfilePath.empty() ? output + ".d" : options.depfilePath;
     std::vector<std::string> files = compilation->files();
     files.insert(files.end(), options.schedules.begin(), options.schedules.end());
+    files.insert(files.end(), options.scheduleLibraries.begin(), options.scheduleLibraries.end());
     files.insert(files.end(), options.tuningDatabases.begin(), options.tuningDatabases.end());
     Status written =
         writeText(path, dependencyRule(options.depfileTarget.empty() ? output : options.depfileTarget, files));

@@ -163,9 +163,7 @@ static void eachRow(llvm::function_ref<void(const PassRow &)> work) {
 }
 
 void registerPhasePasses(const PhaseContext &(*current)()) {
-  eachRow([&](const PassRow &row) {
-    registerPass([create = row.create, current] { return create(current()); });
-  });
+  eachRow([&](const PassRow &row) { registerPass([create = row.create, current] { return create(current()); }); });
 }
 
 std::vector<std::string> phasePassNames(const PhaseContext &context) {
@@ -175,9 +173,7 @@ std::vector<std::string> phasePassNames(const PhaseContext &context) {
 }
 
 void registerAllPasses(const PhaseContext &context) {
-  eachRow([&](const PassRow &row) {
-    registerPass([create = row.create, &context] { return create(context); });
-  });
+  eachRow([&](const PassRow &row) { registerPass([create = row.create, &context] { return create(context); }); });
   for (const Phase &phase : table)
     if (phase.makesIR())
       PassPipelineRegistration<>(("dmxc-" + llvm::Twine(phase.name)).str(), "the " + std::string(phase.name) + " phase",

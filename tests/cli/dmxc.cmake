@@ -108,6 +108,15 @@ dmxc_frontend_test(cli.large-weights onnx
   ${CMAKE_SOURCE_DIR}/tests/long.sh --changed src/Bundle,src/Support/OutputFile.cpp,runtime/bundle,frontends/onnx/reader/TensorReader.cpp ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/large_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 set_tests_properties(cli.large-weights PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900 RUN_SERIAL TRUE)
 
+# They run behind stops of corsair, cuda and aie.
+if(DMXC_TARGETS STREQUAL "cpu;corsair;aie;cuda")
+  foreach(part forms hooks damaged)
+    dmxc_frontend_test(cli.schedules-${part} mlir
+      Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/schedules/${part}.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+    set_tests_properties(cli.schedules-${part} PROPERTIES TIMEOUT 600)
+  endforeach()
+endif()
+
 if("corsair" IN_LIST DMXC_TARGETS)
   dmxc_frontend_test(cli.corsair-graphs mlir
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_graphs.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
@@ -132,9 +141,11 @@ if("corsair" IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/figures.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
   dmxc_frontend_test(cli.corsair-loops onnx
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/loops.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  dmxc_frontend_test(cli.schedules-loops onnx
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/schedules/loops.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.corsair-machines mlir
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_machines.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  set_tests_properties(cli.corsair-figures cli.corsair-graphs cli.corsair-shapes cli.corsair-range cli.corsair-rotations cli.corsair-large cli.corsair-bands cli.corsair-loops cli.corsair-balance cli.corsair-model-types cli.corsair-machines PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  set_tests_properties(cli.corsair-figures cli.corsair-graphs cli.corsair-shapes cli.corsair-range cli.corsair-rotations cli.corsair-large cli.corsair-bands cli.corsair-loops cli.corsair-balance cli.corsair-model-types cli.corsair-machines cli.schedules-loops PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
 endif()
 
 if("aie" IN_LIST DMXC_TARGETS)

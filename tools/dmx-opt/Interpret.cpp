@@ -52,6 +52,8 @@ private:
 
 } // namespace
 
-void registerInterpreterPass() { registerPass([] { return std::make_unique<Interpret>(); }); }
+void registerInterpreterPass() {
+  registerPass([] { return std::make_unique<Interpret>(); });
+}
 
 } // namespace dmxc

@@ -136,7 +136,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> theModule;
   mlir::OwningOpRef<mlir::ModuleOp> unplanned; ///< as before partition; null where nothing can move
   std::function<bool(const Stop &)> atStop;
-  bool movedNodes = false;            ///< since runTo began
+  bool movedNodes = false; ///< since runTo began
   bool runsSchedules = true;
   std::unique_ptr<Schedule> schedule; ///< null where there are no scripts
   std::unique_ptr<Placement> placed;

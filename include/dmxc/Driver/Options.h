@@ -79,9 +79,9 @@ struct Options {
   std::string emit = "bundle"; ///< a phase's name or "bundle"
   std::string from;            ///< the phase whose text `model` is; "" = a model file
   std::string dumpPhases, saveTemps;
-  std::vector<std::string> schedules;                     ///< transform scripts, in their order
-  std::vector<std::string> scheduleLibraries;             ///< files and folders that scripts may include from
-  std::string scheduleLog;                                ///< where the forms that scripts needed are listed; "" = nowhere
+  std::vector<std::string> schedules;         ///< transform scripts, in their order
+  std::vector<std::string> scheduleLibraries; ///< files and folders that scripts may include from
+  std::string scheduleLog;                    ///< where the forms that scripts needed are listed; "" = nowhere
   std::vector<std::pair<std::string, std::string>> knobs; ///< --set NAME=VALUE, each name once
   bool explainDecisions = false;
   std::vector<std::string> tuningDatabases; ///< files of records that `dmxc tune` wrote

@@ -33,12 +33,13 @@ static std::string problemIn(Operation *op, unsigned properties) {
   return "";
 }
 
-DiagnosedSilenceableFailure mlir::transform::DmxFormType::checkPayload(Location place, ArrayRef<Operation *> payload) const {
+DiagnosedSilenceableFailure mlir::transform::DmxFormType::checkPayload(Location place,
+                                                                       ArrayRef<Operation *> payload) const {
   Result<Form> form = findForm(getForm(), nullptr);
   for (Operation *op : payload)
     if (std::string why = problemIn(op, form->properties); !why.empty())
-      return emitSilenceableFailure(place) << "the handle is to what has " << getForm() << ", which is not there " << why
-                                           << " [schedule-form]";
+      return emitSilenceableFailure(place)
+             << "the handle is to what has " << getForm() << ", which is not there " << why << " [schedule-form]";
   return Failure::success();
 }
 
@@ -82,14 +83,16 @@ LogicalResult DefineFormOp::verify() {
       return emitOpError("has no sequence @") << name.getValue() << " to " << what << " it [schedule-form]";
     if (sequence.getBody().empty() || sequence.getBody().getNumArguments() != 1 || !sequence.getResultTypes().empty() ||
         !sequence.getArgAttr(0, mlir::transform::TransformDialect::kArgReadOnlyAttrName))
-      return emitOpError("'") << what << "' is a sequence that takes one argument, (%n: !transform.any_op {transform.readonly}), and "
-                              << "returns nothing; @" << name.getValue() << " is another one [schedule-form]";
+      return emitOpError("'")
+             << what << "' is a sequence that takes one argument, (%n: !transform.any_op {transform.readonly}), and "
+             << "returns nothing; @" << name.getValue() << " is another one [schedule-form]";
   }
   Result<Form> whole = findForm(getSymName(), *this);
   return whole ? success() : LogicalResult(emitOpError(whole.error().message) << " [schedule-form]");
 }
 
-Failure DefineFormOp::apply(mlir::transform::TransformRewriter &, mlir::transform::TransformResults &, TransformState &) {
+Failure DefineFormOp::apply(mlir::transform::TransformRewriter &, mlir::transform::TransformResults &,
+                            TransformState &) {
   return emitDefiniteFailure() << "defines a form beside the sequences, and is no step of one [schedule-form]";
 }
 
@@ -120,16 +123,16 @@ static Failure reach(NormalizeOp op, DefineFormOp form, Operation *payload, Tran
     if (Failure failed = holds(form, payload, state, why); !failed.succeeded())
       return failed;
     if (!why.empty())
-      return emitDefiniteFailure(op.getLoc())
-             << "@" << form.getFixer() << " promised " << name << " of " << place << ", and is at fault: " << why
-             << " [schedule-postcondition]";
+      return emitDefiniteFailure(op.getLoc()) << "@" << form.getFixer() << " promised " << name << " of " << place
+                                              << ", and is at fault: " << why << " [schedule-postcondition]";
   }
   emitRemark(op.getLoc()) << "'dmx.normalize': " << name << " of " << place
-                  << (isThere ? ": nothing to be done" : ": @" + form.getFixer().str() + " ran") << kLogMark;
+                          << (isThere ? ": nothing to be done" : ": @" + form.getFixer().str() + " ran") << kLogMark;
   return Failure::success();
 }
 
-Failure NormalizeOp::apply(mlir::transform::TransformRewriter &rewriter, mlir::transform::TransformResults &, TransformState &state) {
+Failure NormalizeOp::apply(mlir::transform::TransformRewriter &rewriter, mlir::transform::TransformResults &,
+                           TransformState &state) {
   Result<Form> form = findForm(getForm(), *this);
   for (Operation *op : llvm::to_vector(state.getPayloadOps(getTarget()))) {
     SmallVector<AffineForOp> roots = nestsIn(op);
@@ -154,7 +157,8 @@ void NormalizeOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &eff
   mlir::transform::modifiesPayload(effects);
 }
 
-Failure CheckOp::apply(mlir::transform::TransformRewriter &, mlir::transform::TransformResults &, TransformState &state) {
+Failure CheckOp::apply(mlir::transform::TransformRewriter &, mlir::transform::TransformResults &,
+                       TransformState &state) {
   Result<Form> form = findForm(getForm(), *this);
   for (Operation *op : llvm::to_vector(state.getPayloadOps(getTarget()))) {
     std::string why = problemIn(op, form->properties);
@@ -168,7 +172,8 @@ Failure CheckOp::apply(mlir::transform::TransformRewriter &, mlir::transform::Tr
     if (why.empty())
       continue;
     if (getEnsured())
-      return emitDefiniteFailure() << "what came before promised " << getForm() << " " << why << " [schedule-postcondition]";
+      return emitDefiniteFailure() << "what came before promised " << getForm() << " " << why
+                                   << " [schedule-postcondition]";
     return emitSilenceableError() << "'dmx.check' found no " << getForm() << " " << why << " [schedule-form]";
   }
   return Failure::success();

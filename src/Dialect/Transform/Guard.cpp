@@ -135,8 +135,8 @@ DiagnosedSilenceableFailure FoundOp::apply(mlir::transform::TransformRewriter &,
     sought += (sought.empty() ? "'" : ", '") + name.str() + "'";
     near += near.empty() ? nearName(name, names) : "";
   }
-  auto failure = emitSilenceableError() << "'structured.match' found no op"
-                                        << (sought.empty() ? "" : " " + sought) << near << " [schedule-match]";
+  auto failure = emitSilenceableError() << "'structured.match' found no op" << (sought.empty() ? "" : " " + sought)
+                                        << near << " [schedule-match]";
   failure.attachNote() << (there.empty() ? "the handle that it looks in has no ops" : "there are " + there);
   failure.attachNote() << "give it {dmx.may_be_none} where it may find none";
   return failure;

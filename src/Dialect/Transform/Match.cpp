@@ -169,10 +169,12 @@ void attachNotes(DiagnosedSilenceableFailure &failure, const Filter &filter, Arr
   if (!near.empty())
     failure.attachNote() << "near: " << near;
   if (filter.ofLoops() && all.empty())
-    failure.attachNote() << "there are no loops here: --print-phases says behind which stop kernels of a target are loops";
+    failure.attachNote()
+        << "there are no loops here: --print-phases says behind which stop kernels of a target are loops";
   else
-    failure.attachNote() << (filter.ofLoops() ? "--emit shows all loops" : "--explain-decisions lists all regions") << "; 'expect' says how many there are, 'expect any' that "
-                          "there may be none";
+    failure.attachNote() << (filter.ofLoops() ? "--emit shows all loops" : "--explain-decisions lists all regions")
+                         << "; 'expect' says how many there are, 'expect any' that "
+                            "there may be none";
 }
 
 } // namespace

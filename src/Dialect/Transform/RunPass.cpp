@@ -50,12 +50,15 @@ Failure RunPassOp::apply(mlir::transform::TransformRewriter &, mlir::transform::
           problem = message.str();
           return failure();
         })))
-      return refuse("'" + getPass().str() + "': " + (problem.empty() ? "cannot have the options '" + *options + "'" : problem));
+      return refuse("'" + getPass().str() +
+                    "': " + (problem.empty() ? "cannot have the options '" + *options + "'" : problem));
     for (Pass &pass : manager.getPasses())
       if (std::optional<StringRef> on = pass.getOpName(); on && *on != op->getName().getStringRef())
-        return refuse("'" + getPass().str() + "' runs on '" + on->str() + "', not on '" + op->getName().getStringRef().str() + "'");
+        return refuse("'" + getPass().str() + "' runs on '" + on->str() + "', not on '" +
+                      op->getName().getStringRef().str() + "'");
     if (!op->hasTrait<OpTrait::IsIsolatedFromAbove>())
-      return refuse("'" + getPass().str() + "' runs on a function or a module, not on '" + op->getName().getStringRef().str() + "'");
+      return refuse("'" + getPass().str() + "' runs on a function or a module, not on '" +
+                    op->getName().getStringRef().str() + "'");
     if (failed(manager.run(op)))
       return emitDefiniteFailure() << "the pass '" << getPass() << "' failed [schedule-refused]";
   }

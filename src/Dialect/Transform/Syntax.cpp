@@ -22,7 +22,8 @@ using namespace mlir;
 using namespace dmxc::transform;
 
 /// A number, or a parameter.
-static ParseResult parseCount(OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> &parameter, IntegerAttr &number) {
+static ParseResult parseCount(OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> &parameter,
+                              IntegerAttr &number) {
   OpAsmParser::UnresolvedOperand operand;
   if (OptionalParseResult parsed = parser.parseOptionalOperand(operand); parsed.has_value()) {
     parameter = operand;

@@ -316,6 +316,10 @@ Status convertKnobs(const std::vector<std::string> &texts, Options &options) {
   }
   if (!options.knobs.empty() && options.schedules.empty())
     return usageError("--set is for parameters of scripts; give one with --schedule");
+  for (auto [given, flag] : {std::pair(!options.scheduleLibraries.empty(), "--schedule-lib"),
+                             {!options.scheduleLog.empty(), "--schedule-log"}})
+    if (given && options.schedules.empty())
+      return usageError(std::string(flag) + " is for scripts; give one with --schedule");
   return Status::ok();
 }
 

@@ -170,7 +170,7 @@ private:
     text("--save-temps", options.saveTemps, "DIR",
          "Keep the kernels' texts there: .mlir, .ll, .s and what else a target has", "pipeline");
     list("--schedule", options.schedules, "FILE",
-         "MLIR transform script applied after partition, or where it says, repeatable; see --help schedules",
+         "MLIR transform script applied behind partition, or the stop that it names, repeatable; see --help schedules",
          "pipeline");
     list("--schedule-lib", options.scheduleLibraries, "FILE|DIR",
          "Sequences and forms that scripts may include, repeatable", "pipeline");

@@ -44,12 +44,20 @@ static void registerPasses() {
 }
 
 std::vector<std::string> Schedule::passNames() const {
-  std::vector<std::string> names = {"canonicalize",  "control-flow-sink",
-                                    "cse",           "inline",
-                                    "print-ir",      "loop-invariant-code-motion",
-                                    "print-op-stats", "sccp",
-                                    "symbol-dce",    "topological-sort",
-                                    "affine-permute-trip", "affine-promote-single", "affine-normalize-fuse", "affine-tile-scalrep"};
+  std::vector<std::string> names = {"canonicalize",
+                                    "control-flow-sink",
+                                    "cse",
+                                    "inline",
+                                    "print-ir",
+                                    "loop-invariant-code-motion",
+                                    "print-op-stats",
+                                    "sccp",
+                                    "symbol-dce",
+                                    "topological-sort",
+                                    "affine-permute-trip",
+                                    "affine-promote-single",
+                                    "affine-normalize-fuse",
+                                    "affine-tile-scalrep"};
   llvm::append_range(names, phasePassNames(phases));
   return names;
 }

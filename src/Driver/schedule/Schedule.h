@@ -95,6 +95,7 @@ private:
   Values reasonsOf(transform::DecideOp by) const;
   void rewrite(mlir::Diagnostic &diagnostic);
   mlir::Operation *opAt(mlir::Location place) const;
+  std::string missingSequence(mlir::Location place) const;
   std::string handleAt(mlir::Location place) const;
 
   mlir::MLIRContext &context;

@@ -107,7 +107,8 @@ std::string Schedule::changesAt(StringRef stop) const {
       for (Operation &op : mlir::transform::NamedSequenceOp(script.entry).getBody().front())
         if (auto transform = dyn_cast<mlir::transform::TransformOpInterface>(op);
             transform && mlir::transform::doesModifyPayload(transform))
-          changes += (changes.empty() ? "'" : ", '") + op.getName().getStringRef().str() + "' at " + placeText(op.getLoc());
+          changes +=
+              (changes.empty() ? "'" : ", '") + op.getName().getStringRef().str() + "' at " + placeText(op.getLoc());
   return changes;
 }
 
@@ -126,7 +127,8 @@ bool Schedule::checkModel(ModuleOp module, const Entries &before, ModuleOp untou
   });
   if (failed(verify(module))) {
     const std::string first = why, by = culprit(untouched, stop);
-    return refuse("what the scripts made of the model is not valid" + (by.empty() ? "" : " behind " + by) + ": " + first);
+    return refuse("what the scripts made of the model is not valid" + (by.empty() ? "" : " behind " + by) + ": " +
+                  first);
   }
   if (entriesOf(module) != before)
     return refuse("the scripts changed what of the model can be called, or its inputs and outputs; leave out the "

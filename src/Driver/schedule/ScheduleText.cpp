@@ -102,15 +102,15 @@ bool Schedule::read(Script &script) {
   if (!script.module || !addLibraries(script))
     return false;
   std::vector<mlir::Diagnostic> messages;
+  bool sound = false;
   {
     Held held(context);
-    if (!isSound(*script.module))
-      script.module = nullptr;
+    sound = isSound(*script.module);
     messages = held.take();
   }
   for (mlir::Diagnostic &message : messages)
     rewrite(message);
-  return bool(script.module);
+  return sound;
 }
 
 //===----------------------------------------------------------------------===//
@@ -284,6 +284,21 @@ Operation *Schedule::opAt(Location place) const {
   return found;
 }
 
+/// What an include at a place looks for, and what is near.
+std::string Schedule::missingSequence(Location place) const {
+  auto include = dyn_cast_or_null<mlir::transform::IncludeOp>(opAt(place));
+  if (!include)
+    return "calls no sequence that there is [schedule-script]";
+  std::string name = "@" + include.getTarget().getRootReference().str();
+  for (FlatSymbolRefAttr nested : include.getTarget().getNestedReferences())
+    name += "::@" + nested.getValue().str();
+  std::vector<std::string> names;
+  for (auto sequence : include->getParentOfType<ModuleOp>().getOps<mlir::transform::NamedSequenceOp>())
+    names.push_back("@" + sequence.getSymName().str());
+  return "there is no sequence '" + name + "'" + transform::nearName(name, names) +
+         "; sequences of other files are found by --schedule-lib [schedule-script]";
+}
+
 /// Says what MLIR says of scripts as our messages are; emits it.
 void Schedule::rewrite(mlir::Diagnostic &diagnostic) {
   std::string text = diagnostic.str();
@@ -313,11 +328,14 @@ void Schedule::rewrite(mlir::Diagnostic &diagnostic) {
         names.push_back(known.getStringRef().str());
     better << "there is no op '" << name << "'" << transform::nearName(name, names) << " [schedule-script]";
     keepNotes = false;
+  } else if (view.contains("does not reference a named transform sequence")) {
+    better << missingSequence(diagnostic.getLocation());
   } else {
     // MLIR's ops say what is wrong, and not always whose fault it is.
     Operation *op = diagnostic.getSeverity() == DiagnosticSeverity::Error ? opAt(diagnostic.getLocation()) : nullptr;
     StringRef name = op ? op->getName().getStringRef() : StringRef();
-    if (op && !view.contains(name) && !view.contains(name.drop_front(std::min(name.size(), name.find('.') + 1))))
+    if (op && !isa<transform::FoundOp, transform::GuardOp>(op) && !view.contains(name) &&
+        !view.contains(name.drop_front(std::min(name.size(), name.find('.') + 1))))
       better << "'" << name << "': ";
     better << text;
   }

@@ -161,8 +161,7 @@ bool scriptSpace(const Options &options, Compilation &compilation, Diagnostics &
                  Space<Schedule::Values> &space) {
   return compilation.runStep("schedule-script", [&] {
     Schedule schedule(compilation.context(), compilation.phaseContext(), diagnostics);
-    if (!schedule.load(options) ||
-        !ScriptWalk(schedule, compilation.module(), diagnostics, space).walk())
+    if (!schedule.load(options) || !ScriptWalk(schedule, compilation.module(), diagnostics, space).walk())
       return false;
     if (space.candidates.empty())
       diagnostics.report(modelError("the targets refuse all values of the scripts' parameters"), "schedule-refused",

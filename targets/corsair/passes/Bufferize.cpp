@@ -91,8 +91,9 @@ private:
         .Case<dmir::ConstantOp, dmir::UndefOp, dmir::CastOp, dmir::PadBlocksOp, dmir::ReshapeOp, dmir::TransposeOp,
               dmir::SliceOp, dmir::BroadcastOp, dmir::ConcatOp, dmir::PadOp, dmir::GatherOp, dmir::ConvOp, dmir::PoolOp,
               dmir::IsInfOp, dmir::ScatterElementsOp, lldmir::ConvOp, lldmir::SumOp, dmir::MatMulOp,
-              affine::AffineForOp, affine::AffineApplyOp, arith::ConstantOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
-              lldmir::GatherOp, func::ReturnOp>([&](auto typed) { return lower(typed); })
+              affine::AffineForOp, tensor::ExtractSliceOp, tensor::InsertSliceOp, lldmir::GatherOp, func::ReturnOp>(
+            [&](auto typed) { return lower(typed); })
+        .Case<affine::AffineApplyOp, arith::ConstantOp>([&](auto index) { return lowerIndex(index); })
         .Case([](affine::AffineYieldOp) { return success(); }) // what is carried was stored to
         .Default([&](Operation *other) { return inTiles(other) ? lowerTile(other) : lowerWhole(other); });
   }
@@ -171,8 +172,7 @@ private:
 
   LogicalResult lower(affine::AffineForOp op) {
     if (op.getNumRegionIterArgs() != 1 || (isOutside(op) && !op.hasConstantBounds()))
-      return op.emitError("is no loop of a product: it carries its result alone, and has constant bounds where it is over "
-                          "quads or a batch");
+      return op.emitError("is no loop of a product: it carries its result alone; over quads, bounds are numbers");
     Value init = op.getInits()[0];
     Place target = places.lookup(init);
     if (!target.memref) {
@@ -184,9 +184,9 @@ private:
         return failure();
       target = *made;
     }
-    auto loop = affine::AffineForOp::create(builder, op.getLoc(), mapped(op.getLowerBoundOperands()),
-                                            op.getLowerBoundMap(), mapped(op.getUpperBoundOperands()),
-                                            op.getUpperBoundMap(), op.getStepAsInt());
+    auto loop =
+        affine::AffineForOp::create(builder, op.getLoc(), mapped(op.getLowerBoundOperands()), op.getLowerBoundMap(),
+                                    mapped(op.getUpperBoundOperands()), op.getUpperBoundMap(), op.getStepAsInt());
     for (StringRef key : {kQuadsAttr, kBatchAttr})
       if (Attribute kind = op->getAttr(key))
         loop->setAttr(key, kind);
@@ -247,7 +247,7 @@ private:
     for (OpFoldResult offset : offsets) {
       auto value = dyn_cast<Value>(offset);
       if (value && !mapping.contains(value) && value.getDefiningOp<affine::AffineApplyOp>())
-        (void)lower(value.getDefiningOp<affine::AffineApplyOp>());
+        (void)lowerIndex(value.getDefiningOp());
       made.push_back(value ? OpFoldResult(mapping.lookupOrDefault(value)) : offset);
     }
     return made;
@@ -256,13 +256,8 @@ private:
   SmallVector<Value> mapped(ValueRange values) {
     return llvm::map_to_vector(values, [&](Value value) { return mapping.lookupOrDefault(value); });
   }
-
-  LogicalResult lower(arith::ConstantOp op) {
-    builder.clone(*op, mapping);
-    return success();
-  }
-  LogicalResult lower(affine::AffineApplyOp op) {
-    if (!mapping.contains(op.getResult()))
+  LogicalResult lowerIndex(Operation *op) {
+    if (!mapping.contains(op->getResult(0)))
       builder.clone(*op, mapping);
     return success();
   }
@@ -393,9 +388,9 @@ private:
                                          ArrayRef<OpFoldResult>{builder.getIndexAttr(1)});
       vector = part;
     }
-    Value grid = tiles(op.getLoc(), vector);
-    mapping.map(op.getResult(),
-                affine::AffineLoadOp::create(builder, op.getLoc(), grid, place->tile, place->operands).getResult());
+    mapping.map(op.getResult(), affine::AffineLoadOp::create(builder, op.getLoc(), tiles(op.getLoc(), vector),
+                                                             place->tile, place->operands)
+                                    .getResult());
     return success();
   }
 
@@ -481,7 +476,8 @@ private:
     return success();
   }
 
-  llvm::DenseMap<std::tuple<Operation *, Value, Type, AffineMap>, Value> grids; ///< of a nest's buffers, and parts of them
+  llvm::DenseMap<std::tuple<Operation *, Value, Type, AffineMap>, Value>
+      grids;                 ///< of a nest's buffers, and parts of them
   IRMapping mapping;         ///< of indices, and of what is on tiles
   Operation *nest = nullptr; ///< the outermost loop of the product that is being lowered
   corsair::FunctionChoice functions;

@@ -135,7 +135,9 @@ FailureOr<VectorPlace> dmxc::placeInVector(Operation *op, OpFoldResult offset, c
   place.part = AffineMap::get(1, 0, part);
   place.tile = AffineMap::get(place.operands.size(), 0, tile);
   if (place.quad)
-    place.lastPart = cast<AffineConstantExpr>(simplifyAffineExpr(part.replaceDims({getAffineConstantExpr(place.lastPart, context)}), 0, 0)).getValue();
+    place.lastPart = cast<AffineConstantExpr>(
+                         simplifyAffineExpr(part.replaceDims({getAffineConstantExpr(place.lastPart, context)}), 0, 0))
+                         .getValue();
   return place;
 }
 

@@ -36,7 +36,7 @@ TWO = """func.func @main(%values: memref<4096x4096xf32>, %others: memref<2048x20
 BOTH = [f'%{name} = transform.dmx.match {{kind = "nest", node = "{name}"}} in %m expect 1 : {ANY} -> {ANY}' for name in ("first", "second")]
 LOG = """'dmx.interchange': nest.perfect of the nest 'first': 1 op moved into the inner loop
 'dmx.tile': nest.perfect of the nest 'second': 1 op moved into the inner loop
-'dmx.normalize': nest.perfect of the nest at t.mlir:4:5: nothing to be done
+'dmx.normalize': nest.perfect of the nest at t.mlir:5:5: nothing to be done
 'dmx.normalize': nest.perfect of the nest 'second': nothing to be done
 """
 

@@ -1,6 +1,7 @@
 //===- Forms.h - normal forms of loops --------------------------*- C++ -*-===//
 //
-// A form is a set of properties. Of each there is a check, which decides while a script runs, and a way to bring it about.
+// A form is a set of properties. Of each there is a check, which decides while a script runs, and a way to bring it
+// about.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

@@ -12,7 +12,8 @@ using affine::AffineForOp;
 
 Value dmxc::transform::baseOf(Value memref) {
   while (Operation *op = memref.getDefiningOp()) {
-    auto memrefs = llvm::make_filter_range(op->getOperands(), [](Value operand) { return isa<BaseMemRefType>(operand.getType()); });
+    auto memrefs = llvm::make_filter_range(op->getOperands(),
+                                           [](Value operand) { return isa<BaseMemRefType>(operand.getType()); });
     if (op->getNumResults() != 1 || !isMemoryEffectFree(op) || !llvm::hasSingleElement(memrefs))
       break;
     memref = *memrefs.begin();
@@ -35,7 +36,8 @@ Accesses::Accesses(AffineForOp root) : root(root) {
     if (!unknown)
       add(op);
   });
-  for (auto [argument, yielded] : llvm::zip_equal(root.getRegionIterArgs(), root.getBody()->getTerminator()->getOperands()))
+  for (auto [argument, yielded] :
+       llvm::zip_equal(root.getRegionIterArgs(), root.getBody()->getTerminator()->getOperands()))
     addCarried(argument, yielded);
 }
 
@@ -45,9 +47,11 @@ void Accesses::add(Operation *op) {
   if (auto store = dyn_cast<affine::AffineStoreOp>(op))
     return addBox(op, store.getMemref(), true, store.getAffineMap(), store.getMapOperands(), {});
   if (auto load = dyn_cast<affine::AffineVectorLoadOp>(op))
-    return addBox(op, load.getMemref(), false, load.getAffineMap(), load.getMapOperands(), load.getVectorType().getShape());
+    return addBox(op, load.getMemref(), false, load.getAffineMap(), load.getMapOperands(),
+                  load.getVectorType().getShape());
   if (auto store = dyn_cast<affine::AffineVectorStoreOp>(op))
-    return addBox(op, store.getMemref(), true, store.getAffineMap(), store.getMapOperands(), store.getVectorType().getShape());
+    return addBox(op, store.getMemref(), true, store.getAffineMap(), store.getMapOperands(),
+                  store.getVectorType().getShape());
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
   if (!interface) {
     if (!op->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
@@ -81,7 +85,8 @@ void Accesses::addWhole(Operation *op, Value of, bool writes) {
   all.push_back({op, of, baseOf(of), writes, true, {}, {}, {}, loopsAround(op, root)});
 }
 
-void Accesses::addBox(Operation *op, Value of, bool writes, AffineMap map, ValueRange operands, ArrayRef<int64_t> sizes) {
+void Accesses::addBox(Operation *op, Value of, bool writes, AffineMap map, ValueRange operands,
+                      ArrayRef<int64_t> sizes) {
   SmallVector<Value> all(operands);
   affine::fullyComposeAffineMapAndOperands(&map, &all);
   // An index that an op of the nest makes in another way may be any.
@@ -89,7 +94,8 @@ void Accesses::addBox(Operation *op, Value of, bool writes, AffineMap map, Value
     Operation *maker = operand.getDefiningOp();
     auto argument = dyn_cast<BlockArgument>(operand);
     Operation *around = argument ? argument.getOwner()->getParentOp() : maker;
-    if (around && root->isAncestor(around) && !(argument && isa<AffineForOp>(around) && operand == cast<AffineForOp>(around).getInductionVar()))
+    if (around && root->isAncestor(around) &&
+        !(argument && isa<AffineForOp>(around) && operand == cast<AffineForOp>(around).getInductionVar()))
       return addWhole(op, of, writes);
   }
   Access access{op, of, baseOf(of), writes, false, map, all, {}, loopsAround(op, root)};
@@ -118,7 +124,8 @@ void Accesses::addSlice(OffsetSizeAndStrideOpInterface op, Value of, bool writes
   addBox(op, of, writes, AffineMap::get(operands.size(), 0, begins, context), operands, op.getStaticSizes());
 }
 
-/// A tensor that all trips hand on: slices that are inserted are writes of it, all else that is made of it is not known to be it.
+/// A tensor that all trips hand on: slices that are inserted are writes of it, all else that is made of it is not known
+/// to be it.
 void Accesses::addCarried(Value argument, Value yielded) {
   llvm::SetVector<Value> versions;
   versions.insert(argument);

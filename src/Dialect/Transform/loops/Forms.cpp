@@ -245,7 +245,8 @@ public:
     for (AffineForOp loop = root, inner; (inner = onlyLoopIn(loop)); loop = inner)
       for (Operation *op = inner->getPrevNode(); op;) {
         Operation *before = op->getPrevNode();
-        const bool isNeededInside = llvm::all_of(op->getUsers(), [&](Operation *user) { return inner->isProperAncestor(user); });
+        const bool isNeededInside =
+            llvm::all_of(op->getUsers(), [&](Operation *user) { return inner->isProperAncestor(user); });
         if (isNeededInside && isMovable(op, root)) {
           rewriter.moveOpBefore(op, inner.getBody(), inner.getBody()->begin());
           ++sunk;
@@ -256,8 +257,10 @@ public:
 
   std::string did() const {
     std::string text;
-    for (auto [count, what, how] : {std::tuple(promoted, "loop", "of one trip taken away"), {normalized, "loop", "made to go from 0 by 1"},
-                                    {hoisted, "op", "moved before the nest"}, {sunk, "op", "moved into the inner loop"}})
+    for (auto [count, what, how] : {std::tuple(promoted, "loop", "of one trip taken away"),
+                                    {normalized, "loop", "made to go from 0 by 1"},
+                                    {hoisted, "op", "moved before the nest"},
+                                    {sunk, "op", "moved into the inner loop"}})
       if (count)
         text += (text.empty() ? "" : ", ") + plural(count, what) + " " + how;
     return text;
@@ -269,7 +272,8 @@ private:
   /// A loop of one trip becomes what it holds.
   void promoteLoop(AffineForOp loop) {
     rewriter.setInsertionPoint(loop);
-    Value counter = affine::AffineApplyOp::create(rewriter, loop.getLoc(), loop.getLowerBoundMap(), loop.getLowerBoundOperands());
+    Value counter =
+        affine::AffineApplyOp::create(rewriter, loop.getLoc(), loop.getLowerBoundMap(), loop.getLowerBoundOperands());
     SmallVector<Value> arguments{counter};
     llvm::append_range(arguments, loop.getInits());
     Operation *yield = loop.getBody()->getTerminator();

@@ -35,7 +35,8 @@ static Failure refuse(TransformOpInterface op, const Twine &why, StringRef label
 static Failure loopOf(TransformOpInterface op, TransformState &state, Value handle, AffineForOp &loop) {
   SmallVector<Operation *> ops = llvm::to_vector(state.getPayloadOps(handle));
   if (ops.size() != 1)
-    return refuse(op, "is of one loop, the handle has " + Twine(ops.size()) + (ops.empty() ? "" : "; choose one with nth"),
+    return refuse(op,
+                  "is of one loop, the handle has " + Twine(ops.size()) + (ops.empty() ? "" : "; choose one with nth"),
                   "schedule-match");
   loop = dyn_cast<AffineForOp>(ops[0]);
   if (loop)
@@ -57,8 +58,11 @@ static Failure numberOf(TransformOpInterface op, TransformState &state, Value pa
     given = value.getValue().getSExtValue();
   }
   number = given.value_or(0);
+  constexpr int64_t most = int64_t(1) << 40; // of trips: what is computed of them is no overflow
   if (number < least)
     return refuse(op, Twine(what) + " is " + Twine(number) + "; give " + Twine(least) + " or more");
+  if (number > most)
+    return refuse(op, Twine(what) + " is " + Twine(number) + "; give " + Twine(most) + " at most");
   return Failure::success();
 }
 
@@ -74,7 +78,7 @@ Failure dmxc::transform::require(TransformOpInterface op, RewriterBase &rewriter
     return refuse(op, "needs " + form + " of the nest " + nest + ": " + reached.left.why, "schedule-form");
   root = reached.root;
   emitRemark(op->getLoc()) << called(op) << ": " << form << " of the nest " << nest
-                   << (reached.did.empty() ? ": nothing to be done" : ": " + reached.did) << kLogMark;
+                           << (reached.did.empty() ? ": nothing to be done" : ": " + reached.did) << kLogMark;
   return Failure::success();
 }
 
@@ -88,8 +92,8 @@ Failure dmxc::transform::ensure(TransformOpInterface op, AffineForOp root, Strin
 }
 
 /// The first loops of a nest, which has the form that an op needs; an op that names more than there are is refused.
-static Failure takeLoops(TransformOpInterface op, RewriterBase &rewriter, AffineForOp root, StringRef form, size_t count,
-                         SmallVector<AffineForOp> &loops) {
+static Failure takeLoops(TransformOpInterface op, RewriterBase &rewriter, AffineForOp root, StringRef form,
+                         size_t count, SmallVector<AffineForOp> &loops) {
   if (size_t have = chainFrom(root).size(); have < count)
     return refuse(op, "names " + Twine(count) + " loops, the nest " + placeOf(root) + " has " + Twine(have));
   if (Failure failed = require(op, rewriter, root, form, count); !failed.succeeded())
@@ -187,8 +191,9 @@ static FailureOr<SmallVector<AffineExpr>> tiledOrder(ArrayRef<AffineForOp> loops
     AffineExpr counter = getAffineDimExpr(number, loop.getContext());
     if (sizes[number] && !loop.hasConstantLowerBound())
       return failure();
-    order.push_back(sizes[number] ? (counter - loop.getConstantLowerBound()).floorDiv(sizes[number] * loop.getStepAsInt())
-                                  : counter);
+    order.push_back(sizes[number]
+                        ? (counter - loop.getConstantLowerBound()).floorDiv(sizes[number] * loop.getStepAsInt())
+                        : counter);
     if (sizes[number])
       inside.push_back(counter);
   }
@@ -209,7 +214,8 @@ Failure TileOp::apply(TransformRewriter &rewriter, TransformResults &results, Tr
   auto parameter = getDynamicSizes().begin();
   for (int64_t given : getSizes()) {
     const bool open = given == ShapedType::kDynamic;
-    if (Failure failed = numberOf(*this, state, open ? *parameter++ : Value(), given, 0, "a size", sizes.emplace_back());
+    if (Failure failed =
+            numberOf(*this, state, open ? *parameter++ : Value(), given, 0, "a size", sizes.emplace_back());
         !failed.succeeded())
       return failed;
   }
@@ -264,7 +270,8 @@ Failure UnrollOp::apply(TransformRewriter &rewriter, TransformResults &results, 
     return failed;
   int64_t factor = 1;
   if (!getFull())
-    if (Failure failed = numberOf(*this, state, getDynamicFactor(), getFactor(), 1, "the factor", factor); !failed.succeeded())
+    if (Failure failed = numberOf(*this, state, getDynamicFactor(), getFactor(), 1, "the factor", factor);
+        !failed.succeeded())
       return failed;
   constexpr uint64_t most = 4096; // copies of a body: more are a mistake
   std::optional<uint64_t> trips = affine::getConstantTripCount(loop);
@@ -279,7 +286,8 @@ Failure UnrollOp::apply(TransformRewriter &rewriter, TransformResults &results, 
     return refuse(*this, "the loop " + placeOf(loop) + " has no trips");
   if (!whole && loop.getUpperBoundMap().getNumResults() != 1 && copies > 1)
     return refuse(*this, "by " + Twine(factor) + ": the loop " + placeOf(loop) +
-                             " ends at the least of several numbers; unroll before it is cut into tiles, or by a number that divides them");
+                             " ends at the least of several numbers; unroll before it is cut into tiles, or by a "
+                             "number that divides them");
   const std::string place = placeOf(loop);
   if (copies > 1 && failed(whole ? affine::loopUnrollFull(loop) : affine::loopUnrollByFactor(loop, copies)))
     return refuse(*this, "cannot unroll the loop " + place);
@@ -307,8 +315,9 @@ static std::string clearBetween(RewriterBase &rewriter, AffineForOp first, Affin
   auto rests = [&](Operation *op) {
     return op
         ->walk([&](Operation *inner) {
-          return llvm::any_of(inner->getOperands(),
-                              [&](Value value) { return value.getDefiningOp() && resting.contains(value.getDefiningOp()); })
+          return llvm::any_of(
+                     inner->getOperands(),
+                     [&](Value value) { return value.getDefiningOp() && resting.contains(value.getDefiningOp()); })
                      ? WalkResult::interrupt()
                      : WalkResult::advance();
         })
@@ -338,8 +347,8 @@ static AffineForOp fuse(RewriterBase &rewriter, ArrayRef<AffineForOp> first, Arr
   SmallVector<AffineForOp> made;
   for (size_t i = 0; i < first.size(); ++i) {
     AffineForOp one = first[i], other = second[i];
-    auto loop = AffineForOp::create(rewriter, rewriter.getFusedLoc({one.getLoc(), other.getLoc()}), ValueRange(), one.getLowerBoundMap(),
-                                    ValueRange(), one.getUpperBoundMap(), 1, carried);
+    auto loop = AffineForOp::create(rewriter, rewriter.getFusedLoc({one.getLoc(), other.getLoc()}), ValueRange(),
+                                    one.getLowerBoundMap(), ValueRange(), one.getUpperBoundMap(), 1, carried);
     if (one->getDiscardableAttrDictionary() == other->getDiscardableAttrDictionary())
       loop->setDiscardableAttrs(one->getDiscardableAttrDictionary());
     rewriter.replaceAllUsesWith(one.getInductionVar(), loop.getInductionVar());
@@ -390,7 +399,8 @@ Failure FuseIntoOp::apply(TransformRewriter &rewriter, TransformResults &results
     return refuse(*this, "depth " + Twine(depth) + "; give 1 or more");
   SmallVector<AffineForOp> loops[2];
   for (int i : {0, 1})
-    if (Failure failed = takeLoops(*this, rewriter, roots[i], depth > 1 ? "nest.perfect+nest.normalized" : kNeeds, depth, loops[i]);
+    if (Failure failed =
+            takeLoops(*this, rewriter, roots[i], depth > 1 ? "nest.perfect+nest.normalized" : kNeeds, depth, loops[i]);
         !failed.succeeded())
       return failed;
   for (auto [one, other] : llvm::zip_equal(loops[0], loops[1]))
@@ -422,8 +432,9 @@ static void guardBody(RewriterBase &rewriter, AffineForOp loop, int64_t trips) {
   Operation *yield = body->getTerminator();
   AffineExpr left = getAffineConstantExpr(trips - 1, loop.getContext()) - getAffineDimExpr(0, loop.getContext());
   rewriter.setInsertionPointToStart(body);
-  auto condition = affine::AffineIfOp::create(rewriter, loop.getLoc(), loop.getResultTypes(), IntegerSet::get(1, 0, left, false),
-                                              ValueRange(loop.getInductionVar()), /*withElseRegion=*/loop.getNumResults() != 0);
+  auto condition =
+      affine::AffineIfOp::create(rewriter, loop.getLoc(), loop.getResultTypes(), IntegerSet::get(1, 0, left, false),
+                                 ValueRange(loop.getInductionVar()), /*withElseRegion=*/loop.getNumResults() != 0);
   Block *then = condition.getThenBlock();
   if (!then->empty())
     rewriter.eraseOp(&then->back());
@@ -445,17 +456,15 @@ Failure PadOp::apply(TransformRewriter &rewriter, TransformResults &results, Tra
   AffineForOp loop;
   if (Failure failed = loopOf(*this, state, getLoop(), loop); !failed.succeeded())
     return failed;
-  int64_t multiple = 1, upper = 0;
-  if (Failure failed = numberOf(*this, state, getDynamicMultiple(), getMultiple(), 1, "the multiple", multiple); !failed.succeeded())
+  int64_t multiple = 1;
+  if (Failure failed = numberOf(*this, state, getDynamicMultiple(), getMultiple(), 1, "the multiple", multiple);
+      !failed.succeeded())
     return failed;
   if (Failure failed = require(*this, rewriter, loop, kNeeds, 1); !failed.succeeded())
     return failed;
   if (!loop.hasConstantUpperBound())
     return refuse(*this, "is of a loop with a constant number of trips; that " + placeOf(loop) + " has none");
-  const int64_t trips = loop.getConstantUpperBound();
-  if (llvm::AddOverflow(trips, multiple - 1, upper))
-    return refuse(*this, "has a multiple that is too large: " + Twine(multiple));
-  upper = upper / multiple * multiple;
+  const int64_t trips = loop.getConstantUpperBound(), upper = llvm::divideCeilSigned(trips, multiple) * multiple;
   if (upper != trips) {
     rewriter.modifyOpInPlace(loop, [&] { loop.setConstantUpperBound(upper); });
     guardBody(rewriter, loop, trips);

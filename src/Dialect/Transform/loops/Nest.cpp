@@ -77,8 +77,8 @@ Operation *dmxc::transform::besideLoop(AffineForOp outer, AffineForOp inner) {
   }
   if (beside)
     return beside;
-  const bool handsOn = llvm::equal(inner.getInits(), outer.getRegionIterArgs()) &&
-                       llvm::equal(yield->getOperands(), inner.getResults());
+  const bool handsOn =
+      llvm::equal(inner.getInits(), outer.getRegionIterArgs()) && llvm::equal(yield->getOperands(), inner.getResults());
   const bool shared = llvm::any_of(outer.getRegionIterArgs(), [](Value value) { return !value.hasOneUse(); });
   return handsOn && !shared ? nullptr : yield;
 }

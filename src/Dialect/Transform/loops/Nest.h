@@ -36,9 +36,8 @@ struct LoopPlan {
 /// Why perfectly nested loops cannot be made anew so: bounds that rest on what comes further inside; "" where they can.
 std::string problemOf(mlir::ArrayRef<mlir::affine::AffineForOp> loops, mlir::ArrayRef<LoopPlan> plan);
 /// Makes perfectly nested loops anew, around the same body; returns the loops, the outermost first.
-mlir::SmallVector<mlir::affine::AffineForOp> rebuild(mlir::RewriterBase &rewriter,
-                                                     mlir::ArrayRef<mlir::affine::AffineForOp> loops,
-                                                     mlir::ArrayRef<LoopPlan> plan);
+mlir::SmallVector<mlir::affine::AffineForOp>
+rebuild(mlir::RewriterBase &rewriter, mlir::ArrayRef<mlir::affine::AffineForOp> loops, mlir::ArrayRef<LoopPlan> plan);
 /// Makes indices of the ops in a nest sums of its counters alone, without an affine.apply of another one.
 void composeIndices(mlir::RewriterBase &rewriter, mlir::Operation *root);
 

@@ -1,7 +1,8 @@
 //===- Order.cpp - whether trips may come in another order ----------------===//
 //
-// Two accesses to one element, of which one writes, keep their order. Which pairs there are is a set of integers: the counters of
-// both, within their bounds, at boxes that meet, the first before the second as the loops are and behind it as they are to be.
+// Two accesses to one element, of which one writes, keep their order. Which pairs there are is a set of integers: the
+// counters of both, within their bounds, at boxes that meet, the first before the second as the loops are and behind it
+// as they are to be.
 //
 //===----------------------------------------------------------------------===//
 #include "Order.h"

@@ -7,9 +7,9 @@
 
 namespace dmxc::transform {
 
-/// Why perfectly nested loops may not run their trips in the order of `order`, expressions of their counters (d0 is that
-/// of the outermost): the two ops that would come in another order on the same element; "" where they may. Exact where
-/// all indices and bounds are affine; arguments and allocations are taken to be memory of their own.
+/// Why perfectly nested loops may not run their trips in the order of `order`, expressions of their counters (d0 is
+/// that of the outermost): the two ops that would come in another order on the same element; "" where they may. Exact
+/// where all indices and bounds are affine; arguments and allocations are taken to be memory of their own.
 std::string problemOfOrder(mlir::ArrayRef<mlir::affine::AffineForOp> loops, mlir::ArrayRef<mlir::AffineExpr> order);
 
 /// The same where each trip of the first loops is to be followed by the trip of the second ones with its number.
