@@ -103,6 +103,13 @@ class Faults(Author):
                 self.assertRegex(error, rf"(?m)^s\.py:{line}:\d+: ")
                 self.assertIn(said, error)
 
+    def test_a_stop_that_there_is_not(self):
+        self.write("from dmxsched import *\n\n\n@schedule(at='schedule.tilse')\ndef s(m):\n    m.match()\n")
+        self.dmxsched("s.py", "-o", "s.mlir")
+        error = self.run_tool(self.small, "-t", "corsair", "--schedule", "s.mlir", "-o", "o", code=1).stderr
+        self.assertIn('s.py:4:1: error: @s is to run at "schedule.tilse"; in this compile scripts run behind ', error)
+        self.assertIn("; did you mean 'schedule.tiles'?", error)
+
     def test_what_is_inside_of_what_was_consumed(self):
         """Python does not see that the one handle is inside of the other; the compiler has both names from her text."""
         self.write("from dmxsched import *\n\n\n@schedule(at='partition')\ndef s(m):\n    region = m.match(nth=0)\n    inner = region.match(kind='op', nth=0)\n"

@@ -130,7 +130,8 @@ class Texts(Author):
         self.assertEqual([line.partition(" (!transform.op<")[0] for line in self.lines(
             "    p = param('p', one_of=[2, 4])\n    r = module.structured.match(ops=['linalg.matmul'], interface='TilingInterface')\n"
             "    tiled, loops = r.structured.tile_using_for(sizes=[4, p], results=2)[:2]\n    tiled.annotate('mark', param=5)\n"
-            "    tiled.loop.unroll(4)\n    loops.structured.lower_unpack()\n")], [
+            "    tiled.loop.unroll(4)\n    loops.structured.lower_unpack()\n"
+            "    module.structured.match(ops=['func.func'], attributes={'dmx.may_be_none': Attribute('unit')})\n")], [
             f'%0 = transform.dmx.param "p" one_of [2, 4] -> {number}',
             f'%1 = transform.structured.match ops{{["linalg.matmul"]}} interface{{TilingInterface}} in %arg0 : ({handle}) -> {handle}',
             f"%tiled_linalg_op, %loops:2 = transform.structured.tile_using_for %1 tile_sizes [4, %0] : ({handle}, {number}) -> ({handle}, {handle}, {handle})",
@@ -138,7 +139,8 @@ class Texts(Author):
             f'transform.annotate %tiled_linalg_op "mark" = %2 : {handle}, {number}',
             f"transform.loop.unroll %tiled_linalg_op {{factor = 4 : i64}} : {handle}",
             f'%3 = transform.cast %loops#0 : {handle} to !transform.op<"linalg.unpack">',
-            "%empty_op, %transpose_op, %collapse_shape_op, %extract_slice_op = transform.structured.lower_unpack %3 :"])
+            "%empty_op, %transpose_op, %collapse_shape_op, %extract_slice_op = transform.structured.lower_unpack %3 :",
+            f'%4 = transform.structured.match ops{{["func.func"]}} in %arg0 {{dmx.may_be_none}} : ({handle}) -> {handle}'])
 
     def test_functions_become_sequences(self):
         """Once for what they are called with; a handle that they consume is marked so, and what they return is yielded."""

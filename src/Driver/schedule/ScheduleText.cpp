@@ -55,7 +55,7 @@ bool Schedule::checkStop(Script &script, const Options &options) {
     return true;
   diagnostics.report(modelError("@" + script.entry.getName().str() + " is to run at \"" + script.stop +
                                 "\", which this compile does not come by; scripts run behind " + names),
-                     "schedule-script", script.path);
+                     "schedule-script", placeText(script.entry.getLoc(), /*column=*/true));
   return false;
 }
 
@@ -207,8 +207,9 @@ std::string Schedule::nearStop(StringAttr name) const {
 
 bool Schedule::findEntry(Script &script) {
   constexpr StringLiteral main = mlir::transform::TransformDialect::kTransformEntryPointSymbolName;
-  auto fail = [&](const std::string &text) {
-    diagnostics.report(modelError(text), "schedule-script", script.path);
+  auto fail = [&](const std::string &text, Operation *sequence = nullptr) {
+    diagnostics.report(modelError(text), "schedule-script",
+                       sequence ? placeText(sequence->getLoc(), /*column=*/true) : script.path);
     return false;
   };
   for (auto sequence : script.module->getOps<mlir::transform::NamedSequenceOp>()) {
@@ -216,12 +217,14 @@ bool Schedule::findEntry(Script &script) {
     auto name = dyn_cast_or_null<StringAttr>(hook);
     if (const std::string known = stopNames(); hook && (!name || !StringRef(known).contains(valueText(hook))))
       return fail("@" + sequence.getName().str() + " is to run at " + valueText(hook) +
-                  "; in this compile scripts run behind " + known + (name ? nearStop(name) : ""));
+                      "; in this compile scripts run behind " + known + (name ? nearStop(name) : ""),
+                  sequence);
     if (!hook && sequence.getName() != main)
       continue;
     if (script.entry)
       return fail("the script has two entries, @" + script.entry.getName().str() + " and @" + sequence.getName().str() +
-                  "; put one of them into a file of its own: --schedule may be repeated");
+                      "; put one of them into a file of its own: --schedule may be repeated",
+                  sequence);
     script.entry = sequence;
     if (hook)
       script.stop = name.getValue();
@@ -229,7 +232,8 @@ bool Schedule::findEntry(Script &script) {
   if (!script.entry)
     return fail("the script has no transform.named_sequence @__transform_main, nor one with {dmx.at = \"partition\"}");
   if (script.entry.getBody().empty() || script.entry.getBody().getNumArguments() != 1)
-    return fail("@" + script.entry.getName().str() + " takes one argument, the model: (%m: !transform.any_op)");
+    return fail("@" + script.entry.getName().str() + " takes one argument, the model: (%m: !transform.any_op)",
+                script.entry);
   return true;
 }
 

@@ -5,7 +5,7 @@ import inspect
 from typing import Any, Callable, NamedTuple, Sequence
 
 from . import ops
-from .attributes import text_of, told
+from .attributes import dictionary, text_of, told
 from .forms import Form, form_of
 from .places import Place, assigned_names, here, near, wrong
 from .recording import ANY_OP, ANY_PARAM, PARAM, TYPES, Block, Entered, block_now, recorder
@@ -233,7 +233,9 @@ def apply(op: ops.Op, first: Any, /, *positional: Any, **named: Any) -> Any:
     """Records an op; what it returns."""
     if op.row["regions"]:
         wrong(f"'{op.short}' has a body, which is for foreach, alternatives, apply_patterns and functions with @transform; write it as text")
-    count, type_ = named.pop("results", None), named.pop("result_type", None)
+    count, type_, marks = (named.pop(key, None) for key in ("results", "result_type", "attributes"))
+    if marks is not None and not isinstance(marks, dict):
+        wrong(f"attributes of '{op.short}' are a dictionary, {{\"dmx.may_be_none\": Attribute(\"unit\")}}, not {told(marks)}")
     given = op.bound(() if first is None else (first,), positional, named)
     sizes = [given[key] for key, argument in op.arguments.items() if argument.operand and argument.attribute and isinstance(given.get(key), (list, tuple))]
     if "scalable_sizes" in op.arguments and sizes:  # MLIR's short form fills them in, its generic one does not
@@ -246,7 +248,8 @@ def apply(op: ops.Op, first: Any, /, *positional: Any, **named: Any) -> Any:
             if argument.attribute:
                 parts = [part for part in parts if isinstance(part, Value)]
             operands.append([_operand(op, argument.operand, part) for part in parts])
-    return emit(op, operands, attributes_of(op, given), _results(op, operands, count, type_), named_by=assigned_names())
+    return emit(op, operands, attributes_of(op, given), _results(op, operands, count, type_), named_by=assigned_names(),
+                marks=f" {dictionary(marks, f'attributes of {op.short}')}" if marks else "")
 
 
 def attributes_of(op: ops.Op, given: dict) -> dict:
@@ -292,7 +295,7 @@ def _results(op: ops.Op, operands: list, count: Any, type_: Any) -> list:
 
 
 def emit(op: ops.Op, operands: list, attributes: dict, results: list, named_by: Sequence[str] = (), regions: Sequence[list] = (),
-         place: Place | None = None) -> Any:
+         place: Place | None = None, marks: str = "") -> Any:
     """Writes an op in MLIR's generic form, which every op has; handles that it consumes are gone."""
     place, block = place or here(), block_now(f"'{op.short}'")
     flat: list = []
@@ -314,7 +317,7 @@ def emit(op: ops.Op, operands: list, attributes: dict, results: list, named_by: 
     properties = f" <{{{', '.join(f'{key} = {value}' for key, value in attributes.items())}}}>" if attributes else ""
     inside = f" ({', '.join(map(_region, regions))})" if regions else ""
     types = f"({', '.join(value._type for value in flat)}) -> ({', '.join(value._type for value in made)})"
-    block.write(f'{left}"{op.name}"({", ".join(names)}){properties}{inside} : {types}', place)
+    block.write(f'{left}"{op.name}"({", ".join(names)}){properties}{inside}{marks} : {types}', place)
     return None if not made else made[0] if len(made) == 1 else tuple(made)
 
 
