@@ -164,7 +164,7 @@ class Corsair(Base):
         self.assertEqual(trips("--schedule", "s.mlir"), ["8", "2"])
         self.script("affine-permute-trip", "schedule.arrays")
         refused = self.run_tool("m.mlir", "-t", "corsair", "-o", "m.bundle", "--schedule", "s.mlir", code=1).stderr
-        self.assertIn('@loops is to run at "schedule.arrays"; in this compile scripts run behind "partition", "schedule.formats", "schedule.tiles"', refused)
+        self.assertIn('@loops is to run at "schedule.arrays"; in this compile scripts run behind "frontend", "partition", "memory", "schedule.formats", "schedule.tiles"', refused)
 
     def test_capacity_counts_what_weights_take(self):
         """Where they come from DDR in every run the team is none whose quads each fetch all of them."""

@@ -212,7 +212,7 @@ class BadSchedules(Base):
         other = script(CONV2, name="a", attributes='attributes {dmx.at = "tiles"} ')
         for content, message in ((b"", "no transform.named_sequence @__transform_main"), (b"\x7fELF\0\1\2\3", "this is no text"),
                                  (b"module {\n", "s.mlir:"), (two.encode(), "two entries, @__transform_main and @b"),
-                                 ((one + one).encode(), "s.mlir:"), (other.encode(), '@a is to run at "tiles"; in this compile scripts run behind "partition"'),
+                                 ((one + one).encode(), "s.mlir:"), (other.encode(), '@a is to run at "tiles"; in this compile scripts run behind "frontend", "partition"'),
                                  (b"\xff\xfe\xfd\n", "s.mlir")):
             (self.dir / "s.mlir").write_bytes(content)
             err = self.refuse("--schedule", "s.mlir")

@@ -27,6 +27,15 @@ static std::optional<std::string> optionText(DictionaryAttr options, std::string
   return text;
 }
 
+/// Whether an op is of a kind, or holds one that is.
+static bool has(Operation *op, StringRef kind) {
+  return op
+      ->walk([&](Operation *inner) {
+        return inner->getName().getStringRef() == kind ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 Failure RunPassOp::apply(mlir::transform::TransformRewriter &, mlir::transform::TransformResults &results,
                          mlir::transform::TransformState &state) {
   auto refuse = [&](const std::string &why) {
@@ -43,22 +52,24 @@ Failure RunPassOp::apply(mlir::transform::TransformRewriter &, mlir::transform::
   if (!options)
     return refuse("'" + getPass().str() + "': the option '" + wrong + "' is a number, true, false, or a text");
   SmallVector<Operation *> ops = llvm::to_vector(state.getPayloadOps(getTarget()));
+  OpPassManager probe(OpPassManager::Nesting::Implicit); // which tells what the pass runs on
+  std::string problem;
+  if (failed(info->addToPipeline(probe, *options, [&](const Twine &message) {
+        problem = message.str();
+        return failure();
+      })))
+    return refuse("'" + getPass().str() +
+                  "': " + (problem.empty() ? "cannot have the options '" + *options + "'" : problem));
   for (Operation *op : ops) {
-    PassManager manager(getContext(), op->getName().getStringRef());
-    std::string problem;
-    if (failed(info->addToPipeline(manager, *options, [&](const Twine &message) {
-          problem = message.str();
-          return failure();
-        })))
-      return refuse("'" + getPass().str() +
-                    "': " + (problem.empty() ? "cannot have the options '" + *options + "'" : problem));
-    for (Pass &pass : manager.getPasses())
-      if (std::optional<StringRef> on = pass.getOpName(); on && *on != op->getName().getStringRef())
-        return refuse("'" + getPass().str() + "' runs on '" + on->str() + "', not on '" +
-                      op->getName().getStringRef().str() + "'");
+    const std::string kind = op->getName().getStringRef().str();
+    for (Pass &pass : probe.getPasses())
+      if (std::optional<StringRef> on = pass.getOpName(); on && !has(op, *on))
+        return refuse("'" + getPass().str() + "' runs on '" + on->str() + "', which is not in the '" + kind +
+                      "' that it is given");
     if (!op->hasTrait<OpTrait::IsIsolatedFromAbove>())
-      return refuse("'" + getPass().str() + "' runs on a function or a module, not on '" +
-                    op->getName().getStringRef().str() + "'");
+      return refuse("'" + getPass().str() + "' is given a '" + kind + "'; passes run on functions and modules");
+    PassManager manager(getContext(), kind, OpPassManager::Nesting::Implicit);
+    (void)info->addToPipeline(manager, *options, [](const Twine &) { return failure(); }); // as above
     if (failed(manager.run(op)))
       return emitDefiniteFailure() << "the pass '" << getPass() << "' failed [schedule-refused]";
   }

@@ -87,7 +87,7 @@ private:
   bool apply(mlir::ModuleOp module, llvm::StringRef stop = kPartition);
   bool checkKnobs();
   /// Names and types of what can be called of a model.
-  using Entries = std::vector<std::pair<std::string, mlir::Type>>;
+  using Entries = std::vector<std::pair<std::string, mlir::Attribute>>;
   static Entries entriesOf(mlir::ModuleOp module);
   /// `untouched`: what the scripts of the stop began with.
   bool checkModel(mlir::ModuleOp module, const Entries &before, mlir::ModuleOp untouched, llvm::StringRef stop);

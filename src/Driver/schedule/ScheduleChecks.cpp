@@ -1,6 +1,7 @@
 //===- ScheduleChecks.cpp - what scripts must not do ----------------------===//
 #include "Schedule.h"
 
+#include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Phases/Decisions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -62,9 +63,13 @@ bool Schedule::checkKnobs() {
 
 Schedule::Entries Schedule::entriesOf(ModuleOp module) {
   Entries entries;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function.isPublic())
-      entries.emplace_back(function.getSymName(), function.getFunctionType());
+  Builder b(module.getContext());
+  for (auto program : module.getOps<dlir::ProgramOp>())
+    entries.emplace_back(program.getSymName(), b.getArrayAttr({program.getInputs(), program.getOutputs()}));
+  if (entries.empty()) // beside programs functions are kernels
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function.isPublic())
+        entries.emplace_back(function.getSymName(), function.getFunctionTypeAttr());
   return entries;
 }
 
