@@ -338,7 +338,7 @@ void Schedule::rewrite(mlir::Diagnostic &diagnostic) {
     // MLIR's ops say what is wrong, and not always whose fault it is.
     Operation *op = diagnostic.getSeverity() == DiagnosticSeverity::Error ? opAt(diagnostic.getLocation()) : nullptr;
     StringRef name = op ? op->getName().getStringRef() : StringRef();
-    if (op && !isa<transform::FoundOp, transform::GuardOp>(op) && !view.contains(name) &&
+    if (op && !view.contains("[schedule-") && !view.contains(name) &&
         !view.contains(name.drop_front(std::min(name.size(), name.find('.') + 1))))
       better << "'" << name << "': ";
     better << text;
