@@ -12,7 +12,8 @@ import sys
 # What Python gives for an attribute, by the class that holds it.
 ATTRIBUTES = {
     "IntegerAttr": "int", "BoolAttr": "bool", "UnitAttr": "unit", "StringAttr": "str", "SymbolRefAttr": "symbol", "FlatSymbolRefAttr": "symbol",
-    "DictionaryAttr": "dict", "DenseI64ArrayAttr": "ints", "DenseI32ArrayAttr": "ints32", "DenseBoolArrayAttr": "bools", "TypeAttr": "type", "ArrayAttr": "list",
+    "DictionaryAttr": "dict", "DenseI64ArrayAttr": "ints", "DenseI32ArrayAttr": "ints32", "DenseBoolArrayAttr": "bools",
+    "TypeAttr": "type", "ArrayAttr": "list",
 }
 ARRAYS = {"string array": "strs", "64-bit integer array": "int list", "symbol ref array": "symbols", "Array of dictionary": "dicts", "type array": "types",
           "array of arrays of i64": "lists of ints"}

@@ -19,7 +19,8 @@ def main():
     check, arguments = "--check" in sys.argv, [a for a in sys.argv[1:] if a != "--check"]
     if len(arguments) != 1:
         sys.exit(__doc__)
-    rows = [json.loads(line) for line in subprocess.run([arguments[0], "--print-transforms=json"], check=True, capture_output=True, text=True).stdout.splitlines()]
+    said = subprocess.run([arguments[0], "--print-transforms=json"], check=True, capture_output=True, text=True).stdout
+    rows = [json.loads(line) for line in said.splitlines()]
     tables = {"OPS": {}, "FORMS": {}}
     for row in rows:
         tables["FORMS" if "form" in row else "OPS"][row.pop("form", None) or row.pop("name")] = row

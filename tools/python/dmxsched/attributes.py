@@ -44,7 +44,9 @@ def text_of(value: Any, what: str) -> str:
             wrong(f"{what} is {value}, which 64 bits do not hold")
         return f"{value} : i64"
     if isinstance(value, float):
-        return f"{value!r} : f64" if "." in repr(value) else f"{value:.17e} : f64" if math.isfinite(value) else wrong(f"{what} is {value!r}, which is no number")
+        if not math.isfinite(value):
+            wrong(f"{what} is {value!r}, which is no number")
+        return f"{value!r} : f64" if "." in repr(value) else f"{value:.17e} : f64"
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, (list, tuple)):

@@ -116,7 +116,8 @@ class Transform:
             results = returned(self.function, self.function(**{**arguments, **inner}))
             changed = [key for (key, value), (before, _) in zip(inner.items(), taken) if value._name != before]
             gone = {key: value._gone for key, value in inner.items() if value._gone}
-            self._hold(self.ensures, {key: value for key, value in {**inner, **dict(enumerate(results))}.items() if not value._gone}, "check", ensured="unit")
+            left = {key: value for key, value in {**inner, **dict(enumerate(results))}.items() if not value._gone}
+            self._hold(self.ensures, left, "check", ensured="unit")
             yields = [inner[key] for key in changed] + results
             texts = [(value._use(f"the end of '{self.name}'"), value._type) for value in yields]
         consumed = [key in gone or key in changed for key in inner]
