@@ -217,7 +217,7 @@ private:
     for (Quad &quad : quads) {
       if (overQuads)
         quad.setIndex(loop.getInductionVar(), &quad - quads.data());
-      if (Status done = overQuads ? quad.evaluateBody(loop) : quad.evaluate(op); !done)
+      if (Status done = overQuads ? quad.evaluateBody(*loop.getBody()) : quad.evaluate(op); !done)
         return done;
     }
     return Status::ok();

@@ -4,6 +4,7 @@
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IntegerSet.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -88,6 +89,17 @@ std::optional<std::pair<int64_t, int64_t>> Indices::bounds(affine::AffineForOp l
   if (!first || !last)
     return std::nullopt;
   return std::pair(*std::max_element(first->begin(), first->end()), *std::min_element(last->begin(), last->end()));
+}
+
+std::optional<bool> Indices::holds(affine::AffineIfOp condition) const {
+  const IntegerSet set = condition.getIntegerSet();
+  std::optional<Dims> values =
+      at(AffineMap::get(set.getNumDims(), set.getNumSymbols(), set.getConstraints(), set.getContext()),
+         condition.getOperands());
+  if (!values)
+    return std::nullopt;
+  return llvm::all_of(llvm::enumerate(*values),
+                      [&](auto each) { return set.isEq(each.index()) ? each.value() == 0 : each.value() >= 0; });
 }
 
 static std::string described(Operation *op, const std::string &why) {

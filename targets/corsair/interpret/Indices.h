@@ -22,6 +22,7 @@ public:
   std::optional<Dims> at(mlir::AffineMap map, mlir::ValueRange operands) const;
   /// The first value of a loop's counter and the one that it ends before.
   std::optional<std::pair<int64_t, int64_t>> bounds(mlir::affine::AffineForOp loop) const;
+  std::optional<bool> holds(mlir::affine::AffineIfOp condition) const;
 
 private:
   llvm::DenseMap<mlir::Value, int64_t> numbers;

@@ -30,9 +30,9 @@ Status Quad::put(Operation *op, View view) {
 Status Quad::evaluate(Operation *op) {
   return TypeSwitch<Operation *, Status>(op)
       .Case<memref::AllocOp, memref::SubViewOp, memref::TransposeOp, memref::ReinterpretCastOp, affine_ext::TilesOp,
-            affine::AffineForOp, affine::AffineLoadOp, affine::AffineStoreOp, affine_ext::LoadOp, affine_ext::CastOp,
-            affine_ext::MatMulOp, lldmir::MatMulOp, lldmir::SimdOp, lldmir::ReshapeOp, lldmir::ConvOp, lldmir::SumOp>(
-          [&](auto typed) { return lower(typed); })
+            affine::AffineForOp, affine::AffineIfOp, affine::AffineLoadOp, affine::AffineStoreOp, affine_ext::LoadOp,
+            affine_ext::CastOp, affine_ext::MatMulOp, lldmir::MatMulOp, lldmir::SimdOp, lldmir::ReshapeOp,
+            lldmir::ConvOp, lldmir::SumOp>([&](auto typed) { return lower(typed); })
       .Case([&](gpu::ThreadIdOp typed) {
         indices.set(typed.getResult(), typed.getDimension() == gpu::Dimension::x ? number : 0);
         return Status::ok();
@@ -45,8 +45,8 @@ Status Quad::evaluate(Operation *op) {
       });
 }
 
-Status Quad::evaluateBody(affine::AffineForOp loop) {
-  for (Operation &op : loop.getBody()->without_terminator())
+Status Quad::evaluateBody(Block &body) {
+  for (Operation &op : body.without_terminator())
     if (Status done = evaluate(&op); !done)
       return done;
   return Status::ok();
@@ -60,12 +60,19 @@ Status Quad::lower(affine::AffineForOp op) {
     return done;
   for (int64_t i = bounds->first; i < bounds->second; i += op.getStepAsInt()) {
     indices.set(op.getInductionVar(), i);
-    if (Status done = evaluateBody(op); !done)
+    if (Status done = evaluateBody(*op.getBody()); !done)
       return done;
     if (Status done = carry(op, op.getBody()->getTerminator()->getOperands(), op.getRegionIterArgs()); !done)
       return done;
   }
   return carry(op, op.getRegionIterArgs(), op.getResults());
+}
+
+Status Quad::lower(affine::AffineIfOp op) {
+  std::optional<bool> holds = indices.holds(op);
+  if (!holds || op.getNumResults() || op.hasElse())
+    return notEvaluated(op, "is a condition of other than numbers, or a choice");
+  return *holds ? evaluateBody(*op.getThenBlock()) : Status::ok();
 }
 
 /// Tiles, and sums that are still in the arrays, under other names; all at once.

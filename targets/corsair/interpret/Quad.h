@@ -23,7 +23,7 @@ public:
   Result<View> viewOf(mlir::Operation *reader, mlir::Value value) const;
   /// An op that the quad computes by itself, loops with all that is in them.
   Status evaluate(mlir::Operation *op);
-  Status evaluateBody(mlir::affine::AffineForOp loop);
+  Status evaluateBody(mlir::Block &body);
 
 private:
   Status put(mlir::Operation *op, View view);
@@ -41,6 +41,7 @@ private:
                        llvm::ArrayRef<int64_t> counts) const;
   Result<View> numbersOf(mlir::Operation *op, mlir::Value tile) const;
   Status lower(mlir::affine::AffineForOp op);
+  Status lower(mlir::affine::AffineIfOp op);
   Status lower(mlir::affine::AffineLoadOp op);
   Status lower(mlir::affine::AffineStoreOp op);
   Status lower(affine_ext::LoadOp op);

@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IntegerSet.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -143,6 +144,7 @@ private:
     const bool known =
         llvm::TypeSwitch<Operation *, bool>(op)
             .Case([&](affine::AffineForOp loop) { return readLoop(loop, made); })
+            .Case([&](affine::AffineIfOp condition) { return readCondition(condition, made); })
             .Case([&](affine::AffineLoadOp load) {
               std::optional<Form> form = formOf(load.getType());
               const bool fits = form && load.getMemRefType().getRank() == (*form == Form::Bias ? 1 : 2);
@@ -168,7 +170,7 @@ private:
             .Default([&](Operation *other) { return refuse(other, "is not known in the loops of a product"); });
     if (!known)
       return false;
-    if (!isa<affine::AffineForOp, arith::ConstantOp>(op))
+    if (!isa<affine::AffineForOp, affine::AffineIfOp, arith::ConstantOp>(op))
       readResults(op, made);
     if (!isa<arith::ConstantOp>(op))
       into.push_back(std::move(made));
@@ -188,6 +190,17 @@ private:
     for (Value result : loop->getResults()) // what was carried last
       made.out.push_back(slotOf(result));
     return true;
+  }
+
+  /// Trips that are left out: what stands in a condition is done or not.
+  bool readCondition(affine::AffineIfOp condition, Code &made) {
+    const IntegerSet set = condition.getIntegerSet();
+    if (condition.getNumResults() || condition.hasElse())
+      return refuse(condition, "is a choice of two values or works");
+    const AffineMap map = AffineMap::get(set.getNumDims(), set.getNumSymbols(), set.getConstraints(), set.getContext());
+    return readMap(condition, map, condition.getOperands(), made.map) &&
+           llvm::all_of(condition.getThenBlock()->without_terminator(),
+                        [&](Operation &op) { return read(&op, made.body); });
   }
 
   bool readProduct(lldmir::MatMulOp product, Code &made) {
@@ -251,6 +264,12 @@ private:
     return evaluate(map.map.getResult(result), all.take_front(map.map.getNumDims()),
                     all.drop_front(map.map.getNumDims()));
   }
+  bool holds(IntegerSet set, const Map &map) {
+    return llvm::all_of(llvm::seq(set.getNumConstraints()), [&](unsigned i) {
+      const int64_t value = indexOf(map, i);
+      return set.isEq(i) ? value == 0 : value >= 0;
+    });
+  }
   int64_t boundOf(const Map &map, bool lower) {
     int64_t bound = indexOf(map, 0);
     for (unsigned i = 1; i < map.map.getNumResults(); ++i)
@@ -267,6 +286,9 @@ private:
       return refuse(each.op, "is reached too often to be a product's");
     return llvm::TypeSwitch<Operation *, bool>(each.op)
         .Case([&](affine::AffineForOp loop) { return executeLoop(loop, each); })
+        .Case([&](affine::AffineIfOp condition) {
+          return !holds(condition.getIntegerSet(), each.map) || execute(each.body);
+        })
         .Case([&](affine::AffineLoadOp load) { return place(each, load.getMemRefType(), items[each.out[0]]); })
         .Case([&](affine::AffineStoreOp store) { return executeStore(store, each); })
         .Case([&](affine::AffineApplyOp) {
