@@ -192,7 +192,7 @@ class Debs(Folder):
         triple = "lib/x86_64-linux-gnu"
         stage = self.stage("bin/dmxc", "bin/dmx-run", f"{triple}/libdmxrt.so.9.9.9", f"{triple}/libdmxrt-x.so", f"{triple}/libdmxrt.a", "include/dmx/dmx.h",
                            "share/man/man1/dmxc.1", "share/man/man1/dmx-run.1", "share/zsh/site-functions/_dmx-run", "share/bash-completion/completions/dmxc",
-                           "lib/python3/dist-packages/dmxrt/__init__.py", f"{triple}/pkgconfig/dmxrt.pc")
+                           "lib/python3/dist-packages/dmxrt/__init__.py", "lib/python3/dist-packages/dmxsched/py.typed", f"{triple}/pkgconfig/dmxrt.pc")
         (stage / f"usr/{triple}/libdmxrt.so.9").symlink_to("libdmxrt.so.9.9.9")
         (stage / f"usr/{triple}/libdmxrt.so").symlink_to("libdmxrt.so.9")
         (stage / "usr/bin/dmx-compare").symlink_to("dmxc")
@@ -200,7 +200,7 @@ class Debs(Folder):
         has = {tree.name: sorted(path.name for path in tree.rglob("*") if path.is_symlink() or path.is_file()) for tree in trees.iterdir()}
         self.assertEqual(has, {"dmxc": ["dmx-compare", "dmxc", "dmxc", "dmxc.1"], "dmx-tools": ["_dmx-run", "dmx-run", "dmx-run.1"],
                                "libdmxrt0": ["libdmxrt.so.9", "libdmxrt.so.9.9.9"], "libdmxrt0-devices": ["libdmxrt-x.so"],
-                               "libdmxrt-dev": ["dmx.h", "dmxrt.pc", "libdmxrt.a", "libdmxrt.so"], "python3-dmxrt": ["__init__.py"]})
+                               "libdmxrt-dev": ["dmx.h", "dmxrt.pc", "libdmxrt.a", "libdmxrt.so"], "python3-dmxrt": ["__init__.py"], "python3-dmxsched": ["py.typed"]})
 
     def test_a_file_that_no_package_names(self):
         self.assertIn("no package has usr/lib/other.so; name it in tools/packaging/debs.py", self.refused(debs.split, self.stage("lib/other.so"), self.folder))

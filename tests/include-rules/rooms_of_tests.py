@@ -49,6 +49,7 @@ ROWS = [
     (r"torch", WHOLE + CPU + TORCH),
     (r"models\.array", WHOLE + AIE + ONNX + TORCH),
     (r"generate|models", WHOLE + CPU + ONNX + TORCH),
+    (r"dmxsched", WHOLE + CPU + CORSAIR + ONNX),
     (r"example-target", WHOLE + CPU + ONNX),
     (r"cli\.aie", WHOLE + AIE + ONNX),
     (r"cli\.(corsair|dmxc\.Corsair)", WHOLE + CORSAIR + ONNX),

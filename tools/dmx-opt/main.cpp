@@ -1,6 +1,7 @@
 //===- main.cpp - dmx-opt, mlir-opt with our dialects and passes ----------===//
 #include "Evaluate.h"
 #include "Interpret.h"
+#include "Transforms.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/Transform/Passes.h"
@@ -28,6 +29,7 @@ struct Flags {
   std::vector<dmxc::driver::TargetChoice> targets; ///< each name once
   std::vector<std::pair<std::string, std::string>> states;
   std::vector<std::string> dataFolders;
+  bool printsTransforms = false;
 
   /// Of the same target the last choice counts.
   void choose(dmxc::driver::TargetChoice choice) {
@@ -40,7 +42,8 @@ struct Flags {
 
 /// `--target=NAME:LEVEL+..` gives a target its levels, and the first one named is asked first; `--state=INPUT=OUTPUT`
 /// is what dmir-bind-states reads,
-/// `--allow-external-data=DIR` names a folder that constants' files may lie in besides the text's own.
+/// `--allow-external-data=DIR` names a folder that constants' files may lie in besides the text's own,
+/// `--print-transforms=json` prints the ops that scripts may have (Transforms.h) and reads nothing.
 static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
   Flags flags;
   dmxc::Status wrong = dmxc::Status::ok();
@@ -54,6 +57,10 @@ static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
     }
     if (argument.consume_front("--allow-external-data=")) {
       flags.dataFolders.push_back(argument.str());
+      return true;
+    }
+    if (argument == "--print-transforms=json") {
+      flags.printsTransforms = true;
       return true;
     }
     if (!argument.consume_front("--state="))
@@ -109,6 +116,11 @@ int main(int argc, char **argv) {
     dialect->getRegisteredInterface<dmxc::dmir::DataFiles>()->admitBelow(dataFolders());
   });
   dataFolders() = flags->dataFolders;
+  if (flags->printsTransforms) {
+    mlir::MLIRContext transforms(registry);
+    transforms.getOrLoadDialect<mlir::transform::TransformDialect>();
+    return dmxc::printTransforms(transforms) ? 0 : 1;
+  }
   dmxc::PhaseContext context;
   context.checkStrategies = true;
   context.states = flags->states;
@@ -125,6 +137,12 @@ int main(int argc, char **argv) {
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets())
     if (info.registerPasses)
       info.registerPasses(registry);
-  return mlir::asMainReturnCode(mlir::MlirOptMain(static_cast<int>(arguments.size()), arguments.data(),
-                                                  "dmx-opt: passes over DMIR and DLIR\n", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(static_cast<int>(arguments.size()), arguments.data(),
+                        "dmx-opt: passes over DMIR and DLIR\n\n"
+                        "--target=NAME:LEVEL+..       a target with its levels, asked before others\n"
+                        "--state=INPUT=OUTPUT         what dmir-bind-states binds\n"
+                        "--allow-external-data=DIR    a folder that constants' files may lie in\n"
+                        "--print-transforms=json      the ops of schedules and their forms, a line each\n",
+                        registry));
 }

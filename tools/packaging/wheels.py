@@ -1,4 +1,4 @@
-"""The wheel: programs with what they need, libdmxrt with its devices, and the Python module dmxrt."""
+"""The wheel: programs with what they need, libdmxrt with its devices, and the Python modules dmxrt and dmxsched."""
 import base64
 import hashlib
 import pathlib
@@ -21,13 +21,14 @@ Description-Content-Type: text/markdown
 {description}
 """
 DESCRIPTION = """`dmxc model.onnx -o model.bundle` compiles a model; `dmx-run`, `dmx-inspect`, `dmx-compare` and `dmx-sign` run, show, compare and sign
-bundles; `dmx-generate` takes and gives token ids of language models; `import dmxrt` runs them from Python. Needs Linux on x86-64 with glibc {glibc} or newer and numpy; libstdc++ and libgcc are the
+bundles; `dmx-generate` takes and gives token ids of language models; `import dmxrt` runs them from Python, and `import dmxsched` writes
+schedules. Needs Linux on x86-64 with glibc {glibc} or newer and numpy; libstdc++ and libgcc are the
 system's. `dmxc --help=man`, `=bash`, `=zsh` and `=fish` write what a package would install.
 """
 
 
 def collect(stage, folder):
-    """Fills folder with the files of a staged install, flat: bin/ and lib/ of the package, the module dmxrt beside it."""
+    """Fills folder with the files of a staged install, flat: bin/ and lib/ of the package, the modules dmxrt and dmxsched beside it."""
     package = folder / "dmxc"
     (package / "bin").mkdir(parents=True)
     (package / "lib").mkdir()
@@ -37,7 +38,7 @@ def collect(stage, folder):
         if not library.is_symlink():
             # By the name that programs ask for.
             shutil.copy2(library, package / "lib" / re.sub(r"(\.so\.\d+)\..*", r"\1", library.name))
-    shutil.copytree(common.ROOT / "tools/python/dmxrt", folder / "dmxrt", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(stage / "usr/lib/python3/dist-packages", folder, dirs_exist_ok=True)
     return package
 
 

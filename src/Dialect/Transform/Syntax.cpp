@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Linalg/TransformOps/DialectExtension.h"
 #include "mlir/Dialect/MemRef/TransformOps/MemRefTransformOps.h"
 #include "mlir/Dialect/SCF/TransformOps/SCFTransformOps.h"
+#include "mlir/Dialect/Transform/DebugExtension/DebugExtension.h"
 #include "mlir/Dialect/Transform/LoopExtension/LoopExtension.h"
 #include "mlir/Dialect/Transform/TuneExtension/TuneExtension.h"
 #include "mlir/Dialect/Vector/TransformOps/VectorTransformOps.h"
@@ -129,6 +130,7 @@ ParseResult parseValue(OpAsmParser &parser, OperationState &result) {
 void dmxc::transform::registerTransformExtension(DialectRegistry &registry) {
   registry.insert<mlir::transform::TransformDialect>();
   registry.addExtensions<DmxExtension>();
+  mlir::transform::registerDebugExtension(registry);
   mlir::transform::registerLoopExtension(registry);
   mlir::transform::registerTuneExtension(registry);
   linalg::registerTransformDialectExtension(registry);

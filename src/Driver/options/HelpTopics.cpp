@@ -76,7 +76,7 @@ static HelpTopic schedulesTopic() {
       "change "
       "them. Several are applied in their order. --set NAME=VALUE gives their parameters values, --schedule-lib has "
       "sequences that they may include, and --schedule-log what was done for the forms of loops (--print-forms) that "
-      "they need.\n\n"
+      "they need. Of functions of Python 'python3 -m dmxsched mine.py -o mine.mlir' prints one.\n\n"
       "'dmxc tune' measures candidates on devices that have a clock, at most --trials of them (64), and keeps the "
       "best in --db FILE; what the file has stays and is not measured again. --list prints the candidates, and "
       "measures none.\n\n"

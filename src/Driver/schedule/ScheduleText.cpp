@@ -55,7 +55,7 @@ bool Schedule::checkStop(Script &script, const Options &options) {
     return true;
   diagnostics.report(modelError("@" + script.entry.getName().str() + " is to run at \"" + script.stop +
                                 "\", which this compile does not come by; scripts run behind " + names),
-                     "schedule-script", script.path);
+                     "schedule-script", placeText(script.entry.getLoc(), /*column=*/true));
   return false;
 }
 
@@ -71,6 +71,13 @@ static bool isSound(ModuleOp script) {
 
 /// The text of a file as a module that is not verified yet; null after an error was reported.
 OwningOpRef<ModuleOp> Schedule::parse(const std::string &path, std::string &text) {
+  if (StringRef stem = path; stem.consume_back(".py")) {
+    diagnostics.report(modelError("is Python, which dmxc does not run; print its script and give that: python3 -m "
+                                  "dmxsched " +
+                                  path + " -o " + stem.str() + ".mlir"),
+                       "schedule-script", path);
+    return {};
+  }
   auto file = MappedFile::open(path); // which refuses a pipe, that would be waited for
   if (!file) {
     diagnostics.report(file.error(), "io", path);
@@ -199,8 +206,9 @@ std::string Schedule::nearStop(StringAttr name) const {
 
 bool Schedule::findEntry(Script &script) {
   constexpr StringLiteral main = mlir::transform::TransformDialect::kTransformEntryPointSymbolName;
-  auto fail = [&](const std::string &text) {
-    diagnostics.report(modelError(text), "schedule-script", script.path);
+  auto fail = [&](const std::string &text, Operation *sequence = nullptr) {
+    diagnostics.report(modelError(text), "schedule-script",
+                       sequence ? placeText(sequence->getLoc(), /*column=*/true) : script.path);
     return false;
   };
   for (auto sequence : script.module->getOps<mlir::transform::NamedSequenceOp>()) {
@@ -208,12 +216,14 @@ bool Schedule::findEntry(Script &script) {
     auto name = dyn_cast_or_null<StringAttr>(hook);
     if (const std::string known = stopNames(); hook && (!name || !StringRef(known).contains(valueText(hook))))
       return fail("@" + sequence.getName().str() + " is to run at " + valueText(hook) +
-                  "; in this compile scripts run behind " + known + (name ? nearStop(name) : ""));
+                      "; in this compile scripts run behind " + known + (name ? nearStop(name) : ""),
+                  sequence);
     if (!hook && sequence.getName() != main)
       continue;
     if (script.entry)
       return fail("the script has two entries, @" + script.entry.getName().str() + " and @" + sequence.getName().str() +
-                  "; put one of them into a file of its own: --schedule may be repeated");
+                      "; put one of them into a file of its own: --schedule may be repeated",
+                  sequence);
     script.entry = sequence;
     if (hook)
       script.stop = name.getValue();
@@ -221,7 +231,8 @@ bool Schedule::findEntry(Script &script) {
   if (!script.entry)
     return fail("the script has no transform.named_sequence @__transform_main, nor one with {dmx.at = \"partition\"}");
   if (script.entry.getBody().empty() || script.entry.getBody().getNumArguments() != 1)
-    return fail("@" + script.entry.getName().str() + " takes one argument, the model: (%m: !transform.any_op)");
+    return fail("@" + script.entry.getName().str() + " takes one argument, the model: (%m: !transform.any_op)",
+                script.entry);
   return true;
 }
 
@@ -229,10 +240,27 @@ bool Schedule::findEntry(Script &script) {
 // Messages
 //===----------------------------------------------------------------------===//
 
+/// What follows a percent sign.
+static std::string valueName(StringRef text) {
+  return text.take_while([](char c) { return llvm::isAlnum(c) || StringRef("_$.-").contains(c); }).str();
+}
+
+/// The value of the line of a text that says of its op to be at `place`, as those that Python prints do.
+static std::string printedHandle(StringRef text, FileLineColLoc place) {
+  std::string said;
+  llvm::raw_string_ostream(said) << place;
+  size_t at = text.find(said);
+  StringRef line = at == StringRef::npos ? StringRef() : text.take_front(at).rsplit('\n').second.ltrim();
+  return line.consume_front("%") ? valueName(line) : "";
+}
+
 /// How the script calls the value that an op at `place` makes; "" where that cannot be seen.
 std::string Schedule::handleAt(Location place) const {
   auto line = dyn_cast<FileLineColLoc>(place);
   for (const Script &script : scripts) {
+    if (line && line.getFilename() != script.path)
+      if (std::string name = printedHandle(script.text, line); !name.empty())
+        return name;
     if (!line || line.getFilename() != script.path)
       continue;
     StringRef rest(script.text);
@@ -242,8 +270,7 @@ std::string Schedule::handleAt(Location place) const {
     if (!before.consume_back("="))
       before = rest.split('\n').first.drop_front(std::min<size_t>(before.size(), rest.size())); // an argument itself
     size_t percent = before.rfind('%');
-    StringRef name = percent == StringRef::npos ? StringRef() : before.drop_front(percent + 1);
-    return name.take_while([](char c) { return llvm::isAlnum(c) || StringRef("_$.-").contains(c); }).str();
+    return percent == StringRef::npos ? "" : valueName(before.drop_front(percent + 1));
   }
   return "";
 }

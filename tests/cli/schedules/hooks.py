@@ -76,7 +76,7 @@ class Hooks(unittest.TestCase):
         self.assertEqual(self.entries("direct.bundle"), self.entries("resumed.bundle"))
         self.write("p.mlir", script("partition", f'transform.annotate %m "mark.here" : {ANY}'))
         said = self.dmxc("t.mlir", *CORSAIR, "--from", "schedule.tiles", "-o", "x", "--schedule", "p.mlir", code=1).stderr
-        self.assertIn('p.mlir: error: @s is to run at "partition", which this compile does not come by; scripts run behind "schedule.tiles", "schedule.buffers"', said)
+        self.assertIn('p.mlir:2:3: error: @s is to run at "partition", which this compile does not come by; scripts run behind "schedule.tiles", "schedule.buffers"', said)
         said = self.dmxc("m.mlir", *CORSAIR, "--emit", "partition", "-o", "x", "--schedule", "s.mlir", code=1).stderr
         self.assertIn('"schedule.tiles", which this compile does not come by; scripts run behind "frontend", "partition" [schedule-script]', said)
 

@@ -24,6 +24,8 @@ struct Form {
 Result<Form> findForm(llvm::StringRef name, mlir::Operation *from);
 /// The table that --print-forms shows.
 std::string describeForms();
+/// The forms of that table, and what each means.
+std::vector<std::pair<llvm::StringRef, llvm::StringRef>> forms();
 
 /// Why a nest has not all of `properties`; no op where it has. `depth`: of as many loops alone; 0: of all.
 struct Finding {

@@ -102,6 +102,13 @@ std::string dmxc::transform::describeForms() {
                 "transform.dmx.define_form.\n";
 }
 
+std::vector<std::pair<StringRef, StringRef>> dmxc::transform::forms() {
+  std::vector<std::pair<StringRef, StringRef>> rows;
+  for (const FormRow &row : kForms)
+    rows.emplace_back(row.name, row.meaning);
+  return rows;
+}
+
 //===----------------------------------------------------------------------===//
 // Checks
 //===----------------------------------------------------------------------===//
