@@ -7,6 +7,7 @@
 #include "dmxc/Dialect/DMIR/Forms.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/Text.h"
+#include "dmxc/Dialect/DMIR/masks/Sparsity.h"
 
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -61,6 +62,18 @@ bool isMasks(Attribute attr) {
   auto masks = dyn_cast<DictionaryAttr>(attr);
   return masks && isListOf<isTableOf<isValue>>(masks.get("attentions")) && isText(masks.get("summary"));
 }
+bool isSparsity(Attribute attr) {
+  if (isText(attr)) // of the module
+    return true;
+  auto facts = dyn_cast<DictionaryAttr>(attr);
+  return facts && !facts.empty() && llvm::all_of(facts, [](NamedAttribute entry) {
+           auto operands = dyn_cast<ArrayAttr>(entry.getValue());
+           return (entry.getName() == kKnownKey && isa<KnownAttr>(entry.getValue())) ||
+                  (entry.getName() == kDemandedKey && isa<DemandedAttr>(entry.getValue())) ||
+                  (entry.getName() == kOperandsKey && operands &&
+                   llvm::all_of(operands, [](Attribute operand) { return isa<KnownAttr, UnitAttr>(operand); }));
+         });
+}
 bool isConstraint(Attribute attr) {
   auto entry = dyn_cast<DictionaryAttr>(attr);
   return entry && constraintOf(attr) && isDim(entry.get("lhs")) && isDim(entry.get("rhs"));
@@ -100,7 +113,10 @@ const Fact facts[] = {
     {kPlacementAttr, isListOf<isShare>, "an array of {target = TEXT, nodes = COUNT, reason = TEXT}"},
     {kFormatsAttr, isListOf<isTableOf<isText>>, "an array of dictionaries of texts"},
     {kMasksAttr, isMasks, "{attentions = ARRAY OF DICTIONARIES, summary = TEXT}"},
-    {kSparsityAttr, isText, kText},
+    {kSparsityAttr, isSparsity,
+     "a text on modules, on ops {known = #dmir.known<...>, demanded = #dmir.demanded<...>} or one of both, on regions "
+     "and "
+     "kernels {operands = [...]} with #dmir.known<...> or unit for each operand"},
     {kComputedDimsAttr, areComputedDims, "an array of [NAME, #dmir.dims<EXPRESSION>], each of names before it"},
     {kConstraintsAttr, isListOf<isConstraint>, kConstraints},
     {kAssumedAttr, isListOf<isConstraint>, kConstraints},
@@ -120,8 +136,10 @@ const Fact facts[] = {
 
 LogicalResult check(Operation *op, const std::string &whose, NamedAttribute attribute) {
   const Fact *fact = llvm::find_if(facts, [&](const Fact &row) { return attribute.getName() == row.name; });
-  if (fact == std::end(facts) || fact->fits(attribute.getValue()))
+  if (fact == std::end(facts))
     return success();
+  if (fact->fits(attribute.getValue()))
+    return fact->name == kSparsityAttr ? checkSparsity(op) : success();
   std::string got;
   llvm::raw_string_ostream(got) << attribute.getValue();
   constexpr size_t longest = 120;

@@ -1,0 +1,70 @@
+//===- Sparsity.h - what is known of tensors, and demanded ------*- C++ -*-===//
+//
+// Facts that `dmir-propagate-sparsity` found, as ops have them in the attribute `dmir.sparsity`: what elements of a
+// result are outside of a rule, and which of them outputs depend on.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/masks/Where.h"
+
+#include <optional>
+#include <utility>
+
+namespace dmxc::dmir {
+
+/// Each element whose index the rule does not keep is `value`, a zero of either sign; without cases all are.
+struct Known {
+  Rule keep;
+  double value = 0;
+};
+
+/// Whatever elements are that the rule does not keep, no output changes.
+struct Demand {
+  Rule keep;
+};
+
+/// What the text says of a value: on its op, or of the operand that a region's or a kernel's argument is. Nothing for
+/// what nothing is said of.
+std::optional<Known> knownOf(mlir::Value value);
+std::optional<Demand> demandOf(mlir::Value value);
+
+/// The numbers that the symbols of a rule stand for; nothing where one is open.
+std::optional<llvm::SmallVector<int64_t>> symbolsOf(const Rule &rule);
+
+/// Whether no element of a box is kept. `false` may also be said where that is not seen.
+bool keepsNothing(const Rule &rule, llvm::ArrayRef<Interval> box, llvm::ArrayRef<int64_t> symbols);
+
+/// [first, second): no element outside of it is kept. Equal where nothing is.
+using Run = std::pair<int64_t, int64_t>;
+
+/// The columns that a block of rows keeps, as of k for rows of a left operand. `rows` has bounds of all indices but the
+/// last, each inclusive.
+Run keptColumns(const Rule &rule, llvm::ArrayRef<Interval> rows, int64_t columns, llvm::ArrayRef<int64_t> symbols);
+/// The rows that a block of columns keeps, as of k for columns of a right operand. `outer` has bounds of all indices
+/// but the last two.
+Run keptRows(const Rule &rule, llvm::ArrayRef<Interval> outer, Interval columns, int64_t rows,
+             llvm::ArrayRef<int64_t> symbols);
+/// The same as ascending runs of whole granules that are apart, so that what lies between blocks is left out.
+llvm::SmallVector<Run> keptColumnRuns(const Rule &rule, llvm::ArrayRef<Interval> rows, int64_t columns, int64_t granule,
+                                      llvm::ArrayRef<int64_t> symbols);
+llvm::SmallVector<Run> keptRowRuns(const Rule &rule, llvm::ArrayRef<Interval> outer, Interval columns, int64_t rows,
+                                   int64_t granule, llvm::ArrayRef<int64_t> symbols);
+
+/// The rule of the tensor with its last two axes exchanged.
+Rule transposed(const Rule &rule);
+
+/// The keys of `dmir.sparsity`, which is a dictionary of `#dmir.known` and `#dmir.demanded`; and on regions and kernels
+/// a list with a `#dmir.known` for each operand that something is known of, unit for others.
+inline constexpr llvm::StringLiteral kKnownKey = "known", kDemandedKey = "demanded", kOperandsKey = "operands";
+
+/// Whether the facts that an op has are about its result or its operands, and of their ranks and element types; fails
+/// after an error was emitted.
+llvm::LogicalResult checkSparsity(mlir::Operation *op);
+
+KnownAttr attrOf(const Known &known, mlir::Type element, mlir::MLIRContext *context);
+DemandedAttr attrOf(const Demand &demand, mlir::MLIRContext *context);
+Known fromAttr(KnownAttr attr);
+Demand fromAttr(DemandedAttr attr);
+
+} // namespace dmxc::dmir
