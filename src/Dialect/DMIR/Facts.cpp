@@ -62,18 +62,8 @@ bool isMasks(Attribute attr) {
   auto masks = dyn_cast<DictionaryAttr>(attr);
   return masks && isListOf<isTableOf<isValue>>(masks.get("attentions")) && isText(masks.get("summary"));
 }
-bool isSparsity(Attribute attr) {
-  if (isText(attr)) // of the module
-    return true;
-  auto facts = dyn_cast<DictionaryAttr>(attr);
-  return facts && !facts.empty() && llvm::all_of(facts, [](NamedAttribute entry) {
-           auto operands = dyn_cast<ArrayAttr>(entry.getValue());
-           return (entry.getName() == kKnownKey && isa<KnownAttr>(entry.getValue())) ||
-                  (entry.getName() == kDemandedKey && isa<DemandedAttr>(entry.getValue())) ||
-                  (entry.getName() == kOperandsKey && operands &&
-                   llvm::all_of(operands, [](Attribute operand) { return isa<KnownAttr, UnitAttr>(operand); }));
-         });
-}
+/// Of modules and of ops: checkSparsity says what is wrong with the latter.
+bool isSparsity(Attribute attr) { return isText(attr) || isa<DictionaryAttr>(attr); }
 bool isConstraint(Attribute attr) {
   auto entry = dyn_cast<DictionaryAttr>(attr);
   return entry && constraintOf(attr) && isDim(entry.get("lhs")) && isDim(entry.get("rhs"));
@@ -113,10 +103,7 @@ const Fact facts[] = {
     {kPlacementAttr, isListOf<isShare>, "an array of {target = TEXT, nodes = COUNT, reason = TEXT}"},
     {kFormatsAttr, isListOf<isTableOf<isText>>, "an array of dictionaries of texts"},
     {kMasksAttr, isMasks, "{attentions = ARRAY OF DICTIONARIES, summary = TEXT}"},
-    {kSparsityAttr, isSparsity,
-     "a text on modules, on ops {known = #dmir.known<...>, demanded = #dmir.demanded<...>} or one of both, on regions "
-     "and "
-     "kernels {operands = [...]} with #dmir.known<...> or unit for each operand"},
+    {kSparsityAttr, isSparsity, "a text on modules, and a dictionary of facts on ops"},
     {kComputedDimsAttr, areComputedDims, "an array of [NAME, #dmir.dims<EXPRESSION>], each of names before it"},
     {kConstraintsAttr, isListOf<isConstraint>, kConstraints},
     {kAssumedAttr, isListOf<isConstraint>, kConstraints},

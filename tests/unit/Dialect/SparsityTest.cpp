@@ -12,18 +12,11 @@ namespace {
 
 struct Sparsity : testing::Test {
   Sparsity() { context.loadDialect<dmir::DMIRDialect, func::FuncDialect>(); }
-  /// The value of the only op with a fact. Sets are named before it, as MLIR's parser finds no end of `>=` in a fact.
-  Value parse(std::string fact) {
-    std::string sets;
-    for (size_t at; (at = fact.find("affine_set")) != std::string::npos;) {
-      size_t end = fact.find(")>", at) + 2;
-      std::string name = "#set" + std::to_string(std::count(sets.begin(), sets.end(), '\n'));
-      sets += name + " = " + fact.substr(at, end - at) + "\n";
-      fact.replace(at, end - at, name);
-    }
+  /// The value of the only op with a fact.
+  Value parse(const std::string &fact) {
     std::string op =
         "  %0 = dmir.relu %a {dmir.sparsity = {" + fact + "}} : (tensor<64x48xf32>) -> tensor<64x48xf32>\n";
-    module = dmir::parseText(sets + "func.func @main(%a: tensor<64x48xf32>) -> tensor<64x48xf32> {\n" + op +
+    module = dmir::parseText("func.func @main(%a: tensor<64x48xf32>) -> tensor<64x48xf32> {\n" + op +
                                  "  return %0 : tensor<64x48xf32>\n}\n",
                              "text", context);
     Value found;
@@ -46,7 +39,7 @@ TEST_F(Sparsity, BoxesAgreeWithElements) {
                          "[affine_set<(i, j) : (i - 32 >= 0)>, affine_set<(i, j) : (j - 40 >= 0, 7 - i >= 0)>]",
                          "[affine_set<(i, j) : ((i - j) mod 4 == 0, j - 5 >= 0)>]", "[]"};
   for (const char *rule : rules) {
-    Value value = parse(std::string("known = #dmir.known<keep = ") + rule + ", value = 0.0 : f32>");
+    Value value = parse(std::string("known = {keep = ") + rule + ", value = 0.0 : f32}");
     ASSERT_TRUE(value) << rule;
     std::optional<dmir::Known> known = dmir::knownOf(value);
     ASSERT_TRUE(known) << rule;
@@ -74,14 +67,13 @@ TEST_F(Sparsity, BoxesAgreeWithElements) {
 }
 
 TEST_F(Sparsity, RangesAreTight) {
-  auto tril =
-      *dmir::knownOf(parse("known = #dmir.known<keep = [affine_set<(i, j) : (i - j >= 0)>], value = 0.0 : f32>"));
+  auto tril = *dmir::knownOf(parse("known = {keep = [affine_set<(i, j) : (i - j >= 0)>], value = 0.0 : f32}"));
   EXPECT_EQ(dmir::keptColumns(tril.keep, {{8, 15}}, 48, {}), dmir::Run(0, 16));
   EXPECT_EQ(dmir::keptRows(tril.keep, {}, {8, 15}, 64, {}), dmir::Run(8, 64));
   EXPECT_TRUE(dmir::keepsNothing(tril.keep, {{0, 7}, {8, 15}}, {}));
   EXPECT_FALSE(dmir::keepsNothing(tril.keep, {{0, 8}, {8, 15}}, {}));
-  auto two = *dmir::knownOf(parse("known = #dmir.known<keep = [affine_set<(i, j) : (3 - j >= 0)>, "
-                                  "affine_set<(i, j) : (j - 40 >= 0)>], value = 0.0 : f32>"));
+  auto two = *dmir::knownOf(parse("known = {keep = [affine_set<(i, j) : (3 - j >= 0)>, "
+                                  "affine_set<(i, j) : (j - 40 >= 0)>], value = 0.0 : f32}"));
   auto runs = dmir::keptColumnRuns(two.keep, {{0, 63}}, 48, 4, {});
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[0], dmir::Run(0, 4));
@@ -89,20 +81,21 @@ TEST_F(Sparsity, RangesAreTight) {
 }
 
 TEST_F(Sparsity, FactsThatAreNoneAreNamed) {
-  auto known = [](const std::string &rest) { return "known = #dmir.known<" + rest + ">"; };
+  auto known = [](const std::string &rest) { return "known = {" + rest + "}"; };
   struct {
     std::string fact, message;
   } cases[] = {
-      {known("keep = [affine_set<(i) : (i >= 0)>], value = 0.0 : f32"), "has sets over 1 dims, of a tensor of rank 2"},
-      {known("keep = [affine_set<(i, j) : (i >= 0)>], value = 0 : i32"), "another type"},
+      {known("keep = [affine_set<(i) : (i >= 0)>], value = 0.0 : f32"), "a set over 1 dims and 0 symbols"},
+      {known("keep = [affine_set<(i, j) : (i >= 0)>], value = 0 : i32"), "C4"},
       {known("keep = [affine_set<(i, j) : (i >= 0)>], value = \"x\""), "C4"},
-      {known("keep = [1], value = 0.0 : f32"), "C1: what is kept are integer sets"},
-      {known("keep = [affine_set<(i, j)[n] : (i - n >= 0)>], value = 0.0 : f32"), "C1: a set has 2 dims, 1 symbols"},
+      {known("keep = [affine_set<(i, j) : (i >= 0)>]"), "C1: is none"},
+      {known("keep = [1], value = 0.0 : f32"), "C1: keeps something else than integer sets"},
+      {known("keep = [affine_set<(i, j)[n] : (i - n >= 0)>], value = 0.0 : f32"), "1 symbols"},
       {known("keep = [affine_set<(i, j) : (i ceildiv 2 >= 0)>], value = 0.0 : f32"), "C2"},
-      {known("keep = [], value = 0.0 : f32, dims = 3"), "C1: dims"},
-      {"other = #dmir.demanded<keep = []>", "it must be a text on modules"},
-      {"known = #dmir.demanded<keep = []>", "it must be a text on modules"},
-      {"operands = [unit]", "has facts of 1 operands in 'dmir.sparsity'; it has 0"},
+      {known("keep = [], value = 0.0 : f32, dims = 3"), "C1: is none"},
+      {"other = {keep = []}", "has 'other' in 'dmir.sparsity'"},
+      {"known = 3", "C1: is none"},
+      {"operands = [unit]", "has no fact or 'unit' for each of 0 operands"},
   };
   for (const auto &[fact, message] : cases)
     EXPECT_NE(errorOf(fact).find(message), std::string::npos) << fact << "\n" << errorOf(fact);

@@ -59,30 +59,6 @@ def DMIR_DimsAttr : DMIR_Attr<"Dims", "dims"> {
   }];
 }
 
-def DMIR_KnownAttr : DMIR_Attr<"Known", "known"> {
-  let summary = "What a tensor is wherever a rule of its index does not keep it";
-  let description = [{
-    `#dmir.known<keep = [affine_set<(i, j) : (i - j >= 0)>], value = 0.0 : f32>`: each element whose index is in none of the sets is
-    `value`; with no set all of them are. A zero may have either sign. In texts sets have names, `#set = affine_set<...>`. Symbols of the sets are the `dims`, where there are some.
-    C1: at most 16 sets of at most 16 conditions, all over as many dims as the tensor has axes, and as many symbols as there are `dims`.
-    C2 and C3 of dmir.mask hold. C4: `value` is a number of the tensor's element type, a bool for bools.
-  }];
-  let parameters = (ins "::mlir::ArrayAttr":$keep, "::mlir::Attribute":$value, OptionalParameter<"::mlir::Attribute">:$dims);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
-}
-
-def DMIR_DemandedAttr : DMIR_Attr<"Demanded", "demanded"> {
-  let summary = "Elements of a tensor that outputs depend on";
-  let description = [{
-    `#dmir.demanded<keep = [affine_set<(i, j) : (i - j >= 0)>]>`: whatever elements are whose index is in none of the sets, no output
-    changes. C1 to C3 as those of `#dmir.known`.
-  }];
-  let parameters = (ins "::mlir::ArrayAttr":$keep, OptionalParameter<"::mlir::Attribute">:$dims);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
-}
-
 def DMIR_FileDataAttr : DMIR_Attr<"FileData", "file", [TypedAttrInterface]> {
   let summary = "Constant bytes that stay in a file: mapped, never copied into the IR";
   let description = [{

@@ -13,40 +13,6 @@ using namespace dmxc::dmir;
 // Attributes
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifySets(llvm::function_ref<InFlightDiagnostic()> error, ArrayAttr keep, Attribute dims) {
-  constexpr size_t most = 16;
-  if (dims && !isa<DimsAttr>(dims))
-    return error() << "C1: dims are #dmir.dims<...>, not " << dims;
-  size_t symbols = dims ? cast<DimsAttr>(dims).getDims().size() : 0;
-  if (keep.size() > most)
-    return error() << "C1: at most 16 sets, not " << keep.size();
-  for (Attribute attr : keep) {
-    auto set = dyn_cast<IntegerSetAttr>(attr);
-    if (!set)
-      return error() << "C1: what is kept are integer sets, not " << attr;
-    IntegerSet one = set.getValue(), first = cast<IntegerSetAttr>(keep[0]).getValue();
-    if (one.getNumDims() != first.getNumDims() || one.getNumSymbols() != symbols || one.getNumConstraints() > most)
-      return error() << "C1: a set has " << one.getNumDims() << " dims, " << one.getNumSymbols() << " symbols and "
-                     << one.getNumConstraints() << " conditions; the first has " << first.getNumDims()
-                     << " dims, there are " << symbols << " dims, and 16 conditions are the most";
-    for (AffineExpr expr : one.getConstraints())
-      if (std::string fault = faultOf(expr); !fault.empty())
-        return error() << fault;
-  }
-  return success();
-}
-
-LogicalResult KnownAttr::verify(llvm::function_ref<InFlightDiagnostic()> error, ArrayAttr keep, Attribute value,
-                                Attribute dims) {
-  if (!isa<FloatAttr, IntegerAttr>(value))
-    return error() << "C4: a value is a number, not " << value;
-  return verifySets(error, keep, dims);
-}
-
-LogicalResult DemandedAttr::verify(llvm::function_ref<InFlightDiagnostic()> error, ArrayAttr keep, Attribute dims) {
-  return verifySets(error, keep, dims);
-}
-
 static ArrayAttr setsOf(const Rule &rule, MLIRContext *context) {
   SmallVector<Attribute> sets;
   for (IntegerSet set : rule.cases)
@@ -63,65 +29,107 @@ static Rule setsAsRule(ArrayAttr keep, Attribute dims) {
   return rule;
 }
 
-KnownAttr dmir::attrOf(const Known &known, Type element, MLIRContext *context) {
+static DictionaryAttr factAttr(const Rule &rule, Attribute value, MLIRContext *context) {
+  NamedAttrList entries;
+  entries.set("keep", setsOf(rule, context));
+  if (value)
+    entries.set("value", value);
+  if (DimsAttr dims = dimsAttr(context, rule.dims))
+    entries.set("dims", dims);
+  return entries.getDictionary(context);
+}
+
+DictionaryAttr dmir::attrOf(const Known &known, Type element) {
   Attribute value = isa<FloatType>(element) ? Attribute(FloatAttr::get(element, known.value))
                                             : Attribute(IntegerAttr::get(element, static_cast<int64_t>(known.value)));
-  return KnownAttr::get(context, setsOf(known.keep, context), value, dimsAttr(context, known.keep.dims));
+  return factAttr(known.keep, value, element.getContext());
 }
 
-DemandedAttr dmir::attrOf(const Demand &demand, MLIRContext *context) {
-  return DemandedAttr::get(context, setsOf(demand.keep, context), dimsAttr(context, demand.keep.dims));
+DictionaryAttr dmir::attrOf(const Demand &demand, MLIRContext *context) { return factAttr(demand.keep, {}, context); }
+
+static double numberOf(Attribute value) {
+  if (auto real = dyn_cast<FloatAttr>(value))
+    return real.getValueAsDouble();
+  auto integer = cast<IntegerAttr>(value);
+  return integer.getType().isInteger(1) ? static_cast<double>(!integer.getValue().isZero())
+                                        : static_cast<double>(integer.getValue().getSExtValue());
 }
 
-Known dmir::fromAttr(KnownAttr attr) {
-  auto real = dyn_cast<FloatAttr>(attr.getValue());
-  auto integer = dyn_cast<IntegerAttr>(attr.getValue());
-  double value = real                                    ? real.getValueAsDouble()
-                 : integer.getType().isInteger(1)        ? static_cast<double>(!integer.getValue().isZero())
-                 : integer.getType().isUnsignedInteger() ? static_cast<double>(integer.getValue().getZExtValue())
-                                                         : static_cast<double>(integer.getValue().getSExtValue());
-  return {setsAsRule(attr.getKeep(), attr.getDims()), value};
+/// The constraint that the sets of a fact break; "" for good ones.
+static std::string faultOfSets(ArrayAttr keep, size_t dims, size_t rank) {
+  constexpr size_t most = 16;
+  if (keep.size() > most)
+    return "C1: has " + std::to_string(keep.size()) + " sets; 16 are the most";
+  for (Attribute attr : keep) {
+    auto set = dyn_cast<IntegerSetAttr>(attr);
+    if (!set)
+      return "C1: keeps something else than integer sets";
+    IntegerSet one = set.getValue();
+    if (one.getNumDims() != rank || one.getNumSymbols() != dims || one.getNumConstraints() > most)
+      return "C1: has a set over " + std::to_string(one.getNumDims()) + " dims and " +
+             std::to_string(one.getNumSymbols()) + " symbols with " + std::to_string(one.getNumConstraints()) +
+             " conditions, of a tensor of rank " + std::to_string(rank) + " with " + std::to_string(dims) +
+             " 'dims'; 16 conditions are the most";
+    for (AffineExpr expr : one.getConstraints())
+      if (std::string fault = faultOf(expr); !fault.empty())
+        return fault;
+  }
+  return "";
 }
 
-Demand dmir::fromAttr(DemandedAttr attr) { return {setsAsRule(attr.getKeep(), attr.getDims())}; }
-
-/// What keeps a fact from being one about a tensor of this type; "" where it may be one.
-static std::string faultOfFact(Attribute fact, Type type) {
+/// What keeps an entry from being a fact about a tensor of this type; "" where it is one.
+static std::string faultOfFact(StringRef key, Attribute fact, Type type) {
+  auto entries = dyn_cast<DictionaryAttr>(fact);
+  auto keep = entries ? entries.getAs<ArrayAttr>("keep") : ArrayAttr();
+  bool isKnown = key == kKnownKey;
+  Attribute dims = entries ? entries.get("dims") : Attribute();
+  auto value = entries ? entries.getAs<TypedAttr>("value") : TypedAttr();
+  if (!keep || (dims && !isa<DimsAttr>(dims)) || static_cast<bool>(entries.get("value")) != isKnown ||
+      entries.size() != 1u + isKnown + static_cast<bool>(dims))
+    return std::string("C1: is none: it must be {keep = [affine_set<...>, ...]") + (isKnown ? ", value = NUMBER" : "") +
+           "}, with dims = #dmir.dims<...> where sets have symbols";
   auto tensor = dyn_cast<RankedTensorType>(type);
-  auto known = dyn_cast<KnownAttr>(fact);
-  ArrayAttr keep = known ? known.getKeep() : cast<DemandedAttr>(fact).getKeep();
   if (!tensor)
     return "is about no tensor";
-  if (!keep.empty())
-    if (unsigned rank = cast<IntegerSetAttr>(keep[0]).getValue().getNumDims(); rank != tensor.getRank())
-      return "has sets over " + std::to_string(rank) + " dims, of a tensor of rank " + std::to_string(tensor.getRank());
-  Type own = known ? cast<TypedAttr>(known.getValue()).getType() : tensor.getElementType();
-  return own == tensor.getElementType() ? "" : "has a value of another type than the tensor's elements";
+  if (isKnown && (!isa<FloatAttr, IntegerAttr>(value) || value.getType() != tensor.getElementType()))
+    return "C4: has a value that is no number of the tensor's elements' type";
+  return faultOfSets(keep, dims ? cast<DimsAttr>(dims).getDims().size() : 0, tensor.getRank());
+}
+
+/// Those of a region, or of a kernel, whose body has them as arguments.
+static LogicalResult checkOperands(Operation *op, Attribute attr) {
+  bool isBody = op->getNumOperands() == 0 && op->getNumRegions() == 1 && !op->getRegion(0).empty();
+  SmallVector<Type> types = isa<RegionOp>(op) ? SmallVector<Type>(op->getOperandTypes())
+                            : isBody          ? SmallVector<Type>(op->getRegion(0).getArgumentTypes())
+                                              : SmallVector<Type>();
+  auto operands = dyn_cast<ArrayAttr>(attr);
+  if (!operands || operands.size() != types.size())
+    return op->emitError("has no fact or 'unit' for each of ") << types.size() << " operands in 'dmir.sparsity'";
+  for (auto [i, operand] : llvm::enumerate(operands))
+    if (std::string fault = isa<UnitAttr>(operand) ? "" : faultOfFact(kKnownKey, operand, types[i]); !fault.empty())
+      return op->emitError("the fact of operand ") << i << " in 'dmir.sparsity' " << fault;
+  return success();
 }
 
 LogicalResult dmir::checkSparsity(Operation *op) {
   auto facts = op->getAttrOfType<DictionaryAttr>(kSparsityAttr);
   if (!facts)
     return isa<ModuleOp>(op) ? success() : op->emitError("has a 'dmir.sparsity' that is a text, as modules have it");
-  auto operands = facts.getAs<ArrayAttr>(kOperandsKey);
-  auto types = [&]() -> SmallVector<Type> {
-    if (isa<RegionOp>(op))
-      return SmallVector<Type>(op->getOperandTypes());
-    bool isBody = op->getNumOperands() == 0 && op->getNumRegions() == 1 && !op->getRegion(0).empty();
-    return isBody ? SmallVector<Type>(op->getRegion(0).getArgumentTypes()) : SmallVector<Type>();
-  }();
-  if (operands && operands.size() != types.size())
-    return op->emitError("has facts of ") << operands.size() << " operands in 'dmir.sparsity'; it has " << types.size();
-  for (size_t i = 0; operands && i < operands.size(); ++i)
-    if (std::string fault = isa<KnownAttr>(operands[i]) ? faultOfFact(operands[i], types[i]) : ""; !fault.empty())
-      return op->emitError("the fact of operand ") << i << " in 'dmir.sparsity' " << fault;
-  for (StringRef key : {kKnownKey, kDemandedKey})
-    if (Attribute fact = facts.get(key)) {
-      if (op->getNumResults() != 1 || isa<RegionOp>(op))
-        return op->emitError("has a fact of a result in 'dmir.sparsity', and is no op with one result");
-      if (std::string fault = faultOfFact(fact, op->getResult(0).getType()); !fault.empty())
-        return op->emitError("the fact '") << key << "' in 'dmir.sparsity' " << fault;
+  bool hasOne = op->getNumResults() == 1 && !isa<RegionOp>(op);
+  for (NamedAttribute entry : facts) {
+    if (entry.getName() == kOperandsKey) {
+      if (failed(checkOperands(op, entry.getValue())))
+        return failure();
+      continue;
     }
+    if (entry.getName() != kKnownKey && entry.getName() != kDemandedKey)
+      return op->emitError("has '") << entry.getName().getValue()
+                                    << "' in 'dmir.sparsity'; known, demanded and operands are what is there";
+    if (!hasOne)
+      return op->emitError("has a fact of a result in 'dmir.sparsity', and is no op with one result");
+    if (std::string fault = faultOfFact(entry.getName(), entry.getValue(), op->getResult(0).getType()); !fault.empty())
+      return op->emitError("the fact '") << entry.getName().getValue() << "' in 'dmir.sparsity' " << fault;
+  }
   return success();
 }
 
@@ -129,36 +137,50 @@ LogicalResult dmir::checkSparsity(Operation *op) {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// The fact under a key; for an operand of a kernel, which stands alone, what the kernel says of it.
+Value dmir::acrossRegions(Value value) {
+  for (;;) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto outer = argument ? dyn_cast<RegionOp>(argument.getOwner()->getParentOp()) : RegionOp();
+    auto inner = argument ? RegionOp() : value.getDefiningOp<RegionOp>();
+    if (!outer && !inner)
+      return value;
+    value = outer ? outer->getOperand(argument.getArgNumber())
+                  : inner.getYield()->getOperand(cast<OpResult>(value).getResultNumber());
+  }
+}
+
+/// The fact under a key; of an operand of a kernel, which stands alone, what the kernel says of it.
 static Attribute factOf(Value value, StringRef key) {
+  value = acrossRegions(value);
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    Operation *owner = argument.getOwner()->getParentOp();
-    if (auto region = dyn_cast<RegionOp>(owner))
-      return factOf(region->getOperand(argument.getArgNumber()), key);
-    auto facts = owner->getAttrOfType<DictionaryAttr>(kSparsityAttr);
+    auto facts = argument.getOwner()->getParentOp()->getAttrOfType<DictionaryAttr>(kSparsityAttr);
     auto operands = facts ? facts.getAs<ArrayAttr>(kOperandsKey) : ArrayAttr();
     bool has = key == kKnownKey && operands && argument.getArgNumber() < operands.size();
     return has ? operands[argument.getArgNumber()] : Attribute();
   }
   Operation *op = value.getDefiningOp();
-  if (auto region = dyn_cast<RegionOp>(op))
-    return factOf(region.getYield()->getOperand(cast<OpResult>(value).getResultNumber()), key);
   auto facts = op->getNumResults() == 1 ? op->getAttrOfType<DictionaryAttr>(kSparsityAttr) : DictionaryAttr();
   return facts ? facts.get(key) : Attribute();
 }
 
-template <typename Attr> static auto readFact(Value value, StringRef key) {
-  auto attr = dyn_cast_or_null<Attr>(factOf(value, key));
-  using Fact = decltype(fromAttr(attr));
-  if (!attr)
-    return std::optional<Fact>();
-  Fact fact = fromAttr(attr);
-  fact.keep.rank = typeOf(value).getRank();
-  return std::optional<Fact>(fact);
+static Rule ruleOfFact(DictionaryAttr fact, Value value) {
+  Rule rule;
+  if (auto dims = fact.getAs<DimsAttr>("dims"))
+    rule.dims.assign(dims.getDims().begin(), dims.getDims().end());
+  llvm::append_range(rule.cases, fact.getAs<ArrayAttr>("keep").getAsValueRange<IntegerSetAttr>());
+  rule.rank = typeOf(value).getRank();
+  return rule;
 }
 
-std::optional<Known> dmir::knownOf(Value value) { return readFact<KnownAttr>(value, kKnownKey); }
-std::optional<Demand> dmir::demandOf(Value value) { return readFact<DemandedAttr>(value, kDemandedKey); }
+std::optional<Known> dmir::knownOf(Value value) {
+  auto fact = dyn_cast_or_null<DictionaryAttr>(factOf(value, kKnownKey));
+  return fact ? std::optional(Known{ruleOfFact(fact, value), numberOf(fact.get("value"))}) : std::nullopt;
+}
+
+std::optional<Demand> dmir::demandOf(Value value) {
+  auto fact = dyn_cast_or_null<DictionaryAttr>(factOf(value, kDemandedKey));
+  return fact ? std::optional(Demand{ruleOfFact(fact, value)}) : std::nullopt;
+}
 
 //===----------------------------------------------------------------------===//
 // Boxes

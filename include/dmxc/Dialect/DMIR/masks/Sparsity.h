@@ -29,6 +29,9 @@ struct Demand {
 std::optional<Known> knownOf(mlir::Value value);
 std::optional<Demand> demandOf(mlir::Value value);
 
+/// A value on the outer side of all regions' edges that it is handed over, or on the inner one where a region gives it.
+mlir::Value acrossRegions(mlir::Value value);
+
 /// The numbers that the symbols of a rule stand for; nothing where one is open.
 std::optional<llvm::SmallVector<int64_t>> symbolsOf(const Rule &rule);
 
@@ -54,17 +57,23 @@ llvm::SmallVector<Run> keptRowRuns(const Rule &rule, llvm::ArrayRef<Interval> ou
 /// The rule of the tensor with its last two axes exchanged.
 Rule transposed(const Rule &rule);
 
-/// The keys of `dmir.sparsity`, which is a dictionary of `#dmir.known` and `#dmir.demanded`; and on regions and kernels
-/// a list with a `#dmir.known` for each operand that something is known of, unit for others.
+/// What `dmir.sparsity` is on ops: a dictionary of facts of the result, and on regions and kernels a list with a fact
+/// of each operand that something is known of, unit for others:
+///     {known = {keep = [affine_set<(i, j) : (i - j >= 0)>], value = 0.0 : f32}, demanded = {keep = [...]}}
+/// C1: `keep` are at most 16 sets of at most 16 conditions, over as many dims as the tensor has axes and as many
+/// symbols as there are `dims = #dmir.dims<...>`. C2 and C3 are those of dmir.mask. C4: `value` has the element type.
 inline constexpr llvm::StringLiteral kKnownKey = "known", kDemandedKey = "demanded", kOperandsKey = "operands";
 
 /// Whether the facts that an op has are about its result or its operands, and of their ranks and element types; fails
 /// after an error was emitted.
 llvm::LogicalResult checkSparsity(mlir::Operation *op);
 
-KnownAttr attrOf(const Known &known, mlir::Type element, mlir::MLIRContext *context);
-DemandedAttr attrOf(const Demand &demand, mlir::MLIRContext *context);
-Known fromAttr(KnownAttr attr);
-Demand fromAttr(DemandedAttr attr);
+/// What the bytes of a constant say: zeros outside of a triangle, a band, blocks along the diagonal, or of runs of rows
+/// and columns. Constants of fewer than `least` elements are not looked at, and those of which some thousand elements
+/// hold few zeros. Zeros that no rule says, as those of scattered blocks, are not in it.
+std::optional<Known> knownOfConstant(mlir::Value constant, int64_t least);
+
+mlir::DictionaryAttr attrOf(const Known &known, mlir::Type element);
+mlir::DictionaryAttr attrOf(const Demand &demand, mlir::MLIRContext *context);
 
 } // namespace dmxc::dmir
