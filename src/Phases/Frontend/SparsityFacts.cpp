@@ -36,11 +36,10 @@ static std::optional<Known> factOf(const IndexFunctions &space, ArrayRef<Conditi
   for (const Conditions &one : cases)
     if (std::optional<Conditions> where = space.both({}, one); where && !llvm::is_contained(own, *where))
       own.push_back(*where);
-  Known known{space.ruleOf(own), value};
-  bool fits = own.size() <= kMostCases && llvm::all_of(known.keep.cases, [](IntegerSet set) {
-                return set.getNumConstraints() > 0 && set.getNumConstraints() <= kMostConditions;
-              });
-  return fits ? std::optional(known) : std::nullopt;
+  std::optional<Rule> rule = own.size() <= kMostCases ? space.ruleOf(own) : std::nullopt;
+  bool fits =
+      rule && llvm::all_of(rule->cases, [](IntegerSet set) { return set.getNumConstraints() <= kMostConditions; });
+  return fits ? std::optional(Known{*rule, value}) : std::nullopt;
 }
 
 /// Zero before -inf before other numbers.

@@ -53,7 +53,7 @@ private:
   void ofSlice(dmir::SliceOp op, const std::optional<dmir::Rule> &own);
   void ofConcat(dmir::ConcatOp op, const dmir::Rule &own);
   void ofProduct(dmir::MatMulOp op, const dmir::Rule &own);
-  void along(mlir::Value input, llvm::ArrayRef<int64_t> axes, const dmir::Rule &own, bool keepDims);
+  void along(mlir::Operation *op, llvm::ArrayRef<int64_t> axes, const dmir::Rule &own, bool keepDims);
 
   /// Of values that something demands: a rule, or nothing where it demands all.
   llvm::DenseMap<mlir::Value, std::optional<dmir::Rule>> rules;

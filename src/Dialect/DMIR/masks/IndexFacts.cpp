@@ -33,7 +33,7 @@ SmallVector<Conditions> IndexFunctions::casesAt(const Rule &rule, ArrayRef<Affin
   return cases;
 }
 
-Rule IndexFunctions::ruleOf(ArrayRef<Conditions> cases) const {
+std::optional<Rule> IndexFunctions::ruleOf(ArrayRef<Conditions> cases) const {
   Rule rule;
   rule.rank = rank;
   auto reads = [](const Condition &c, size_t position) { return c.expr.isFunctionOfSymbol(position); };
@@ -56,6 +56,8 @@ Rule IndexFunctions::ruleOf(ArrayRef<Conditions> cases) const {
       if (!readsValue && faultOf(condition.expr).empty())
         own.push_back({condition.expr.replaceDimsAndSymbols({}, renamed), condition.isEq});
     }
+    if (own.empty())
+      return std::nullopt;
     rule.cases.push_back(caseOf(rank, rule.dims.size(), own));
   }
   return rule;
@@ -65,14 +67,11 @@ Rule IndexFunctions::ruleOf(ArrayRef<Conditions> cases) const {
 // Pieces
 //===----------------------------------------------------------------------===//
 
-Pieces IndexFunctions::chosen(const Rule &rule, const Index &index, Leaf inside, Leaf outside, Operation *op) {
-  Pieces result;
+std::optional<SmallVector<Conditions>> IndexFunctions::outside(ArrayRef<Conditions> cases) const {
   SmallVector<Conditions> rest{{}};
-  for (const Conditions &one : casesAt(rule, index)) {
+  for (const Conditions &one : cases) {
     SmallVector<Conditions> next;
     for (const Conditions &before : rest) {
-      if (std::optional<Conditions> where = both(before, one))
-        result.push_back({*where, inside});
       Conditions met = before;
       for (const Condition &condition : one) {
         for (int64_t sign : {1, -1}) { // what is not >= 0, and what is not <= 0
@@ -87,10 +86,25 @@ Pieces IndexFunctions::chosen(const Rule &rule, const Index &index, Leaf inside,
     }
     rest = std::move(next);
     constexpr size_t most = 64;
-    if (rest.size() + result.size() > most)
-      return unknown(op, "what is known of it has more than 64 pieces");
+    if (rest.size() > most)
+      return std::nullopt;
   }
-  for (const Conditions &where : rest)
+  return rest;
+}
+
+Pieces IndexFunctions::chosen(const Rule &rule, const Index &index, Leaf inside, Leaf outside, Operation *op) {
+  Pieces result;
+  SmallVector<Conditions> cases = casesAt(rule, index);
+  for (size_t at = 0; at < cases.size(); ++at) { // each without those before it
+    std::optional<SmallVector<Conditions>> rest = this->outside(ArrayRef(cases).take_front(at));
+    for (const Conditions &before : rest.value_or(SmallVector<Conditions>()))
+      if (std::optional<Conditions> where = both(before, cases[at]))
+        result.push_back({*where, inside});
+  }
+  std::optional<SmallVector<Conditions>> rest = this->outside(cases);
+  if (!rest)
+    return unknown(op, "what is known of it has more than 64 pieces");
+  for (const Conditions &where : *rest)
     result.push_back({where, outside});
   return limited(std::move(result), op);
 }
@@ -117,8 +131,8 @@ namespace {
 /// numbers in their places; over rational numbers, so that it may hold elsewhere too.
 class Elimination {
 public:
-  Elimination(const Conditions &conditions, llvm::function_ref<Interval(AffineExpr)> range)
-      : conditions(conditions), range(range) {}
+  Elimination(const Conditions &conditions, std::function<Interval(AffineExpr)> range)
+      : conditions(conditions), range(std::move(range)) {}
 
   /// `atom`: a term that is a variable here, whatever it is made of.
   bool eliminate(AffineExpr atom) {
@@ -183,7 +197,7 @@ private:
     conditions = std::move(split);
   }
 
-  llvm::function_ref<Interval(AffineExpr)> range;
+  std::function<Interval(AffineExpr)> range;
 };
 
 } // namespace

@@ -20,15 +20,6 @@ static ArrayAttr setsOf(const Rule &rule, MLIRContext *context) {
   return ArrayAttr::get(context, sets);
 }
 
-static Rule setsAsRule(ArrayAttr keep, Attribute dims) {
-  Rule rule;
-  if (auto own = dyn_cast_or_null<DimsAttr>(dims))
-    rule.dims.assign(own.getDims().begin(), own.getDims().end());
-  llvm::append_range(rule.cases, keep.getAsValueRange<IntegerSetAttr>());
-  rule.rank = rule.cases.empty() ? 0 : rule.cases[0].getNumDims();
-  return rule;
-}
-
 static DictionaryAttr factAttr(const Rule &rule, Attribute value, MLIRContext *context) {
   NamedAttrList entries;
   entries.set("keep", setsOf(rule, context));

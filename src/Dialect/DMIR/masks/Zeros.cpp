@@ -145,11 +145,11 @@ private:
       low = std::min(low, first[at].second - first[at].first);
       high = std::max(high, last[at].second - last[at].first);
     }
-    // What a bound leaves out is a triangle in a corner.
+    // What a bound leaves out is a triangle in a corner of the box of all places.
     auto pays = [&](int64_t leg) { return leg > 0 && leg * leg / 2 * kShare >= places.rows * places.columns; };
-    if (pays(places.rows + low)) // j - i >= low
+    if (pays(low - keptColumns.find_first() + kept.find_last())) // j - i >= low
       common.push_back({j - i - low, false});
-    if (pays(places.columns - high)) // j - i <= high
+    if (pays(keptColumns.find_last() - kept.find_first() - high)) // j - i <= high
       common.push_back({i - j + high, false});
   }
 

@@ -65,10 +65,11 @@ public:
   using Facts = std::function<std::optional<Known>(mlir::Value)>;
   void believe(Facts source) { facts = std::move(source); }
 
-  /// Rules at an index of this space, and of conditions on it; conditions on what tensors hold are left out of a rule.
+  /// Rules at an index of this space, and of conditions on it; conditions on what tensors hold are left out of a rule,
+  /// and there is none where a case keeps all.
   using Index = llvm::SmallVector<mlir::AffineExpr, 4>;
   llvm::SmallVector<Conditions> casesAt(const Rule &rule, llvm::ArrayRef<mlir::AffineExpr> index);
-  Rule ruleOf(llvm::ArrayRef<Conditions> cases) const;
+  std::optional<Rule> ruleOf(llvm::ArrayRef<Conditions> cases) const;
   /// Pieces of the same value that are apart by one condition as one.
   static void join(Pieces &pieces);
   /// Both, without what follows from the rest; nothing where they exclude each other.
@@ -76,6 +77,8 @@ public:
   /// What holds where some number within its range in the place of a dim meets the conditions, or more; nothing where
   /// that takes too long.
   std::optional<Conditions> without(mlir::AffineDimExpr dim, const Conditions &conditions) const;
+  /// What is in none of the cases, as cases that are apart; nothing where they are too many.
+  std::optional<llvm::SmallVector<Conditions>> outside(llvm::ArrayRef<Conditions> cases) const;
   Interval range(mlir::AffineExpr expr) const;
   mlir::AffineExpr exprOf(Dim dim);
 
