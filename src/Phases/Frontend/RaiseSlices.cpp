@@ -232,8 +232,7 @@ Raise::Parts Raise::partsOfOperands() const {
 
 struct RaiseSlices : dmxc::impl::RaiseSlicesBase<RaiseSlices> {
   void runOnOperation() override {
-    auto module = getOperation()->getParentOfType<ModuleOp>();
-    if (getOperation().isExternal() || (module && module->hasAttr(kSparsityAttr))) // off
+    if (getOperation().isExternal())
       return;
     for (GatherOp pick : llvm::make_early_inc_range(getOperation().getOps<GatherOp>()))
       asSlice(pick);

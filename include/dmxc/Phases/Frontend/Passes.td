@@ -102,7 +102,8 @@ def RaiseSlices : Pass<"dmir-raise-slices", "::mlir::func::FuncOp"> {
     `matmul(a, b)[rows]` is `matmul(a[rows], b)` where nothing else reads the product: the last row of a prefill's head, and of all layers behind the
     last attention. Slices and gathers of one known row, of at most half of a value, go up through products (rows and matrices, not columns),
     softmax and normalisation along other axes, reductions, elementwise ops, transposes, reshapes and broadcasts, as long as one of the first three is
-    still above; rules of masks are of the part's own index then. Nothing is done with `--sparsity off`.
+    still above; rules of masks are of the part's own index then. What nobody reads is dead whether or not masks are skipped, so that `--sparsity off` does
+    the same.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
