@@ -18,8 +18,10 @@ static constexpr unsigned kMostSteps = 4096, kMostDepth = 64, kMostSymbols = 16;
 
 IndexFunctions::IndexFunctions(Operation *scope, ArrayRef<Dim> extents, bool narrow)
     : scope(scope), narrow(narrow), context(scope->getContext()), extents(extents), rank(extents.size()) {
-  for (Dim extent : extents)
-    dimRanges.push_back({0, std::max<int64_t>(range(exprOf(extent)).max - 1, 0)});
+  for (Dim extent : extents) {
+    lasts.push_back(exprOf(extent) - 1);
+    dimRanges.push_back({0, std::max<int64_t>(range(lasts.back()).max, 0)});
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -102,10 +104,22 @@ bool dmir::addCondition(Conditions &conditions, const Condition &added, Interval
   return true;
 }
 
+bool IndexFunctions::add(Conditions &conditions, const Condition &added) const {
+  for (size_t axis = 0; crosses && axis < lasts.size(); ++axis) {
+    AffineExpr room = lasts[axis] - getAffineDimExpr(axis, context); // is not negative
+    std::optional<int64_t> more = difference(added.expr, room), sum = difference(added.expr, -room);
+    if (more && *more >= 0 && !added.isEq)
+      return true;
+    if (sum && *sum < 0)
+      return false;
+  }
+  return addCondition(conditions, added, range(added.expr));
+}
+
 std::optional<Conditions> IndexFunctions::both(const Conditions &a, const Conditions &b) const {
   Conditions result = a;
   for (const Condition &condition : b)
-    if (!addCondition(result, condition, range(condition.expr)))
+    if (!add(result, condition))
       return std::nullopt;
   return result;
 }
@@ -155,19 +169,19 @@ static const Condition *oppositeIn(const Conditions &a, const Conditions &b) {
 }
 
 /// Pieces of one value that differ in a condition and its opposite are one piece.
-static void joinOpposites(Pieces &pieces) {
+void IndexFunctions::join(Pieces &pieces) {
   for (size_t i = 0; i < pieces.size(); ++i)
     for (size_t j = i + 1; j < pieces.size(); ++j)
       if (pieces[i].leaf == pieces[j].leaf)
         if (const Condition *same = oppositeIn(pieces[i].where, pieces[j].where)) {
           pieces[i].where.erase(same);
           pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(j));
-          return joinOpposites(pieces);
+          return join(pieces);
         }
 }
 
 Pieces IndexFunctions::limited(Pieces pieces, Operation *op) {
-  joinOpposites(pieces);
+  join(pieces);
   size_t conditions = 0;
   for (const Piece &piece : pieces)
     conditions += piece.where.size();
@@ -194,6 +208,8 @@ Pieces IndexFunctions::ofBroadcast(Value tensor) {
 }
 
 Pieces IndexFunctions::at(Value tensor, const Index &index) {
+  if (crosses)
+    tensor = acrossRegions(tensor);
   Operation *op = tensor.getDefiningOp();
   if (!op) {
     if (std::optional<Pieces> symbol = asSymbol(tensor, index))
@@ -208,6 +224,8 @@ Pieces IndexFunctions::at(Value tensor, const Index &index) {
     return known->second;
   if (++steps > kMostSteps)
     return unknown(op, "it takes more than 4096 steps to get there");
+  if (std::optional<Known> fact = facts ? facts(tensor) : std::nullopt)
+    return memo[key] = chosen(fact->keep, index, Leaf(), ElementRules::leafOf(fact->value, elementOf(tensor)), op);
   ++depth;
   Operation *outer = std::exchange(reader, op);
   Pieces pieces = read(tensor, index);
@@ -277,6 +295,8 @@ Pieces IndexFunctions::read(Value tensor, const Index &index) {
   }
   if (!op->hasTrait<Elementwise>())
     return readMovement(op, index);
+  if (auto mask = dyn_cast<MaskOp>(op); mask && facts)
+    return readMask(mask, index);
   SmallVector<Pieces> operands;
   for (Value operand : op->getOperands()) {
     std::optional<Index> own = broadcastIndex(index, dimsOf(operand), dimsOf(tensor));
