@@ -13,10 +13,13 @@ using namespace mlir;
 static std::vector<KernelPlan> alternativesOf(dmir::RegionOp region, WeightFormat weights, const Decided &decided,
                                               Units units) {
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
+  auto constantOf = [&](unsigned operand) { return dmir::constantTensor(region.getInputs()[operand]); };
   std::vector<KernelPlan> all;
-  for (Packing packing : {Packing::Fastest, Packing::Plain, Packing::Fours, Packing::Winograd, Packing::None}) {
+  for (Packing packing :
+       {Packing::Fastest, Packing::Plain, Packing::Runs, Packing::Fours, Packing::Winograd, Packing::None}) {
     Choice choice;
     choice.constant = constant;
+    choice.constantOf = constantOf;
     choice.weights = weights;
     choice.packing = packing;
     choice.decided = decided;

@@ -128,7 +128,9 @@ Value GemmEmitter::batchBase(const GemmMatrix &matrix, Type element, Value batch
 
 void GemmEmitter::emitItem(Item item) {
   item.bBase = batchBase(right, spec.bType, item.batch);
-  if (spec.packedB) {
+  if (spec.runs) {
+    findRuns(item);
+  } else if (spec.packedB) {
     // Panel of the first column, and the column's place in it when groups are
     // narrower.
     Value panel = b.floorDiv(item.column, b.idx(16)), inPanel = b.rem(item.column, b.idx(16));
@@ -179,7 +181,7 @@ void GemmEmitter::severalPasses(Item &item) {
   int64_t rows = t.rowsPerBlock();
   b.forLoop(0, rows * t.vectors, 1, [&](Value i) { b.store(b.constant(vectorType, 0), partials, b.mulC(i, t.lanes)); });
   Value nextGroup = b.mulC(panelRows(), t.columns());
-  b.forLoop(b.idx(0), k, b.idx(t.kBlock), [&](Value k0) {
+  auto pass = [&](Value k0) {
     Value depth = b.minS(b.idx(t.kBlock), b.sub(k, k0));
     if (t.prefetch && t.columns() >= 16) {
       Value after = b.addC(k0, t.kBlock);
@@ -202,7 +204,8 @@ void GemmEmitter::severalPasses(Item &item) {
         for (int64_t v = 0; v < item.vectors; ++v)
           b.store(acc[r * item.vectors + v], base, offset(r, v));
     });
-  });
+  };
+  forEachPass(item, pass);
   // One sweep over the item's rows; a static m has balanced tiles, whose rows
   // are not a multiple of `rows`.
   Value first, last;
@@ -219,6 +222,18 @@ void GemmEmitter::severalPasses(Item &item) {
     last = item.lastRow;
   }
   epilogueLoop(item, first, b.idx(0), b.sub(last, first));
+}
+
+/// Passes over k; of a B in runs those that have some of it.
+void GemmEmitter::forEachPass(Item &item, llvm::function_ref<void(Value k0)> pass) {
+  if (!spec.runs)
+    return b.forLoop(b.idx(0), k, b.idx(t.kBlock), pass);
+  b.forLoop(b.idx(0), k, b.idx(t.kBlock), {item.run}, [&](Value k0, ValueRange run) -> SmallVector<Value> {
+    Value end = b.addC(k0, t.kBlock);
+    item.run = run[0];
+    b.ifThen(hasRunBefore(item.run, end), [&] { pass(k0); });
+    return {runBeyond(item.run, end)};
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -283,13 +298,14 @@ SmallVector<Value> GemmEmitter::rowPointers(const Item &item, const RowTile &til
   return pointers;
 }
 
-/// The u-th step of an iteration that begins at depth `from`.
+/// The u-th step of an iteration that begins at depth `from`, whose row of B is `shift` further on where that is one.
 void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource &source, ArrayRef<Value> rowBase,
-                       Value from, int64_t u, const RegisterTile &regs, MutableArrayRef<Value> acc) {
+                       Value from, Value shift, int64_t u, const RegisterTile &regs, MutableArrayRef<Value> acc) {
   b.fence();
   SmallVector<Value> vectors;
   Value kk = b.addC(from, u);
-  Value kOffset = b.mulC(asFloats() ? b.addC(rightRow(from), u / 2) : kk, source.kStride);
+  Value row = asFloats() ? b.addC(rightRow(from), u / 2) : shift ? b.add(kk, shift) : kk;
+  Value kOffset = b.mulC(row, source.kStride);
   for (int64_t v = 0; v < item.vectors; ++v) {
     Value raw = b.load(source.element, source.base, b.add(kOffset, source.vectorOffset[v]), t.lanes);
     Value x = asFloats()    ? halfOfPairs(b, raw, u % 2)
@@ -334,28 +350,33 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
   SmallVector<Value> rowBase = rowPointers(item, tile, k0);
   RegisterTile regs = registers(item, tile.rows);
   bool prefetch = item.next && (tile.index || (tile.guarded && t.prefetchRest));
-  auto steps = [&](int64_t unroll, bool prefetch, Value kk, ValueRange carried) {
+  auto steps = [&](int64_t unroll, bool prefetch, Value shift, Value kk, ValueRange carried) {
     SmallVector<Value> sums = llvm::to_vector(carried);
     if (prefetch)
       prefetchNext(item, tile, kk, depth);
     for (int64_t u = 0; u < unroll; ++u)
-      step(item, tile, source, rowBase, kk, u, regs, sums);
+      step(item, tile, source, rowBase, kk, shift, u, regs, sums);
     return sums;
+  };
+  Value next = spec.runs ? runSlot(item) : Value();
+  auto sum = [&](Value low, Value high, int64_t unroll, bool prefetch, ValueRange init) {
+    if (spec.runs)
+      return sumOfRuns(next, k0, low, high, unroll, init, [&](Value shift, Value kk, ValueRange sums) {
+        return steps(unroll, prefetch, shift, kk, sums);
+      });
+    return b.forLoop(low, high, b.idx(unroll), init,
+                     [&](Value kk, ValueRange sums) { return steps(unroll, prefetch, {}, kk, sums); });
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
   int64_t stretch = stepsOfStretch(productStretch(spec.depth(), spec.skinny()) * regs.chains, 1, t.unroll);
-  acc = sumInStretches(b, regs, b.idx(0), main, t.unroll, stretch, beginChains(b, regs, acc),
-                       [&](Value kk, ValueRange sums) { return steps(t.unroll, prefetch, kk, sums); });
-  auto rest = [&](Value low, Value high, int64_t step) {
-    acc =
-        b.forLoop(low, high, b.idx(step), acc, [&](Value kk, ValueRange sums) { return steps(step, false, kk, sums); });
-  };
+  acc = sumInStretches(b, regs, b.idx(0), main, stretch, beginChains(b, regs, acc),
+                       [&](Value from, Value to, ValueRange init) { return sum(from, to, t.unroll, prefetch, init); });
   bool whole = spec.depth() >= 0 && spec.depth() % t.unroll == 0 && t.kBlock % t.unroll == 0;
   Value even = main;
   if (!whole && asFloats()) // both halves of a pair
-    rest(main, even = b.mulC(b.floorDiv(depth, b.idx(2)), 2), 2);
+    acc = sum(main, even = b.mulC(b.floorDiv(depth, b.idx(2)), 2), 2, false, acc);
   if (!whole)
-    rest(even, depth, 1);
+    acc = sum(even, depth, 1, false, acc);
   return sumChains(b, regs, acc);
 }
 

@@ -1,8 +1,8 @@
 //===- GemmEmitter.h - state of one product being emitted -------*- C++ -*-===//
 //
 // Private to Gemm.cpp (loops, register tiles, results), GemmOperands.cpp
-// (copies of the operands to scratch), GemmBlocks.cpp (right operands of few bits)
-// and GemmUnits.cpp (tiles of AMX).
+// (copies of the operands to scratch), GemmBlocks.cpp (right operands of few bits),
+// GemmRuns.cpp (those without what is zero) and GemmUnits.cpp (tiles of AMX).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -46,6 +46,7 @@ private:
     int64_t tailColumns;        ///< valid columns when static and not full; 0 otherwise
     bool dynamicTail;           ///< every vector needs a run-time mask
     Value next;                 ///< where to prefetch this pass, or null
+    Value run;                  ///< of a B in runs: the number of the first that this pass may have
   };
   struct RowTile {
     Value row;     ///< first row
@@ -64,6 +65,7 @@ private:
   void emitItem(Item item);
   void onePass(Item &item);
   void severalPasses(Item &item);
+  void forEachPass(Item &item, llvm::function_ref<void(Value k0)> pass);
   void forEachTile(const Item &item, TileFn fn);
   void staticTiles(const Item &item, TileFn fn);
   void dynamicTiles(const Item &item, TileFn fn);
@@ -95,11 +97,18 @@ private:
   void sumOfBlock(const Item &item, const RowTile &tile, Value block, int64_t depth, ValueList rows,
                   llvm::MutableArrayRef<Value> totals);
   void fewRowsOfBlocks(const Item &item);
+  using RunSteps = llvm::function_ref<Values(Value shift, Value kk, mlir::ValueRange sums)>;
+  Value runNumber(Value entry, int64_t which);
+  void findRuns(Item &item);
+  Value runBeyond(Value run, Value end);
+  Value hasRunBefore(Value run, Value end);
+  Value runSlot(const Item &item);
+  Values sumOfRuns(Value next, Value k0, Value low, Value high, int64_t step, mlir::ValueRange init, RunSteps steps);
   /// Rows of a dynamic m that an item of few has.
   Value rowsOf(const Item &item) { return spec.grouped ? b.sub(item.lastRow, item.firstRow) : m; }
   Values reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0, Value depth, Values acc);
-  void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk, int64_t u,
-            const RegisterTile &regs, llvm::MutableArrayRef<Value> acc);
+  void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk, Value shift,
+            int64_t u, const RegisterTile &regs, llvm::MutableArrayRef<Value> acc);
   void configureTiles();
   void packTiles(const Item &item);
   void itemOfTiles(const Item &item);
@@ -131,6 +140,7 @@ private:
   Value packedLeft; ///< scratch for a block of A: [tile][k][row of the tile]
   Value packed;     ///< scratch for a block of a run-time B, in accumulator elements
   Value partials;   ///< scratch for sums, [row in block][columns()]
+  Value runRoom;    ///< stack slot of runSlot, made on demand
 };
 
 /// Ends what GemmEmitter::configureTiles began.

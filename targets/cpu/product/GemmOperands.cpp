@@ -97,6 +97,12 @@ RightSource GemmEmitter::rightSource(const Item &item, Value k0, Value depth) {
       source.vectorOffset.push_back(b.idx(v * t.lanes));
     return source;
   }
+  if (spec.runs) {
+    source = {item.bBase, spec.bType, spec.runs->columns, {}};
+    for (int64_t v = 0; v < item.vectors; ++v)
+      source.vectorOffset.push_back(b.idx(v * t.lanes));
+    return source;
+  }
   source = {b.elementPtr(spec.bType, item.bBase, b.mulC(rightRow(k0), 16)), spec.bType, 16, {}};
   for (int64_t v = 0; v < item.vectors; ++v) {
     int64_t column = v * t.lanes;

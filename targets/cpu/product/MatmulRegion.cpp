@@ -9,6 +9,7 @@
 #include "MatmulRegion.h"
 
 #include "Attention.h"
+#include "AttentionKeys.h"
 #include "GemmDecisions.h"
 #include "GemmTile.h"
 #include "MatmulProduct.h"
@@ -130,7 +131,7 @@ bool waitsForWeights(Block *block, const MatmulProduct &product) {
 
 /// How a packing keeps the weights; `fewer` bits where they are waited for and nothing else is decided.
 WeightFormat weightFormat(Block *block, const MatmulProduct &product, Packing packing, WeightFormat fewer) {
-  if (packing == Packing::Plain || !isF32(product))
+  if (packing == Packing::Plain || packing == Packing::Runs || !isF32(product))
     return WeightFormat::Kept;
   if (packing == Packing::BF16 || packing == Packing::S8)
     return packing == Packing::BF16 ? WeightFormat::BF16 : WeightFormat::S8;
@@ -163,6 +164,19 @@ static bool packBlocks(const RegionBody &body, const Choice &choice, MatmulProdu
   return product.packedRhs;
 }
 
+/// What is kept of a constant right operand of which zeros are left out: as the strategy says, or where that pays.
+static std::optional<WeightRuns> runsOf(const MatmulProduct &product, const Choice &choice, Packing packing,
+                                        DictionaryAttr chosen) {
+  if (choice.strategy)
+    return packing == Packing::Runs ? runsOfForm(chosen) : std::nullopt;
+  bool asks = packing == Packing::Runs || (packing == Packing::Fastest && !looksAtAllKeys(product.op->getBlock()));
+  std::optional<Tensor> constant =
+      asks && product.keepsElements() ? choice.constantOf(product.rhs->buffer) : std::nullopt;
+  std::optional<WeightRuns> runs =
+      constant ? findRuns(product.rightMatrix(constant->data()), product.runColumns()) : std::nullopt;
+  return runs && (packing == Packing::Runs || runs->pay(*product.k.known(), *product.n.known())) ? runs : std::nullopt;
+}
+
 /// A constant right operand of one matrix is packed, if nothing else in the region reads it.
 static void packRight(const RegionBody &body, const Choice &choice, MatmulProduct &matrix, KernelPlan &plan) {
   MatmulProduct *product = &matrix;
@@ -178,10 +192,12 @@ static void packRight(const RegionBody &body, const Choice &choice, MatmulProduc
   product->mayGroup = packing != Packing::Plain;
   if (product->packedRhs) {
     product->weights = weightFormat(body.block, *product, packing, choice.weights);
+    product->runs = runsOf(*product, choice, packing, chosen);
     DictionaryAttr form = product->packedForm();
     plan.packed.set(std::to_string(product->rhs->buffer), form);
-    if (product->weights != WeightFormat::Kept)
-      plan.savedBytes = *product->k.known() * *product->n.known() * 4 - form.getAs<IntegerAttr>("size").getInt();
+    if (product->weights != WeightFormat::Kept || product->runs)
+      plan.savedBytes = *product->k.known() * *product->n.known() * (product->rhsElement.getIntOrFloatBitWidth() / 8) -
+                        form.getAs<IntegerAttr>("size").getInt();
   }
 }
 
@@ -200,6 +216,7 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
   plan.algorithm = product->blocks      ? "matmul-blocks" + std::to_string(product->blocks->format.bits)
                    : product->fours()   ? "matmul-quads"
                    : product->pairs()   ? kMatmulPairs.str()
+                   : product->runs      ? "matmul-runs"
                    : product->packedRhs ? "matmul-packed"
                                         : "matmul";
   if (product->weights != WeightFormat::Kept)

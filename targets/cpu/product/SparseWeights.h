@@ -1,0 +1,56 @@
+//===- SparseWeights.h - constant matrices of which what is zero is left out -*- C++ -*-===//
+//
+// A constant right operand in the form "runs" has no blocks that are zero: four k times the columns of a group, which a
+// register tile, or some of them, fill. Of each group it has a list of runs of k and the rows of these, one after the
+// other. Which they are follows from the constant; the form in a strategy's text says how many.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Support/Result.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace dmxc::cpu {
+
+/// A k x n matrix: element (row, col) of `bytes` bytes at data + (row*strideK + col*strideN) * bytes.
+struct ConstantMatrix {
+  const std::byte *data;
+  int64_t k, n, strideK, strideN, bytes;
+  bool isFloat; ///< both zeros of floats are zero
+};
+
+/// How much of a matrix is kept. Packed: for each group of columns (i32) the number of its first entry; the entries, of
+/// each group its runs and one more whose k is beyond all; at a multiple of 64 bytes the rows of `columns` elements.
+struct WeightRuns {
+  static constexpr int64_t kBlock = 4;        ///< k of a block, which begins at a multiple of it
+  static constexpr int64_t kEntry = 3;        ///< i32 of an entry: its first k, the one behind its last, its first row
+  static constexpr int32_t kBeyond = 1 << 30; ///< the k of a group's last entry
+
+  int64_t columns = 32;       ///< of a group, zeros beyond n
+  int64_t runs = 0, rows = 0; ///< of all groups
+
+  int64_t groups(int64_t n) const { return (n + columns - 1) / columns; }
+  /// Where the entries begin, in i32, and the rows, in bytes.
+  int64_t entriesAt(int64_t n) const { return groups(n); }
+  int64_t rowsAt(int64_t n) const { return (entriesAt(n) + kEntry * (runs + groups(n)) + 15) / 16 * 64; }
+  int64_t bytes(int64_t n, int64_t elementBytes) const { return rowsAt(n) + rows * columns * elementBytes; }
+  /// Whether leaving out the rest takes less time than looking at the runs.
+  bool pay(int64_t k, int64_t n) const;
+};
+
+/// Nothing where no block is zero, or the numbers of the form would not hold what is kept.
+std::optional<WeightRuns> findRuns(const ConstantMatrix &matrix, int64_t columns);
+/// Fails where the constant has others than `runs` says.
+Status packRuns(const WeightRuns &runs, const ConstantMatrix &matrix, std::span<std::byte> out);
+
+/// The form's name and what it says of the runs; nothing where its text lacks that.
+inline constexpr llvm::StringLiteral kRunsForm = "runs";
+std::optional<WeightRuns> runsOfForm(mlir::DictionaryAttr form);
+void writeRuns(const WeightRuns &runs, mlir::NamedAttrList &form, mlir::MLIRContext *context);
+
+} // namespace dmxc::cpu
