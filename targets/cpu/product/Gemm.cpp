@@ -128,13 +128,14 @@ Value GemmEmitter::batchBase(const GemmMatrix &matrix, Type element, Value batch
 
 void GemmEmitter::emitItem(Item item) {
   item.bBase = batchBase(right, spec.bType, item.batch);
+  item.panelRows = rowsOfPanels();
   if (spec.runs) {
     findRuns(item);
   } else if (spec.packedB) {
     // Panel of the first column, and the column's place in it when groups are
     // narrower.
     Value panel = b.floorDiv(item.column, b.idx(16)), inPanel = b.rem(item.column, b.idx(16));
-    Value offset = b.add(b.mulC(b.mul(panel, panelRows()), 16), inPanel);
+    Value offset = b.add(b.mulC(b.mul(panel, item.panelRows), 16), inPanel);
     item.bBase = b.elementPtr(spec.bType, item.bBase, offset);
   }
   if (spec.tiles())
@@ -157,7 +158,7 @@ void GemmEmitter::emitItem(Item item) {
 
 void GemmEmitter::onePass(Item &item) {
   if (t.prefetch && t.columns() >= 16)
-    item.next = b.elementPtr(spec.bType, item.bBase, b.mulC(panelRows(), t.columns()));
+    item.next = b.elementPtr(spec.bType, item.bBase, b.mulC(item.panelRows, t.columns()));
   if (spec.copiesB())
     packRight(item, b.idx(0), k);
   RightSource source = rightSource(item, b.idx(0), k);
@@ -180,7 +181,7 @@ void GemmEmitter::severalPasses(Item &item) {
   Type vectorType = b.laneType(spec.accType, t.lanes);
   int64_t rows = t.rowsPerBlock();
   b.forLoop(0, rows * t.vectors, 1, [&](Value i) { b.store(b.constant(vectorType, 0), partials, b.mulC(i, t.lanes)); });
-  Value nextGroup = b.mulC(panelRows(), t.columns());
+  Value nextGroup = b.mulC(item.panelRows, t.columns());
   auto pass = [&](Value k0) {
     Value depth = b.minS(b.idx(t.kBlock), b.sub(k, k0));
     if (t.prefetch && t.columns() >= 16) {
@@ -340,7 +341,7 @@ void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, 
   }
   for (int64_t q = 0; q < lines; q += depthsOfLine)
     for (int64_t p = 0; p < t.columns() / 16; ++p) {
-      Value offset = b.add(b.mulC(b.addC(line, q), 16), b.mulC(panelRows(), p * 16));
+      Value offset = b.add(b.mulC(b.addC(line, q), 16), b.mulC(item.panelRows, p * 16));
       b.prefetch(spec.bType, item.next, offset, /*locality=*/2);
     }
 }

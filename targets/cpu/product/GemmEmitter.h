@@ -46,6 +46,7 @@ private:
     int64_t tailColumns;        ///< valid columns when static and not full; 0 otherwise
     bool dynamicTail;           ///< every vector needs a run-time mask
     Value next;                 ///< where to prefetch this pass, or null
+    Value panelRows;            ///< of a panel of a packed B
     Value run;                  ///< of a B in runs: the number of the first that this pass may have
   };
   struct RowTile {
@@ -82,7 +83,7 @@ private:
   Values loadLeftVectors(const Item &item, const RowTile &tile, Value kk);
   /// Row of a panel of B that has depth k, which is even where B's pairs are multiplied as floats.
   Value rightRow(Value k) { return asFloats() ? b.floorDiv(k, b.idx(2)) : k; }
-  Value panelRows() { return spec.packedB && spec.depth() >= 0 ? b.idx(spec.panelRows()) : k; }
+  Value rowsOfPanels() { return spec.packedB && spec.depth() >= 0 ? b.idx(spec.panelRows()) : k; }
   bool asFloats() const { return spec.pairs && !spec.dots(); }
   RightSource rightSource(const Item &item, Value k0, Value depth);
   void packRight(const Item &item, Value k0, Value depth);
@@ -99,6 +100,7 @@ private:
   void fewRowsOfBlocks(const Item &item);
   using RunSteps = llvm::function_ref<Values(Value shift, Value kk, mlir::ValueRange sums)>;
   Value runNumber(Value entry, int64_t which);
+  Value groupNumber(Value group, int64_t which);
   void findRuns(Item &item);
   Value runBeyond(Value run, Value end);
   Value hasRunBefore(Value run, Value end);

@@ -97,16 +97,11 @@ RightSource GemmEmitter::rightSource(const Item &item, Value k0, Value depth) {
       source.vectorOffset.push_back(b.idx(v * t.lanes));
     return source;
   }
-  if (spec.runs) {
-    source = {item.bBase, spec.bType, spec.runs->columns, {}};
-    for (int64_t v = 0; v < item.vectors; ++v)
-      source.vectorOffset.push_back(b.idx(v * t.lanes));
-    return source;
-  }
-  source = {b.elementPtr(spec.bType, item.bBase, b.mulC(rightRow(k0), 16)), spec.bType, 16, {}};
+  Value first = spec.runs ? b.idx(0) : rightRow(k0);
+  source = {b.elementPtr(spec.bType, item.bBase, b.mulC(first, 16)), spec.bType, 16, {}};
   for (int64_t v = 0; v < item.vectors; ++v) {
     int64_t column = v * t.lanes;
-    source.vectorOffset.push_back(b.addC(b.mulC(panelRows(), column / 16 * 16), column % 16));
+    source.vectorOffset.push_back(b.addC(b.mulC(item.panelRows, column / 16 * 16), column % 16));
   }
   return source;
 }

@@ -22,12 +22,23 @@ Value GemmEmitter::runNumber(Value entry, int64_t which) {
   return arith::ExtSIOp::create(b, b.getI64Type(), word);
 }
 
-/// Gives an item its first run, and the place of its columns in a row.
+/// Number `which` of a group: 0 of its first entry, 1 of its first row; it is as well that behind the one before.
+Value GemmEmitter::groupNumber(Value group, int64_t which) {
+  Value word = b.load(b.getI32Type(), right.base, b.addC(b.mulC(group, 2), which));
+  return arith::ExtSIOp::create(b, b.getI64Type(), word);
+}
+
+/// Gives an item its first run, and the place of its columns in its group's panels.
 void GemmEmitter::findRuns(Item &item) {
-  Value width = b.idx(spec.runs->columns), group = b.floorDiv(item.column, width);
-  item.run = arith::ExtSIOp::create(b, b.getI64Type(), b.load(b.getI32Type(), right.base, group));
+  const int64_t columns = spec.runs->columns;
+  Value group = b.floorDiv(item.column, b.idx(columns)), inGroup = b.rem(item.column, b.idx(columns));
+  Value first = groupNumber(group, 1);
+  item.run = groupNumber(group, 0);
+  item.panelRows = b.sub(groupNumber(group, 3), first);
+  Value panel = b.mulC(b.mul(b.floorDiv(inGroup, b.idx(16)), item.panelRows), 16);
+  Value at = b.add(b.mulC(first, columns), b.add(panel, b.rem(inGroup, b.idx(16))));
   Value rows = b.elementPtr(b.getI8Type(), right.base, b.idx(spec.runs->rowsAt(spec.columns())));
-  item.bBase = b.elementPtr(spec.bType, rows, b.rem(item.column, width));
+  item.bBase = b.elementPtr(spec.bType, rows, at);
 }
 
 /// The first run from `run` on that goes beyond a k.

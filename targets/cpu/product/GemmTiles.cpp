@@ -34,8 +34,6 @@ void preferredRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa) {
   if (spec.skinny()) {
     t.rows = std::max<int64_t>(1, std::min(spec.rows(), most.rows));
     t.vectors = skinnyVectors(isa, t.rows, spec.columns() < 0 ? 1 << 20 : spec.columns(), t.lanes);
-    if (spec.runs) // a tile takes a group, or a part of one
-      t.vectors = std::min(t.vectors, spec.runs->columns / t.lanes);
     return;
   }
   t.rows = spec.rows() < 0 ? most.rows : ceilDivInt(spec.rows(), ceilDivInt(spec.rows(), most.rows));
@@ -47,6 +45,8 @@ void preferredRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa) {
 
 void chooseRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, const DecidedFields<GemmTiles> &decided) {
   preferredRows(t, spec, isa);
+  if (spec.runs) // a tile takes a group, or a part of one
+    t.vectors = std::min(t.vectors, spec.runs->columns / t.lanes);
   int64_t vectors = decided[&GemmTiles::vectors].value_or(t.vectors);
   if (vectors != t.vectors) {
     t.vectors = vectors;

@@ -168,7 +168,7 @@ static bool packBlocks(const RegionBody &body, const Choice &choice, MatmulProdu
 static std::optional<WeightRuns> runsOf(const MatmulProduct &product, const Choice &choice, Packing packing,
                                         DictionaryAttr chosen) {
   if (choice.strategy)
-    return packing == Packing::Runs ? runsOfForm(chosen) : std::nullopt;
+    return packing == Packing::Runs && product.keepsElements() ? runsOfForm(chosen) : std::nullopt;
   bool asks = packing == Packing::Runs || (packing == Packing::Fastest && !looksAtAllKeys(product.op->getBlock()));
   std::optional<Tensor> constant =
       asks && product.keepsElements() ? choice.constantOf(product.rhs->buffer) : std::nullopt;
@@ -195,13 +195,16 @@ static void packRight(const RegionBody &body, const Choice &choice, MatmulProduc
     product->runs = runsOf(*product, choice, packing, chosen);
     DictionaryAttr form = product->packedForm();
     plan.packed.set(std::to_string(product->rhs->buffer), form);
+    if (product->runs)
+      plan.savedOperations =
+          product->m * product->batch * 2 * product->runs->leftOut(*product->k.known(), *product->n.known());
     if (product->weights != WeightFormat::Kept || product->runs)
       plan.savedBytes = *product->k.known() * *product->n.known() * (product->rhsElement.getIntOrFloatBitWidth() / 8) -
                         form.getAs<IntegerAttr>("size").getInt();
   }
 }
 
-static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
+static Result<KernelPlan> planProduct(const RegionBody &body, const Choice &choice) {
   auto product = std::make_shared<MatmulProduct>(cast<dmir::MatMulOp>(body.root), heavyEpilogue(body));
   KernelPlan plan;
   MLIRContext *context = body.root->getContext();
@@ -209,6 +212,11 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
     return planPlainProduct(body, choice, "matmul-generic", /*chained=*/true);
   if (product->rhs)
     packRight(body, choice, *product, plan);
+  if (auto form = packedRhsForm(cast<dmir::MatMulOp>(body.root), choice.strategy);
+      form && formName(form) == kRunsForm && !product->runs)
+    return modelError(
+        "'packed' of a strategy has the form 'runs' without its columns (16, 32 or 64), runs and rows, or "
+        "for what it does not hold; leave 'packed' out, and it is derived");
   product->units = choice.unitsFor(product->pairs());
   GemmKernel spec = product->kernel();
   if (Units used = spec.usedUnits(); used.any() || (choice.namesUnits && (spec.pairs || spec.fours)))
@@ -232,7 +240,9 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
 static Result<KernelPlan> planMatmul(const RegionBody &body, const PlanRequest &request) {
   const Choice &choice = Choice::of(request);
   std::optional<Attention> attention = matchAttention(body.root);
-  return attention ? planAttention(body, *attention, choice) : planProduct(body, choice);
+  if (attention)
+    return planAttention(body, *attention, choice);
+  return planProduct(body, choice);
 }
 
 static Dim operations(Operation *op) {

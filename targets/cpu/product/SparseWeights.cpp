@@ -126,14 +126,61 @@ std::optional<WeightRuns> dmxc::cpu::findRuns(const ConstantMatrix &matrix, int6
 
 namespace {
 
-template <typename T>
-void copyRows(const ConstantMatrix &m, int64_t col, int64_t count, int64_t from, int64_t to, int64_t columns,
-              std::byte *out) {
-  for (int64_t row = from; row < to; ++row, out += columns * sizeof(T))
-    for (int64_t i = 0; i < count; ++i) {
-      T x = elementAt<T>(m.data, row * m.strideK + (col + i) * m.strideN);
-      std::memcpy(out + i * sizeof(T), &x, sizeof(T));
+/// Writes the two lists of i32, and says where the rows of a run are to lie.
+class TableWriter {
+public:
+  TableWriter(const WeightRuns &runs, int64_t n)
+      : groups(runs.groups(n)), table(runs.entriesAt(n) + WeightRuns::kEntry * (runs.runs + groups)),
+        entry(table.data() + runs.entriesAt(n)) {
+    begin(0);
+  }
+  /// Runs come in order, groups all of them and none twice.
+  void add(int64_t of, int64_t from, int64_t to) {
+    begin(of);
+    put(from, to);
+    row += to - from;
+  }
+  /// The row of a group's panels that is its first.
+  int64_t firstRow(int64_t of) const { return table[2 * of + 1]; }
+  /// The last group has all of its runs.
+  const std::vector<int32_t> &finish() {
+    begin(groups);
+    return table;
+  }
+
+private:
+  void begin(int64_t next) {
+    for (; group < next; table[2 * group] = entries, table[2 * group + 1] = static_cast<int32_t>(row)) {
+      if (group >= 0)
+        put(WeightRuns::kBeyond, WeightRuns::kBeyond);
+      ++group;
     }
+  }
+  void put(int64_t from, int64_t to) {
+    const int64_t inGroup = row - firstRow(group);
+    for (int64_t number : {from, to, inGroup})
+      *entry++ = static_cast<int32_t>(number);
+    ++entries;
+  }
+
+  int64_t groups, group = -1, row = 0;
+  std::vector<int32_t> table;
+  int32_t *entry, entries = 0;
+};
+
+template <typename T>
+void copyRows(const WeightRuns &runs, const ConstantMatrix &m, const Blocks &kept, const std::vector<int32_t> &table,
+              std::byte *out) {
+  int64_t row = 0;
+  visitRuns(kept, m.k, [&](int64_t group, int64_t from, int64_t to) {
+    const int64_t first = table[2 * group + 1], rows = table[2 * group + 3] - first, col = group * runs.columns;
+    for (int64_t k = from; k < to; ++k, ++row)
+      for (int64_t i = 0; i < std::min(runs.columns, m.n - col); ++i) {
+        T x = elementAt<T>(m.data, k * m.strideK + (col + i) * m.strideN);
+        int64_t at = first * runs.columns + (i / 16 * rows + row - first) * 16 + i % 16;
+        std::memcpy(out + at * sizeof(T), &x, sizeof(T));
+      }
+  });
 }
 
 } // namespace
@@ -149,31 +196,13 @@ Status dmxc::cpu::packRuns(const WeightRuns &runs, const ConstantMatrix &matrix,
                       std::to_string(found.bytes(matrix.n, matrix.bytes)) +
                       "; leave the form out of the strategy, and it is derived");
   std::memset(out.data(), 0, out.size());
-  std::vector<int32_t> table(runs.entriesAt(matrix.n) + WeightRuns::kEntry * (runs.runs + runs.groups(matrix.n)));
-  int64_t entry = 0, row = 0, group = -1;
-  auto put = [&](int64_t from, int64_t to) {
-    int32_t *at = table.data() + runs.entriesAt(matrix.n) + WeightRuns::kEntry * entry++;
-    at[0] = static_cast<int32_t>(from), at[1] = static_cast<int32_t>(to), at[2] = static_cast<int32_t>(row);
-  };
-  auto begin = [&](int64_t next) { // ends the groups before it, too
-    while (group < next) {
-      if (group >= 0)
-        put(WeightRuns::kBeyond, WeightRuns::kBeyond);
-      if (++group < runs.groups(matrix.n))
-        table[group] = static_cast<int32_t>(entry);
-    }
-  };
-  visitRuns(kept, matrix.k, [&](int64_t of, int64_t from, int64_t to) {
-    begin(of);
-    put(from, to);
-    std::byte *rows = out.data() + runs.rowsAt(matrix.n) + row * runs.columns * matrix.bytes;
-    const int64_t col = of * runs.columns, width = std::min(runs.columns, matrix.n - col);
-    withType(matrix,
-             [&](auto tag, auto) { copyRows<decltype(tag)>(matrix, col, width, from, to, runs.columns, rows); });
-    row += to - from;
-  });
-  begin(runs.groups(matrix.n));
+  TableWriter writer(runs, matrix.n);
+  visitRuns(kept, matrix.k, [&](int64_t group, int64_t from, int64_t to) { writer.add(group, from, to); });
+  const std::vector<int32_t> &table = writer.finish();
   std::memcpy(out.data(), table.data(), table.size() * sizeof(int32_t));
+  withType(matrix, [&](auto tag, auto) {
+    copyRows<decltype(tag)>(runs, matrix, kept, table, out.data() + runs.rowsAt(matrix.n));
+  });
   return Status::ok();
 }
 

@@ -11,6 +11,7 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -24,11 +25,12 @@ struct ConstantMatrix {
   bool isFloat; ///< both zeros of floats are zero
 };
 
-/// How much of a matrix is kept. Packed: for each group of columns (i32) the number of its first entry; the entries, of
-/// each group its runs and one more whose k is beyond all; at a multiple of 64 bytes the rows of `columns` elements.
+/// How much of a matrix is kept. Packed, in i32: for each group of columns, and for one more behind the last, the
+/// number of its first entry and of its first row; the entries, of each group its runs and one more whose k is beyond
+/// all. At a multiple of 64 bytes the groups' rows, in panels of 16 columns as panel16 has them.
 struct WeightRuns {
-  static constexpr int64_t kBlock = 4;        ///< k of a block, which begins at a multiple of it
-  static constexpr int64_t kEntry = 3;        ///< i32 of an entry: its first k, the one behind its last, its first row
+  static constexpr int64_t kBlock = 4; ///< k of a block, which begins at a multiple of it
+  static constexpr int64_t kEntry = 3; ///< i32 of an entry: its first k, the one behind its last, its row in the group
   static constexpr int32_t kBeyond = 1 << 30; ///< the k of a group's last entry
 
   int64_t columns = 32;       ///< of a group, zeros beyond n
@@ -36,9 +38,11 @@ struct WeightRuns {
 
   int64_t groups(int64_t n) const { return (n + columns - 1) / columns; }
   /// Where the entries begin, in i32, and the rows, in bytes.
-  int64_t entriesAt(int64_t n) const { return groups(n); }
+  int64_t entriesAt(int64_t n) const { return 2 * (groups(n) + 1); }
   int64_t rowsAt(int64_t n) const { return (entriesAt(n) + kEntry * (runs + groups(n)) + 15) / 16 * 64; }
   int64_t bytes(int64_t n, int64_t elementBytes) const { return rowsAt(n) + rows * columns * elementBytes; }
+  /// Elements of a k x n matrix that are not kept.
+  int64_t leftOut(int64_t k, int64_t n) const { return std::max<int64_t>(0, k * n - rows * columns); }
   /// Whether leaving out the rest takes less time than looking at the runs.
   bool pay(int64_t k, int64_t n) const;
 };
