@@ -167,14 +167,18 @@ static bool packBlocks(const RegionBody &body, const Choice &choice, MatmulProdu
 /// What is kept of a constant right operand of which zeros are left out: as the strategy says, or where that pays.
 static std::optional<WeightRuns> runsOf(const MatmulProduct &product, const Choice &choice, Packing packing,
                                         DictionaryAttr chosen) {
+  const bool asked = packing == Packing::Runs;
+  if (!product.keepsElements() || !(asked || packing == Packing::Fastest))
+    return std::nullopt;
   if (choice.strategy)
-    return packing == Packing::Runs && product.keepsElements() ? runsOfForm(chosen) : std::nullopt;
-  bool asks = packing == Packing::Runs || (packing == Packing::Fastest && !looksAtAllKeys(product.op->getBlock()));
-  std::optional<Tensor> constant =
-      asks && product.keepsElements() ? choice.constantOf(product.rhs->buffer) : std::nullopt;
+    return asked ? runsOfForm(chosen) : std::nullopt;
+  if (!asked && looksAtAllKeys(product.op->getBlock()))
+    return std::nullopt;
+  std::optional<Tensor> constant = choice.constantOf(product.rhs->buffer);
   std::optional<WeightRuns> runs =
-      constant ? findRuns(product.rightMatrix(constant->data()), product.runColumns()) : std::nullopt;
-  return runs && (packing == Packing::Runs || runs->pay(*product.k.known(), *product.n.known())) ? runs : std::nullopt;
+      constant ? findRuns(product.rightMatrix(constant->data()), product.runColumns(), /*quickly=*/!asked)
+               : std::nullopt;
+  return runs && (asked || runs->pay(*product.k.known(), *product.n.known())) ? runs : std::nullopt;
 }
 
 /// A constant right operand of one matrix is packed, if nothing else in the region reads it.

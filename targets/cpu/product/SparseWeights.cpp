@@ -110,8 +110,8 @@ bool WeightRuns::pay(int64_t k, int64_t n) const {
   return 10 * (rows + costOfRun * runs) <= 9 * k * groups(n);
 }
 
-std::optional<WeightRuns> dmxc::cpu::findRuns(const ConstantMatrix &matrix, int64_t columns) {
-  if (matrix.k >= WeightRuns::kBeyond || !mayBeSparse(matrix))
+std::optional<WeightRuns> dmxc::cpu::findRuns(const ConstantMatrix &matrix, int64_t columns, bool quickly) {
+  if (matrix.k >= WeightRuns::kBeyond || (quickly && !mayBeSparse(matrix)))
     return std::nullopt;
   WeightRuns runs = count(blocksOf(matrix, columns), matrix.k, columns);
   const int64_t most = std::numeric_limits<int32_t>::max() / 4;

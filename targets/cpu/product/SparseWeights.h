@@ -47,8 +47,9 @@ struct WeightRuns {
   bool pay(int64_t k, int64_t n) const;
 };
 
-/// Nothing where no block is zero, or the numbers of the form would not hold what is kept.
-std::optional<WeightRuns> findRuns(const ConstantMatrix &matrix, int64_t columns);
+/// Nothing where no block is zero, or the numbers of the form would not hold what is kept. With `quickly` matrices of
+/// which some elements have no zeros are not looked through.
+std::optional<WeightRuns> findRuns(const ConstantMatrix &matrix, int64_t columns, bool quickly);
 /// Fails where the constant has others than `runs` says.
 Status packRuns(const WeightRuns &runs, const ConstantMatrix &matrix, std::span<std::byte> out);
 
