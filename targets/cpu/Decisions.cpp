@@ -15,13 +15,17 @@ static std::vector<KernelPlan> alternativesOf(dmir::RegionOp region, WeightForma
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   auto constantOf = [&](unsigned operand) { return dmir::constantTensor(region.getInputs()[operand]); };
   std::vector<KernelPlan> all;
-  for (Packing packing :
-       {Packing::Fastest, Packing::Plain, Packing::Runs, Packing::Fours, Packing::Winograd, Packing::None}) {
+  const std::pair<Packing, LeftOut> choices[] = {
+      {Packing::Fastest, LeftOut::AsAsked},  {Packing::Fastest, LeftOut::Nothing}, {Packing::Fastest, LeftOut::Known},
+      {Packing::Plain, LeftOut::AsAsked},    {Packing::Runs, LeftOut::AsAsked},    {Packing::Fours, LeftOut::AsAsked},
+      {Packing::Winograd, LeftOut::AsAsked}, {Packing::None, LeftOut::AsAsked}};
+  for (auto [packing, leftOut] : choices) {
     Choice choice;
     choice.constant = constant;
     choice.constantOf = constantOf;
     choice.weights = weights;
     choice.packing = packing;
+    choice.leftOut = leftOut;
     choice.decided = decided;
     choice.units = units;
     Result<KernelPlan> plan = cpuKernels().plan(region.getBlock(), choice);

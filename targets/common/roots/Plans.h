@@ -60,12 +60,22 @@ struct KernelPlan {
       : algorithm(std::move(algorithm)), work(cut.items), grain(cut.grain) {}
 };
 
+/// Whether what is known to make no difference is left out: as --sparsity says, or decided.
+enum class LeftOut { AsAsked, Nothing, Known };
+/// What the names of algorithms that leave such columns out of each row end with.
+inline constexpr llvm::StringLiteral kRanges = "-ranges";
+
 /// What a plan rests on besides the body. A target whose own rows ask for more derives from it.
 struct PlanRequest {
   const Processor &nominal;      ///< that plans are made for
   mlir::DictionaryAttr strategy; ///< null while it is being chosen; later it is obeyed
   /// Operands that lie in panels (KernelBuilder::setPanels). Plans do not rest on it.
   llvm::SmallVector<std::pair<unsigned, Panels>> panels = {};
+  LeftOut leftOut = LeftOut::AsAsked; ///< while a strategy is being chosen
+
+  /// Whether a kernel of the body looks at ranges alone where it can; `exact`: that gives the same for infinities and
+  /// NaN, too.
+  bool usesRanges(mlir::Block *block, bool exact) const;
 };
 
 /// What is free of a plan: its own keys, its tiles on these processors, and the grain.

@@ -350,19 +350,26 @@ RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t
   };
   Carried acc(carried);
   Dim whole = Dim::floorDiv(size, lanes * unroll) * lanes * unroll, vectors = Dim::floorDiv(size, lanes) * lanes;
-  auto loop = [&](Dim lo, Dim hi, int64_t by, int64_t copies, size_t first) {
-    if (lo.isStatic() && hi.isStatic() && *lo.known() >= *hi.known())
-      return;
-    acc = b.forLoop(b.idx(lo), b.idx(hi), b.idx(by), acc, [&](Value i, ValueRange c) {
+  auto walk = [&](Value lo, Value hi, ValueRange init, int64_t by, int64_t copies, size_t first) {
+    return b.forLoop(lo, hi, b.idx(by), init, [&](Value i, ValueRange c) {
       Carried next(c);
       for (int64_t u = 0; u < copies; ++u)
         collect(next, first + u, stepAt(b.addC(i, u * lanes), pick(next, first + u)));
       return next;
     });
   };
+  auto loop = [&](Dim lo, Dim hi, int64_t by, int64_t copies, size_t first) {
+    if (!(lo.isStatic() && hi.isStatic() && *lo.known() >= *hi.known()))
+      acc = walk(b.idx(lo), b.idx(hi), acc, by, copies, first);
+  };
   {
     ElementExpr::Lanes all(e, lanes);
-    loop(0, whole, lanes * unroll, unroll, 0);
+    if (range)
+      acc = inRange(b.idx(whole), reads, acc, [&](Value from, Value to, ValueRange init) {
+        return walk(from, to, init, lanes * unroll, unroll, 0);
+      });
+    else
+      loop(0, whole, lanes * unroll, unroll, 0);
     loop(whole, vectors, lanes, 1, 0);
   }
   if (vectors == size)
