@@ -13,6 +13,8 @@ std::unique_ptr<Pass> createNarrowDimsPass(const PhaseContext &);
 std::unique_ptr<Pass> createIntegerPoolsPass(const PhaseContext &);
 std::unique_ptr<Pass> createIntegerProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createFindMasksPass(const PhaseContext &);
+std::unique_ptr<Pass> createRaiseSlicesPass(const PhaseContext &);
+std::unique_ptr<Pass> createPropagateSparsityPass(const PhaseContext &);
 std::unique_ptr<Pass> createFoldConstantsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRecognizeFunctionsPass(const PhaseContext &);
 std::unique_ptr<Pass> createSimplifyPass(const PhaseContext &);
@@ -46,6 +48,8 @@ static constexpr PassRow frontend[] = {
     {createRecognizeFunctionsPass, optimising},
     {createSimplifyPass},
     {createBindStatesPass},
+    {createRaiseSlicesPass, optimising},
+    {createPropagateSparsityPass, optimising},
     {createCollectConstraintsPass},
 };
 static constexpr PassRow partition[] = {{createCheckSupportPass},
@@ -55,6 +59,7 @@ static constexpr PassRow partition[] = {{createCheckSupportPass},
                                         {createFoldConstantsPass, optimising},
                                         {createAssignLayoutsPass, optimising},
                                         {createSimplifyPass, optimising},
+                                        {createPropagateSparsityPass, optimising}, // of what is left
                                         {createCutConcatsPass},
                                         {createFormRegionsPass},
                                         {createKeepFormsPass, optimising},

@@ -111,6 +111,7 @@ private:
   /// Whether each glob of --place matches some node.
   bool checkPlaces(const std::set<std::string> &nodes);
   /// Tells the phases of --sparsity.
+  bool checkSparsity();
   bool chooseSparsity();
   const Frontend *chooseFrontend();
   /// Runs `work` with MLIR's messages collected; they become errors of `kind`,

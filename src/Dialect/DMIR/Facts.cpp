@@ -7,6 +7,7 @@
 #include "dmxc/Dialect/DMIR/Forms.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/Text.h"
+#include "dmxc/Dialect/DMIR/masks/Sparsity.h"
 
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -61,6 +62,8 @@ bool isMasks(Attribute attr) {
   auto masks = dyn_cast<DictionaryAttr>(attr);
   return masks && isListOf<isTableOf<isValue>>(masks.get("attentions")) && isText(masks.get("summary"));
 }
+/// Of modules and of ops: checkSparsity says what is wrong with the latter.
+bool isSparsity(Attribute attr) { return isText(attr) || isa<DictionaryAttr>(attr); }
 bool isConstraint(Attribute attr) {
   auto entry = dyn_cast<DictionaryAttr>(attr);
   return entry && constraintOf(attr) && isDim(entry.get("lhs")) && isDim(entry.get("rhs"));
@@ -100,7 +103,7 @@ const Fact facts[] = {
     {kPlacementAttr, isListOf<isShare>, "an array of {target = TEXT, nodes = COUNT, reason = TEXT}"},
     {kFormatsAttr, isListOf<isTableOf<isText>>, "an array of dictionaries of texts"},
     {kMasksAttr, isMasks, "{attentions = ARRAY OF DICTIONARIES, summary = TEXT}"},
-    {kSparsityAttr, isText, kText},
+    {kSparsityAttr, isSparsity, "a text on modules, and a dictionary of facts on ops"},
     {kComputedDimsAttr, areComputedDims, "an array of [NAME, #dmir.dims<EXPRESSION>], each of names before it"},
     {kConstraintsAttr, isListOf<isConstraint>, kConstraints},
     {kAssumedAttr, isListOf<isConstraint>, kConstraints},
@@ -120,8 +123,10 @@ const Fact facts[] = {
 
 LogicalResult check(Operation *op, const std::string &whose, NamedAttribute attribute) {
   const Fact *fact = llvm::find_if(facts, [&](const Fact &row) { return attribute.getName() == row.name; });
-  if (fact == std::end(facts) || fact->fits(attribute.getValue()))
+  if (fact == std::end(facts))
     return success();
+  if (fact->fits(attribute.getValue()))
+    return fact->name == kSparsityAttr ? checkSparsity(op) : success();
   std::string got;
   llvm::raw_string_ostream(got) << attribute.getValue();
   constexpr size_t longest = 120;

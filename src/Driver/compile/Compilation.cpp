@@ -14,6 +14,7 @@
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/Text.h"
 #include "dmxc/Driver/Registry.h"
+#include "dmxc/Phases/Sparsity.h"
 #include "dmxc/Reference/Interpreter.h"
 #include "dmxc/Support/MappedFile.h"
 
@@ -352,6 +353,22 @@ bool Compilation::checkNames() {
   return bad.empty();
 }
 
+/// A text's facts are what targets leave work out by.
+bool Compilation::checkSparsity() {
+  std::vector<FalseFact> all = falseFacts(*theModule);
+  for (const FalseFact &fact : all) {
+    Diagnostic refused;
+    refused.severity = Severity::Error;
+    refused.id = "sparsity";
+    refused.file = options.model;
+    refused.node = dmir::nodeName(fact.op);
+    refused.text = "'dmir.sparsity' is false: " + fact.what + "; take the attribute away, facts are found anew";
+    refused.kind = ErrorKind::Model;
+    diagnostics.report(std::move(refused));
+  }
+  return all.empty();
+}
+
 bool Compilation::chooseSparsity() {
   if (options.sparsity == "off")
     (*theModule)->setAttr(dmir::kSparsityAttr, StringAttr::get(mlirContext.get(), options.sparsity));
@@ -364,7 +381,7 @@ bool Compilation::import() {
       Result<std::string> head = readHead(options.model);
       if (!head)
         diagnostics.report(head.error(), "io", options.model);
-      return head && checkRequest() && parsePhaseText() && checkNames() && chooseSparsity();
+      return head && checkRequest() && parsePhaseText() && checkNames() && checkSparsity() && chooseSparsity();
     }
     const Frontend *frontend = checkRequest() ? chooseFrontend() : nullptr;
     return frontend && importModel(*frontend) && checkOutputs() && checkNames() && chooseSparsity();

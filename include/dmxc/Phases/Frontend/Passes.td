@@ -95,6 +95,33 @@ def CollectConstraints : Pass<"dmir-collect-constraints", "::mlir::func::FuncOp"
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def RaiseSlices : Pass<"dmir-raise-slices", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createRaiseSlicesPass(context)";
+  let summary = "Rows that nobody reads are not computed: slices of them move above products, softmax, normalisation and what is between";
+  let description = [{
+    `matmul(a, b)[rows]` is `matmul(a[rows], b)` where nothing else reads the product: the last row of a prefill's head, and of all layers behind the
+    last attention. Slices and gathers of one known row, of at most half of a value, go up through products (rows and matrices, not columns),
+    softmax and normalisation along other axes, reductions, elementwise ops, transposes, reshapes and broadcasts, as long as one of the first three is
+    still above; rules of masks are of the part's own index then. What nobody reads is dead whether or not masks are skipped, so that `--sparsity off` does
+    the same.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
+def PropagateSparsity : Pass<"dmir-propagate-sparsity", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createPropagateSparsityPass(context)";
+  let summary = "What tensors are outside of a rule of their index, and which of their elements outputs depend on, as dmir.sparsity";
+  let description = [{
+    `{known = {keep = [affine_set<(i, j) : (i - j >= 0)>], value = 0.0 : f32}}`: outside of the union of the sets the result is the value, a zero
+    of either sign. Found of constants (triangles, bands, blocks along the diagonal, strides, rows and columns without numbers), masks and
+    comparisons of indices, and carried through elementwise ops, softmax, matmul, reduce and ops that move elements; nothing is known of
+    what others give. Zeros stay zeros in products, as in fused attention: what is infinite does not spread. `{demanded = {keep = [...]}}`: whatever
+    is elsewhere, no output changes; of slices, masks and selects by a rule, carried back through the same ops. Tensors of fewer than 4096 elements are not
+    looked at. Facts that the function had are derived anew. Nothing is written with `--sparsity off`.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def FindMasks : Pass<"dmir-find-masks", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createFindMasksPass(context)";
   let summary = "Scores that a rule of their index replaces by one number get a dmir.mask; the tensors that said so go";

@@ -155,19 +155,19 @@ static const Condition *oppositeIn(const Conditions &a, const Conditions &b) {
 }
 
 /// Pieces of one value that differ in a condition and its opposite are one piece.
-static void joinOpposites(Pieces &pieces) {
+void IndexFunctions::join(Pieces &pieces) {
   for (size_t i = 0; i < pieces.size(); ++i)
     for (size_t j = i + 1; j < pieces.size(); ++j)
       if (pieces[i].leaf == pieces[j].leaf)
         if (const Condition *same = oppositeIn(pieces[i].where, pieces[j].where)) {
           pieces[i].where.erase(same);
           pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(j));
-          return joinOpposites(pieces);
+          return join(pieces);
         }
 }
 
 Pieces IndexFunctions::limited(Pieces pieces, Operation *op) {
-  joinOpposites(pieces);
+  join(pieces);
   size_t conditions = 0;
   for (const Piece &piece : pieces)
     conditions += piece.where.size();
@@ -194,6 +194,8 @@ Pieces IndexFunctions::ofBroadcast(Value tensor) {
 }
 
 Pieces IndexFunctions::at(Value tensor, const Index &index) {
+  if (facts)
+    tensor = acrossRegions(tensor);
   Operation *op = tensor.getDefiningOp();
   if (!op) {
     if (std::optional<Pieces> symbol = asSymbol(tensor, index))
@@ -208,6 +210,8 @@ Pieces IndexFunctions::at(Value tensor, const Index &index) {
     return known->second;
   if (++steps > kMostSteps)
     return unknown(op, "it takes more than 4096 steps to get there");
+  if (std::optional<Known> fact = facts ? facts(tensor) : std::nullopt)
+    return memo[key] = chosen(fact->keep, index, Leaf(), ElementRules::leafOf(fact->value, elementOf(tensor)), op);
   ++depth;
   Operation *outer = std::exchange(reader, op);
   Pieces pieces = read(tensor, index);
@@ -277,6 +281,8 @@ Pieces IndexFunctions::read(Value tensor, const Index &index) {
   }
   if (!op->hasTrait<Elementwise>())
     return readMovement(op, index);
+  if (auto mask = dyn_cast<MaskOp>(op); mask && facts)
+    return readMask(mask, index);
   SmallVector<Pieces> operands;
   for (Value operand : op->getOperands()) {
     std::optional<Index> own = broadcastIndex(index, dimsOf(operand), dimsOf(tensor));

@@ -37,9 +37,12 @@ Pieces IndexFunctions::readSlice(SliceOp op, const Index &index) {
 }
 
 /// Axes of one element come and go; axes that are joined or split are of numbers, but for the outermost.
-Pieces IndexFunctions::readReshape(ReshapeOp op, const Index &index) {
-  SmallVector<Dim> from = dimsOf(op.getInput()), to = dimsOf(op.getResult());
-  Index own(from.size(), number(0));
+std::optional<SmallVector<AffineExpr, 4>> dmir::reshapedIndex(ArrayRef<Dim> from, ArrayRef<Dim> to,
+                                                              ArrayRef<AffineExpr> index) {
+  if (index.empty())
+    return SmallVector<AffineExpr, 4>();
+  AffineExpr zero = getAffineConstantExpr(0, index[0].getContext());
+  SmallVector<AffineExpr, 4> own(from.size(), zero);
   size_t axis = 0, i = 0;
   auto skip = [](ArrayRef<Dim> dims, size_t &at) {
     while (at < dims.size() && dims[at].is(1))
@@ -61,10 +64,18 @@ Pieces IndexFunctions::readReshape(ReshapeOp op, const Index &index) {
       own[axis++] = index[i] * *more + index[split];
       i = split + 1;
     } else {
-      return unknown(op, "it joins or splits axes of open sizes");
+      return std::nullopt;
     }
   }
-  return axis < from.size() || i < to.size() ? unknown(op, "it joins or splits axes") : at(op.getInput(), own);
+  return axis < from.size() || i < to.size() ? std::nullopt : std::optional(own);
+}
+
+Pieces IndexFunctions::readReshape(ReshapeOp op, const Index &index) {
+  SmallVector<Dim> from = dimsOf(op.getInput()), to = dimsOf(op.getResult());
+  if (index.empty())
+    return at(op.getInput(), Index(from.size(), number(0)));
+  std::optional<Index> own = reshapedIndex(from, to, index);
+  return own ? at(op.getInput(), *own) : unknown(op, "it joins or splits axes of open sizes, or more than two");
 }
 
 Pieces IndexFunctions::readConcat(ConcatOp op, const Index &index) {

@@ -164,6 +164,8 @@ Leaf ElementRules::floats(double x, double y) {
     return {};
   if (element.isF32())
     return Leaf::of(static_cast<double>(static_cast<float>(*wide)));
+  if (f.facts && *wide == 0 && isa<FloatType>(element))
+    return Leaf::of(0.0);
   bool isBool = element.isInteger(1) && (*wide == 0 || *wide == 1);
   return element.isF64() || isBool ? Leaf::of(*wide) : Leaf();
 }
@@ -201,6 +203,8 @@ static bool drowns(Value value) {
 /// The op where one side is unknown.
 Leaf ElementRules::withUnknown(const Leaf &x, const Leaf &y) {
   const Leaf &known = x.kind == Leaf::Unknown ? y : x;
+  if (f.facts && isa<MulOp>(op) && known.isNumber(0)) // what is infinite spreads no more than in any fused attention
+    return known;
   if (isa<AndOp>(op) && known.isNumber(0))
     return known;
   if (isa<OrOp>(op) && known.isNumber(1) && elementOf(op->getResult(0)).isInteger(1))
@@ -248,9 +252,31 @@ Pieces ElementRules::cast(const Leaf &x) {
   return leaf.kind == Leaf::Unknown ? f.unknown(op, "its type does not hold these numbers exactly") : one(leaf);
 }
 
+/// What functions make of a number exactly, whatever computes them: zeros above all.
+std::optional<double> ElementRules::kept(double x) const {
+  if (isa<ReluOp>(op))
+    return std::max(x, 0.0);
+  if (isa<SignOp>(op))
+    return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0;
+  if (isa<CeilOp, FloorOp, RoundOp>(op) && std::trunc(x) == x)
+    return x;
+  bool keepsZero = isa<SqrtOp, SinOp, TanOp, AsinOp, AtanOp, SinhOp, TanhOp, AsinhOp, AtanhOp, ErfOp, Expm1Op, Log1pOp,
+                       SiluOp, GeluOp, GeluTanhOp, HardSwishOp>(op);
+  return keepsZero && x == 0 ? std::optional(0.0) : std::nullopt;
+}
+
+Leaf ElementRules::leafOf(double number, Type element) {
+  bool isReal = isa<FloatType>(element) || element.isInteger(1);
+  return isReal ? Leaf::of(number)
+                : Leaf::of(getAffineConstantExpr(static_cast<int64_t>(number), element.getContext()));
+}
+
 Pieces ElementRules::unary(const Leaf &x) {
   if (x.kind == Leaf::Unknown)
     return one(x);
+  if (f.facts && x.kind == Leaf::Number)
+    if (std::optional<double> number = kept(x.number))
+      return one(Leaf::of(*number));
   if (isa<CastOp>(op))
     return cast(x);
   if (x.kind == Leaf::Number && isa<NotOp>(op))

@@ -18,13 +18,16 @@ public:
 
   /// Of the op whose operands have these pieces.
   Pieces apply(llvm::ArrayRef<Pieces> operands);
+  Pieces select(const Pieces &condition, const Pieces &onTrue, const Pieces &onFalse);
+  /// Of a number of a type: bools and floats are numbers, others expressions.
+  static Leaf leafOf(double number, mlir::Type element);
   /// The expression where the element type has all values of it, else unknown.
   Leaf exactly(mlir::AffineExpr expr, mlir::Type element) const;
 
 private:
   using Rule = llvm::function_ref<Pieces(const Leaf &, const Leaf &)>;
   Pieces product(const Pieces &a, const Pieces &b, Rule rule);
-  Pieces select(const Pieces &condition, const Pieces &onTrue, const Pieces &onFalse);
+  std::optional<double> kept(double x) const;
   Pieces unary(const Leaf &x);
   Pieces binary(const Leaf &x, const Leaf &y);
   Pieces cast(const Leaf &x);

@@ -8,12 +8,13 @@
 #pragma once
 
 #include "dmxc/Dialect/DMIR/Dims.h"
-#include "dmxc/Dialect/DMIR/masks/Where.h"
+#include "dmxc/Dialect/DMIR/masks/Sparsity.h"
 
 #include "dmxc/Support/Tensor.h"
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <functional>
 #include <vector>
 
 namespace dmxc::dmir {
@@ -59,6 +60,28 @@ public:
   Pieces ofBroadcast(mlir::Value tensor);
   /// Those of `pieces` that meet the conditions.
   Pieces within(llvm::ArrayRef<Piece> pieces, const Conditions &conditions) const;
+  /// From now on values that are not read through are what facts of them say, zeros stay zeros in products with what is
+  /// unknown and in functions that keep them, and values are followed across the edges of regions.
+  using Facts = std::function<std::optional<Known>(mlir::Value)>;
+  void believe(Facts source) { facts = std::move(source); }
+
+  /// Rules at an index of this space, and of conditions on it; conditions on what tensors hold are left out of a rule,
+  /// and there is none where a case keeps all.
+  using Index = llvm::SmallVector<mlir::AffineExpr, 4>;
+  llvm::SmallVector<Conditions> casesAt(const Rule &rule, llvm::ArrayRef<mlir::AffineExpr> index);
+  std::optional<Rule> ruleOf(llvm::ArrayRef<Conditions> cases) const;
+  /// Pieces of the same value that are apart by one condition as one.
+  static void join(Pieces &pieces);
+  /// Both, without what follows from the rest; nothing where they exclude each other.
+  std::optional<Conditions> both(const Conditions &a, const Conditions &b) const;
+  /// What holds where some number within its range in the place of a dim meets the conditions, or more; nothing where
+  /// that takes too long.
+  std::optional<Conditions> without(mlir::AffineDimExpr dim, const Conditions &conditions) const;
+  /// What is in none of the cases, as cases that are apart; nothing where they are too many.
+  std::optional<llvm::SmallVector<Conditions>> outside(llvm::ArrayRef<Conditions> cases) const;
+  Interval range(mlir::AffineExpr expr) const;
+  mlir::AffineExpr exprOf(Dim dim);
+
   /// What the symbols of expressions stand for.
   llvm::ArrayRef<Symbol> symbols() const { return symbolList; }
   /// What kept the last unknown value from being read, with its node: "'attn/Cast' (dmir.cast): it reads the input
@@ -68,7 +91,6 @@ public:
   bool readRuns() const { return runsOfConstants; }
 
 private:
-  using Index = llvm::SmallVector<mlir::AffineExpr, 4>;
   friend class ElementRules;
 
   Pieces at(mlir::Value tensor, const Index &index);
@@ -88,18 +110,18 @@ private:
 
   /// `why`: a clause about the op, which keeps its value from being read.
   Pieces unknown(mlir::Operation *op, const std::string &why);
-  mlir::AffineExpr exprOf(Dim dim);
   std::optional<Pieces> asSymbol(mlir::Value tensor, const Index &index);
   unsigned readsValues(const Leaf &leaf) const;
   mlir::AffineExpr number(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
-  Interval range(mlir::AffineExpr expr) const;
-  /// Both, without what follows from the rest; nothing where they exclude each other.
-  std::optional<Conditions> both(const Conditions &a, const Conditions &b) const;
+  /// `inside` where the rule keeps an index, `outside` elsewhere.
+  Pieces chosen(const Rule &rule, const Index &index, Leaf inside, Leaf outside, mlir::Operation *op);
+  Pieces readMask(MaskOp op, const Index &index);
   Pieces limited(Pieces pieces, mlir::Operation *op);
 
   mlir::Operation *scope, *cause = nullptr, *reader = nullptr;
   std::string reason;
   bool runsOfConstants = false;
+  Facts facts;
   const bool narrow;
   mlir::MLIRContext *context;
   llvm::SmallVector<Dim> extents;
@@ -109,6 +131,11 @@ private:
   llvm::DenseMap<std::pair<mlir::Value, mlir::AffineMap>, Pieces> memo;
   unsigned depth = 0, steps = 0;
 };
+
+/// The index of a reshape's operand for one of its result, and with both exchanged the other way; nothing where axes of
+/// open sizes are joined or split. `size` says one as an expression.
+std::optional<llvm::SmallVector<mlir::AffineExpr, 4>> reshapedIndex(llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to,
+                                                                    llvm::ArrayRef<mlir::AffineExpr> index);
 
 /// The pieces of a matrix of two values, each of whose rows has one run of one of them between ends that are fixed or
 /// move by 1 a row; nothing for others. Every element is looked at. `row` and `column` are its index.
