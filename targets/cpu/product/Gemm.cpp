@@ -159,7 +159,10 @@ void GemmEmitter::emitItem(Item item) {
 void GemmEmitter::onePass(Item &item) {
   if (t.prefetch && t.columns() >= 16)
     item.next = b.elementPtr(spec.bType, item.bBase, b.mulC(item.panelRows, t.columns()));
-  if (spec.copiesB())
+  Depths depths = spec.copiesB() ? depthsOfItem(item) : std::nullopt;
+  if (depths)
+    b.ifThen(b.cmp(arith::CmpIPredicate::slt, depths->first, depths->second), [&] { packRight(item, b.idx(0), k); });
+  else if (spec.copiesB())
     packRight(item, b.idx(0), k);
   RightSource source = rightSource(item, b.idx(0), k);
   forEachTile(
@@ -207,29 +210,53 @@ void GemmEmitter::severalPasses(Item &item) {
     });
   };
   forEachPass(item, pass);
-  // One sweep over the item's rows; a static m has balanced tiles, whose rows
-  // are not a multiple of `rows`.
-  Value first, last;
-  if (staticM()) {
-    int64_t tiles = numTiles(), low = spec.rows() / tiles, high = spec.rows() - low * tiles;
-    auto rowOf = [&](Value tile) { // tiles of low+1 rows come first
-      return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high)));
-    };
-    Value tile = b.mulC(item.block, t.tilesPerBlock);
-    first = rowOf(tile);
-    last = rowOf(b.minS(b.addC(tile, t.tilesPerBlock), b.idx(tiles)));
-  } else {
-    first = item.firstRow;
-    last = item.lastRow;
-  }
+  auto [first, last] = rowsOfItem(item); // one sweep over them
   epilogueLoop(item, first, b.idx(0), b.sub(last, first));
 }
 
-/// Passes over k; of a B in runs those that have some of it.
+/// The first row of an item, and the one behind its last. A static m has balanced tiles, whose rows are not a multiple
+/// of `rows`.
+std::pair<Value, Value> GemmEmitter::rowsOfItem(const Item &item) {
+  if (!staticM())
+    return {item.firstRow, item.lastRow};
+  int64_t tiles = numTiles(), low = spec.rows() / tiles, high = spec.rows() - low * tiles;
+  auto rowOf = [&](Value tile) { // tiles of low+1 rows come first
+    return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high)));
+  };
+  Value tile = b.mulC(item.block, t.tilesPerBlock);
+  return {rowOf(tile), rowOf(b.minS(b.addC(tile, t.tilesPerBlock), b.idx(tiles)))};
+}
+
+/// The depths that an item needs, and those that a tile needs of a pass; nothing where that is all of them.
+GemmEmitter::Depths GemmEmitter::depthsOf(const Item &item, Value row, Value rows) {
+  if (!callbacks.depths)
+    return std::nullopt;
+  return callbacks.depths({item.batch, row, rows, item.column, b.idx(item.vectors * t.lanes)});
+}
+
+GemmEmitter::Depths GemmEmitter::depthsOfItem(const Item &item) {
+  if (!callbacks.depths)
+    return std::nullopt;
+  auto [first, last] = rowsOfItem(item);
+  return depthsOf(item, first, b.sub(last, first));
+}
+
+GemmEmitter::Depths GemmEmitter::depthsOfTile(const Item &item, const RowTile &tile, Value k0) {
+  Depths depths = depthsOf(item, tile.row, b.idx(tile.rows));
+  if (depths)
+    depths = {b.maxS(b.sub(depths->first, k0), b.idx(0)), b.sub(depths->second, k0)};
+  return depths;
+}
+
+/// Passes over k, those that have some of what the item needs and, of a B in runs, some of it.
 void GemmEmitter::forEachPass(Item &item, llvm::function_ref<void(Value k0)> pass) {
+  Value low = b.idx(0), high = k;
+  if (Depths depths = depthsOfItem(item))
+    low = b.mulC(b.floorDiv(depths->first, b.idx(t.kBlock)), t.kBlock), high = depths->second;
   if (!spec.runs)
-    return b.forLoop(b.idx(0), k, b.idx(t.kBlock), pass);
-  b.forLoop(b.idx(0), k, b.idx(t.kBlock), {item.run}, [&](Value k0, ValueRange run) -> SmallVector<Value> {
+    return b.forLoop(low, high, b.idx(t.kBlock), pass);
+  Value beyond = callbacks.depths ? runBeyond(item.run, low) : item.run;
+  b.forLoop(low, high, b.idx(t.kBlock), {beyond}, [&](Value k0, ValueRange run) -> SmallVector<Value> {
     Value end = b.addC(k0, t.kBlock);
     item.run = run[0];
     b.ifThen(hasRunBefore(item.run, end), [&] { pass(k0); });
@@ -360,7 +387,10 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
     return sums;
   };
   Value next = spec.runs ? runSlot(item) : Value();
+  Depths depths = depthsOfTile(item, tile, k0);
   auto sum = [&](Value low, Value high, int64_t unroll, bool prefetch, ValueRange init) {
+    if (depths)
+      low = b.maxS(low, depths->first), high = b.minS(high, depths->second);
     if (spec.runs)
       return sumOfRuns(next, k0, low, high, unroll, init, [&](Value shift, Value kk, ValueRange sums) {
         return steps(unroll, prefetch, shift, kk, sums);
@@ -370,7 +400,10 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
   int64_t stretch = stepsOfStretch(productStretch(spec.depth(), spec.skinny()) * regs.chains, 1, t.unroll);
-  acc = sumInStretches(b, regs, b.idx(0), main, stretch, beginChains(b, regs, acc),
+  // Whole stretches that nothing needs would add zeros.
+  Value low = depths ? b.mulC(b.floorDiv(depths->first, b.idx(stretch)), stretch) : b.idx(0);
+  Value high = depths ? b.minS(main, depths->second) : main;
+  acc = sumInStretches(b, regs, low, high, stretch, beginChains(b, regs, acc),
                        [&](Value from, Value to, ValueRange init) { return sum(from, to, t.unroll, prefetch, init); });
   bool whole = spec.depth() >= 0 && spec.depth() % t.unroll == 0 && t.kBlock % t.unroll == 0;
   Value even = main;

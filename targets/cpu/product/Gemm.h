@@ -176,6 +176,11 @@ struct GemmExtents {
   mlir::Value m = {}, n = {}, k = {};
 };
 
+/// Elements of C: `rows` rows and `columns` columns from (row, column) on; some may lie beyond C.
+struct GemmBox {
+  mlir::Value batch, row, rows, column, columns;
+};
+
 struct GemmCallbacks {
   /// Takes `value` = vector<lanes x accType> (a scalar for lanes == 1) of
   /// C[batch][m][n..n+lanes). `mask` is null when all lanes lie inside; n is a
@@ -187,6 +192,9 @@ struct GemmCallbacks {
   /// Optional change of elements of B (a vector of accType) that start at
   /// column n.
   std::function<mlir::Value(mlir::Value vector, mlir::Value n)> mapB;
+  /// Optional: the first of the depths, a multiple of four, that some elements need, and the one behind the last: what
+  /// is outside is zero. None where they are needed by nobody, whatever they are.
+  std::function<std::pair<mlir::Value, mlir::Value>(const GemmBox &)> depths;
   /// Of a grouped product: the first row of a batch item, and the one behind its last.
   std::function<std::pair<mlir::Value, mlir::Value>(mlir::Value batch)> rows;
 };

@@ -67,6 +67,11 @@ private:
   void onePass(Item &item);
   void severalPasses(Item &item);
   void forEachPass(Item &item, llvm::function_ref<void(Value k0)> pass);
+  std::pair<Value, Value> rowsOfItem(const Item &item);
+  using Depths = std::optional<std::pair<Value, Value>>;
+  Depths depthsOf(const Item &item, Value row, Value rows);
+  Depths depthsOfItem(const Item &item);
+  Depths depthsOfTile(const Item &item, const RowTile &tile, Value k0);
   void forEachTile(const Item &item, TileFn fn);
   void staticTiles(const Item &item, TileFn fn);
   void dynamicTiles(const Item &item, TileFn fn);

@@ -95,7 +95,7 @@ SmallVector<Value> GemmEmitter::sumOfRuns(Value next, Value k0, Value low, Value
                                             [&](Value kk, ValueRange acc) { return steps(shift, kk, acc); });
         Value done = arith::ExtUIOp::create(b, i64, b.cmp(arith::CmpIPredicate::sle, end, high));
         b.store(b.add(one, done), next, b.idx(0));
-        sums.insert(sums.begin(), to);
+        sums.insert(sums.begin(), b.maxS(to, at[0])); // a run may end before `low`
         scf::YieldOp::create(b, sums);
       });
   b.setInsertionPointAfter(loop);

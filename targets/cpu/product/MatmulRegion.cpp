@@ -13,12 +13,15 @@
 #include "GemmDecisions.h"
 #include "GemmTile.h"
 #include "MatmulProduct.h"
+#include "MatmulRanges.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/masks/Where.h"
 
 #include "mlir/IR/TypeUtilities.h"
+
+#include <cmath>
 
 using namespace dmxc;
 using namespace dmxc::cpu;
@@ -65,8 +68,8 @@ namespace {
 
 class MatmulEmitter {
 public:
-  MatmulEmitter(CpuBuilder &b, const RegionBody &body, const MatmulProduct &product)
-      : b(b), product(product), e(b, body.block), writer(e, body) {
+  MatmulEmitter(CpuBuilder &b, const RegionBody &body, const MatmulProduct &product, const ProductRanges &ranges)
+      : b(b), product(product), ranges(ranges), e(b, body.block), writer(e, body) {
     Value result = product.result();
     bool plain = writer.acceptsJoined();
     for (unsigned i = 0; i < body.results.size(); ++i)
@@ -83,6 +86,7 @@ private:
 
   CpuBuilder &b;
   const MatmulProduct &product;
+  const ProductRanges &ranges;
   ElementExpr e;
   ResultWriter writer;
   std::optional<unsigned> rowAxis; ///< carries the row through all batch items, where the epilogue allows that
@@ -113,6 +117,8 @@ void MatmulEmitter::direct(Dim nominalItems, DictionaryAttr given) {
     ElementExpr::Lanes scope(e, lanes, mask);
     write(batch, m, e.at(n, lanes, lanes > 1), value);
   };
+  if (ranges.any())
+    callbacks.depths = [&](const GemmBox &box) { return ranges.depths(b, product, box); };
   emitGemm(b, spec, tiles, lhs, rhs, callbacks);
 }
 
@@ -199,13 +205,21 @@ static void packRight(const RegionBody &body, const Choice &choice, MatmulProduc
     product->runs = runsOf(*product, choice, packing, chosen);
     DictionaryAttr form = product->packedForm();
     plan.packed.set(std::to_string(product->rhs->buffer), form);
-    if (product->runs)
-      plan.savedOperations =
-          product->m * product->batch * 2 * product->runs->leftOut(*product->k.known(), *product->n.known());
     if (product->weights != WeightFormat::Kept || product->runs)
       plan.savedBytes = *product->k.known() * *product->n.known() * (product->rhsElement.getIntOrFloatBitWidth() / 8) -
                         form.getAs<IntegerAttr>("size").getInt();
   }
+}
+
+/// What a plan's kernel does not multiply. Ranges and runs leave out parts of their own.
+static void leaveOut(KernelPlan &plan, const MatmulProduct &product, const ProductRanges &ranges) {
+  Dim all = product.multiplyAdds() * 2;
+  if (product.runs)
+    plan.savedOperations =
+        product.m * product.batch * 2 * product.runs->leftOut(*product.k.known(), *product.n.known());
+  std::optional<double> part = ranges.any() ? ranges.part(product) : std::nullopt;
+  if (std::optional<int64_t> whole = (all - plan.savedOperations).known(); whole && part)
+    plan.savedOperations += static_cast<int64_t>(std::round(static_cast<double>(*whole) * (1 - *part)));
 }
 
 static Result<KernelPlan> planProduct(const RegionBody &body, const Choice &choice) {
@@ -233,10 +247,14 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const Choice &choi
                                         : "matmul";
   if (product->weights != WeightFormat::Kept)
     plan.algorithm += "-" + formatName(product->weights).str();
+  const ProductRanges ranges = ProductRanges::of(*product, choice);
+  if (ranges.any())
+    plan.algorithm += kernels::kRanges;
+  leaveOut(plan, *product, ranges);
   planGemm(plan, spec, choice);
-  plan.emit = [body, product, items = plan.work, strategy = choice.strategy](KernelBuilder &b) {
+  plan.emit = [body, product, ranges, items = plan.work, strategy = choice.strategy](KernelBuilder &b) {
     CpuBuilder &builder = CpuBuilder::of(b);
-    MatmulEmitter(builder, body, *product).direct(items, levelTiles(strategy, builder.isa()));
+    MatmulEmitter(builder, body, *product, ranges).direct(items, levelTiles(strategy, builder.isa()));
   };
   return plan;
 }
