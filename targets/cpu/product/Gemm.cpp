@@ -234,6 +234,13 @@ GemmEmitter::Depths GemmEmitter::depthsOf(const Item &item, Value row, Value row
   return callbacks.depths({item.batch, row, rows, item.column, b.idx(item.vectors * t.lanes)});
 }
 
+/// Those that a tile's rows need for any columns.
+GemmEmitter::Depths GemmEmitter::depthsOfRows(const Item &item, const RowTile &tile) {
+  if (!callbacks.depths)
+    return std::nullopt;
+  return callbacks.depths({item.batch, tile.row, b.idx(tile.rows), b.idx(0), n});
+}
+
 GemmEmitter::Depths GemmEmitter::depthsOfItem(const Item &item) {
   if (!callbacks.depths)
     return std::nullopt;

@@ -70,6 +70,7 @@ private:
   std::pair<Value, Value> rowsOfItem(const Item &item);
   using Depths = std::optional<std::pair<Value, Value>>;
   Depths depthsOf(const Item &item, Value row, Value rows);
+  Depths depthsOfRows(const Item &item, const RowTile &tile);
   Depths depthsOfItem(const Item &item);
   Depths depthsOfTile(const Item &item, const RowTile &tile, Value k0);
   void forEachTile(const Item &item, TileFn fn);

@@ -68,10 +68,17 @@ void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
   // of the one before; only tiles of at most one vector are written that way.
   bool adjacent = CpuBuilder::constantOf(a.colStride) == 1 && tile.rows <= t.lanes;
   bool partial = spec.partialLast();
-  Value whole = partial ? b.addC(k, -1) : k;
-  Value main = adjacent ? b.mulC(b.floorDiv(whole, b.idx(t.lanes)), t.lanes) : b.idx(0);
+  Value whole = partial ? b.addC(k, -1) : k, first = b.idx(0);
+  Value main = adjacent ? b.mulC(b.floorDiv(whole, b.idx(t.lanes)), t.lanes) : first, last = main;
+  if (Depths depths = depthsOfRows(item, tile)) { // no others are read
+    auto down = [&](Value depth) { return b.mulC(b.floorDiv(depth, b.idx(t.lanes)), t.lanes); };
+    first = adjacent ? b.minS(down(depths->first), main) : depths->first;
+    last = b.minS(down(b.addC(depths->second, t.lanes - 1)), main);
+    main = adjacent ? main : first;
+    whole = b.minS(whole, depths->second);
+  }
   if (adjacent)
-    b.forLoop(b.idx(0), main, b.idx(t.lanes), [&](Value kk) {
+    b.forLoop(first, last, b.idx(t.lanes), [&](Value kk) {
       SmallVector<Value> vectors = loadLeftVectors(item, tile, kk);
       for (int64_t i = 0; i < t.lanes; ++i)
         b.store(vectors[i], to, b.mulC(b.addC(kk, i), tile.rows));

@@ -88,6 +88,7 @@ static bool isZero(StringRef zeros, Type type, int64_t element) {
                 column = element % columns;
   return llvm::StringSwitch<bool>(zeros)
       .Case("lower", column * rows > (row + 1) * columns)
+      .Case("upper", row * columns > (column + 1) * rows)
       .Case("diagonal", row * 5 / rows != column * 5 / columns)
       .Case("blocks", (row / 11 * 7 + column / 37 * 5) % 3 != 0)
       .Case("rows", row % 24 < 13)

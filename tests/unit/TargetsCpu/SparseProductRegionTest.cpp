@@ -79,7 +79,73 @@ TEST(SparseProductRegion, Strategies) {
   // Of 64 x 64, and groups of 64 columns: the same.
   has("wide", "columns = 64 : i64");
   has("wide", "rows = 320 : i64, runs = 5 : i64");
-  has("all", "rows = 0 : i64, runs = 0 : i64, size = 128 : i64"); // 2 x 6 numbers of groups and 3 x 5 of entries, of 4 bytes
-  has("one", "rows = 3 : i64, runs = 1 : i64");                   // k of the last block
+  has("all",
+      "rows = 0 : i64, runs = 0 : i64, size = 128 : i64"); // 2 x 6 numbers of groups and 3 x 5 of entries, of 4 bytes
+  has("one", "rows = 3 : i64, runs = 1 : i64");            // k of the last block
   has("full", "form = \"panel16\"");
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges
+//===----------------------------------------------------------------------===//
+
+/// Rows of a softmax, or of its logarithm, of which rules keep some: triangles, bands, none of the first rows.
+TEST(RangesRegion, Softmax) {
+  std::string text;
+  int number = 0;
+  for (const char *rule :
+       {"d0 - d1 >= 0", "d0 - d1 + 300 >= 0, d1 - d0 - 20 >= 0", "d0 - d1 - 3 >= 0", "d1 - 400 >= 0"})
+    for (const char *type : {"f32", "f64", "f16"})
+      for (const char *log : {"false", "true"}) {
+        const std::string infinity = type[1] == '6' ? "0xFFF0000000000000" : type[1] == '3' ? "0xFF800000" : "0xFC00";
+        text += substitute(
+            R"(
+func.func @softmax_$N(%x: tensor<40x610x$T>) -> tensor<40x610x$T> attributes {ulp = 64.0, abs = 2.0e-3} {
+  %m = dmir.mask %x {fill = $FILL : $T, keep = [affine_set<(d0, d1) : ($RULE)>]} : (tensor<40x610x$T>) -> tensor<40x610x$T>
+  %s = dmir.softmax %m {axis = 1 : i64, log = $LOG} : (tensor<40x610x$T>) -> tensor<40x610x$T>
+  %r = dmir.abs %s : (tensor<40x610x$T>) -> tensor<40x610x$T>
+  return %r : tensor<40x610x$T>
+}
+)",
+            {{"N", std::to_string(number++)}, {"T", type}, {"FILL", infinity}, {"RULE", rule}, {"LOG", log}});
+      }
+  expectAgree(text, 1, 3);
+  RegionModule module(text, 24);
+  ASSERT_EQ(module.error, "");
+  for (const std::string &name : module.names())
+    EXPECT_NE(module.strategy(name).find("softmax-along-ranges"), std::string::npos) << module.strategy(name);
+}
+
+/// A product whose left operand, or whose result's use, is a triangle. The interpreter multiplies all.
+TEST(RangesRegion, Products) {
+  std::string text;
+  for (int n : {3, 70, 203})
+    for (bool isLeft : {true, false}) {
+      const std::string fact = "{keep = [affine_set<(d0, d1) : (d0 - d1 + 1 >= 0)>]";
+      text += substitute(
+          R"(
+func.func @$NAME(%a: tensor<$Nx$Nxf32>$ZEROS, %b: tensor<$Nx61xf32>, %c: tensor<61x$Nxf32>) -> tensor<$Nx$Rxf32> attributes {ulp = 8.0, abs = 2.0e-4} {
+  $ZBODY
+  return %r : tensor<$Nx$Rxf32>
+}
+)",
+          {{"NAME", (isLeft ? "left" : "result") + std::to_string(n)},
+           {"ZEROS", isLeft ? " {test.zeros = \"upper\"}" : ""},
+           {"R", isLeft ? "61" : "$N"},
+           {"ZBODY",
+            isLeft
+                ? "%t = dmir.transpose %a {permutation = array<i64: 1, 0>, dmir.sparsity = {known = " + fact +
+                      ", value = 0.0 : f32}}} : (tensor<$Nx$Nxf32>) -> tensor<$Nx$Nxf32>\n"
+                      "  %r = dmir.matmul %t, %b : (tensor<$Nx$Nxf32>, tensor<$Nx61xf32>) -> tensor<$Nx61xf32>"
+                : "%p = dmir.matmul %b, %c {dmir.sparsity = {demanded = " + fact +
+                      "}}} : (tensor<$Nx61xf32>, tensor<61x$Nxf32>) -> tensor<$Nx$Nxf32>\n"
+                      "  %r = dmir.mask %p {fill = -2.5 : f32, keep = [affine_set<(d0, d1) : (d0 - d1 + 1 >= 0)>]} : "
+                      "(tensor<$Nx$Nxf32>) -> tensor<$Nx$Nxf32>"},
+           {"N", std::to_string(n)}});
+    }
+  expectAgree(text, 2);
+  RegionModule module(text);
+  ASSERT_EQ(module.error, "");
+  for (const char *name : {"left203", "result203"})
+    EXPECT_NE(module.strategy(name).find("matmul-ranges"), std::string::npos) << module.strategy(name);
 }
