@@ -15,11 +15,7 @@ static std::vector<KernelPlan> alternativesOf(dmir::RegionOp region, WeightForma
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   auto constantOf = [&](unsigned operand) { return dmir::constantTensor(region.getInputs()[operand]); };
   std::vector<KernelPlan> all;
-  const std::pair<Packing, LeftOut> choices[] = {
-      {Packing::Fastest, LeftOut::AsAsked},  {Packing::Fastest, LeftOut::Nothing}, {Packing::Fastest, LeftOut::Known},
-      {Packing::Plain, LeftOut::AsAsked},    {Packing::Runs, LeftOut::AsAsked},    {Packing::Fours, LeftOut::AsAsked},
-      {Packing::Winograd, LeftOut::AsAsked}, {Packing::None, LeftOut::AsAsked}};
-  for (auto [packing, leftOut] : choices) {
+  auto add = [&](Packing packing, LeftOut leftOut) {
     Choice choice;
     choice.constant = constant;
     choice.constantOf = constantOf;
@@ -31,7 +27,18 @@ static std::vector<KernelPlan> alternativesOf(dmir::RegionOp region, WeightForma
     Result<KernelPlan> plan = cpuKernels().plan(region.getBlock(), choice);
     if (plan && llvm::none_of(all, [&](const KernelPlan &known) { return known.algorithm == plan->algorithm; }))
       all.push_back(std::move(*plan));
-  }
+  };
+  auto addAll = [&](LeftOut leftOut) {
+    for (Packing packing :
+         {Packing::Fastest, Packing::Plain, Packing::Runs, Packing::Fours, Packing::Winograd, Packing::None})
+      add(packing, leftOut);
+  };
+  auto usesRanges = [](const KernelPlan &plan) { return StringRef(plan.algorithm).ends_with(kRanges); };
+  addAll(LeftOut::AsAsked);
+  if (llvm::any_of(all, usesRanges))
+    addAll(LeftOut::Nothing);
+  else
+    add(Packing::Fastest, LeftOut::Known);
   return all;
 }
 

@@ -68,19 +68,19 @@ Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, co
   Result<KernelPlan> best = cpuKernels().plan(block, choice);
   if (!best || !given)
     return best;
-  auto consider = [&](Packing packing, LeftOut leftOut) {
-    Choice other = choice;
-    other.packing = packing;
-    other.leftOut = leftOut;
-    Result<KernelPlan> plan = cpuKernels().plan(block, other);
-    if (plan && agreement(*plan, given) > agreement(*best, given))
-      best = std::move(plan);
-  };
-  for (Packing packing :
-       {Packing::Plain, Packing::Runs, Packing::Fours, Packing::BF16, Packing::S8, Packing::Winograd, Packing::None})
-    consider(packing, choice.leftOut);
-  for (LeftOut leftOut : {LeftOut::Nothing, LeftOut::Known})
-    consider(choice.packing, leftOut);
+  constexpr int whole = 5; // of agreement
+  for (LeftOut leftOut : {LeftOut::AsAsked, LeftOut::Nothing, LeftOut::Known})
+    for (Packing packing : {Packing::Fastest, Packing::Plain, Packing::Runs, Packing::Fours, Packing::BF16, Packing::S8,
+                            Packing::Winograd, Packing::None}) {
+      if (agreement(*best, given) == whole)
+        break;
+      Choice other = choice;
+      other.packing = packing;
+      other.leftOut = leftOut;
+      Result<KernelPlan> plan = cpuKernels().plan(block, other);
+      if (plan && agreement(*plan, given) > agreement(*best, given))
+        best = std::move(plan);
+    }
   decideGrain(*best, given);
   return best;
 }

@@ -8,12 +8,11 @@
 
 #include "MatmulRegion.h"
 
-#include "Attention.h"
-#include "AttentionKeys.h"
 #include "GemmDecisions.h"
 #include "GemmTile.h"
 #include "MatmulProduct.h"
 #include "MatmulRanges.h"
+#include "targets/cpu/attention/Attention.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -178,7 +177,7 @@ static std::optional<WeightRuns> runsOf(const MatmulProduct &product, const Choi
     return std::nullopt;
   if (choice.strategy)
     return asked ? runsOfForm(chosen) : std::nullopt;
-  if (!asked && looksAtAllKeys(product.op->getBlock()))
+  if (!asked && !choice.usesRanges(product.op->getBlock(), /*exact=*/false))
     return std::nullopt;
   std::optional<Tensor> constant = choice.constantOf(product.rhs->buffer);
   std::optional<WeightRuns> runs =

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Constant weights that are zero in blocks: numpy's numbers, the bits of --sparsity off, fewer bytes and less time. Usage:
-sparse_weights.py BIN [unittest arguments]. Exit 77 where numpy is not installed. A plain run takes samples, DMXC_LONG=1 takes all."""
+weights.py BIN [unittest arguments]. Exit 77 where numpy is not installed. A plain run takes samples, DMXC_LONG=1 takes all."""
+import pathlib
 import re
 import resource
 import statistics
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from dynamic_shapes import BIN, BundleTest, np, onnx
 from sampling import LONG, sample
 

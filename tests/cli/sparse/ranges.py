@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Products and softmax of what a rule of indices leaves out: numpy's numbers, and the bits of --sparsity off. Usage: sparse_ranges.py BIN
+"""Products and softmax of what a rule of indices leaves out: numpy's numbers, and the bits of --sparsity off. Usage: ranges.py BIN
 [unittest arguments]. Exit 77 where numpy is not installed. A plain run takes samples, DMXC_LONG=1 takes all."""
+import pathlib
 import re
 import resource
 import statistics
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from dynamic_shapes import BIN, BundleTest, np, onnx
 from sampling import LONG, sample
 
