@@ -96,6 +96,8 @@ set_tests_properties(cli.names PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 dmxc_frontend_test(cli.masks "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/masks_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo
           ${CMAKE_SOURCE_DIR}/../shared/bench/bar_masks.py)
+dmxc_frontend_test(cli.sparsity onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/masks/sparsity_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.biases onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/biases_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo
           ${CMAKE_SOURCE_DIR}/tools/digits/digits.onnx)
@@ -103,7 +105,7 @@ dmxc_frontend_test(cli.mask-spellings onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/mask_spellings.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.mask-forms onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/mask_forms.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-set_tests_properties(cli.masks cli.biases cli.mask-spellings cli.mask-forms PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+set_tests_properties(cli.masks cli.sparsity cli.biases cli.mask-spellings cli.mask-forms PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 dmxc_frontend_test(cli.large-weights onnx
   ${CMAKE_SOURCE_DIR}/tests/long.sh --changed src/Bundle,src/Support/OutputFile.cpp,runtime/bundle,frontends/onnx/reader/TensorReader.cpp ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/large_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 set_tests_properties(cli.large-weights PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900 RUN_SERIAL TRUE)

@@ -3,6 +3,7 @@
 #include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Dialect/DMIR/Model.h"
+#include "dmxc/Dialect/DMIR/masks/Sparsity.h"
 #include "dmxc/Phases/Decisions.h"
 #include "dmxc/Phases/Memory/Layout.h"
 #include "dmxc/Phases/Phases.h"
@@ -35,6 +36,8 @@ public:
                                          kernelStrategy.getDictionary(module.getContext()));
     IRMapping mapping;
     region.getBody().cloneInto(&kernel.getBody(), mapping);
+    if (!region.getBlock()->getOps<dmir::MatMulOp>().empty())
+      dmir::keepFactsOfOperands(region, kernel);
     std::string text;
     llvm::raw_string_ostream stream(text);
     stream << *kernel.getOperation();

@@ -173,6 +173,19 @@ std::optional<Demand> dmir::demandOf(Value value) {
   return fact ? std::optional(Demand{ruleOfFact(fact, value)}) : std::nullopt;
 }
 
+void dmir::keepFactsOfOperands(RegionOp region, Operation *kernel) {
+  Builder b(region.getContext());
+  SmallVector<Attribute> facts;
+  for (Value operand : region.getInputs()) {
+    Attribute fact = factOf(operand, kKnownKey);
+    facts.push_back(fact ? fact : Attribute(b.getUnitAttr()));
+  }
+  if (llvm::all_of(facts, [](Attribute fact) { return isa<UnitAttr>(fact); }))
+    return;
+  NamedAttrList all(b.getNamedAttr(kOperandsKey, b.getArrayAttr(facts)));
+  kernel->setAttr(kSparsityAttr, all.getDictionary(region.getContext()));
+}
+
 //===----------------------------------------------------------------------===//
 // Boxes
 //===----------------------------------------------------------------------===//
