@@ -3,6 +3,7 @@
 #include "compile/Streams.h"
 #include "compile/TextOutput.h"
 #include "compile/Work.h"
+#include "reports/Facts.h"
 #include "reports/Formats.h"
 #include "reports/Placement.h"
 #include "reports/Reports.h"
@@ -235,7 +236,7 @@ private:
     if (options.sparsityReport.empty())
       return;
     bool json = llvm::StringRef(options.sparsityReport).ends_with(".json");
-    holdFile(options.sparsityReport, sparsityReport(masked, json));
+    holdFile(options.sparsityReport, sparsityReport(masked, productFacts(compilation->module()), json));
   }
 
   std::string phaseText(const Phase &phase) {

@@ -100,6 +100,8 @@ set_tests_properties(cli.names PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 dmxc_frontend_test(cli.masks "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/masks_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo
           ${CMAKE_SOURCE_DIR}/../shared/bench/bar_masks.py)
+dmxc_frontend_test(cli.sparsity onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/masks/sparsity_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.biases onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/biases_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo
           ${CMAKE_SOURCE_DIR}/tools/digits/digits.onnx)
@@ -107,7 +109,7 @@ dmxc_frontend_test(cli.mask-spellings onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/mask_spellings.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.mask-forms onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/mask_forms.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-set_tests_properties(cli.masks cli.biases cli.mask-spellings cli.mask-forms PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+set_tests_properties(cli.masks cli.sparsity cli.biases cli.mask-spellings cli.mask-forms PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 dmxc_frontend_test(cli.large-weights onnx
   ${CMAKE_SOURCE_DIR}/tests/long.sh --changed src/Bundle,src/Support/OutputFile.cpp,runtime/bundle,frontends/onnx/reader/TensorReader.cpp ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/large_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 set_tests_properties(cli.large-weights PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900 RUN_SERIAL TRUE)
@@ -132,11 +134,13 @@ if("corsair" IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/bands.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.corsair-balance onnx
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/balance.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+  dmxc_frontend_test(cli.corsair-figures mlir
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/figures.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
   dmxc_frontend_test(cli.corsair-loops onnx
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/loops.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.corsair-machines mlir
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_machines.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  set_tests_properties(cli.corsair-graphs cli.corsair-shapes cli.corsair-range cli.corsair-rotations cli.corsair-large cli.corsair-bands cli.corsair-loops cli.corsair-balance cli.corsair-model-types cli.corsair-machines PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  set_tests_properties(cli.corsair-figures cli.corsair-graphs cli.corsair-shapes cli.corsair-range cli.corsair-rotations cli.corsair-large cli.corsair-bands cli.corsair-loops cli.corsair-balance cli.corsair-model-types cli.corsair-machines PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
 endif()
 
 if("aie" IN_LIST DMXC_TARGETS)

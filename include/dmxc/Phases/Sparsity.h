@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <string>
 #include <vector>
@@ -20,8 +21,8 @@ struct FalseFact {
   mlir::Operation *op;
   std::string what; ///< a clause about it
 };
-/// Of a module's functions and kernels, each derived anew; of a kernel's operands what it says itself is taken as
-/// given.
-std::vector<FalseFact> falseFacts(mlir::ModuleOp module);
+/// Of a module's functions, and of its kernels that multiply matrices, each derived anew; of a kernel's operands what it
+/// says itself is taken as given. `keepsOps`: whether kernels of a device hold the ops that regions had.
+std::vector<FalseFact> falseFacts(mlir::ModuleOp module, llvm::function_ref<bool(llvm::StringRef device)> keepsOps);
 
 } // namespace dmxc

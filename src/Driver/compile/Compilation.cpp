@@ -355,7 +355,10 @@ bool Compilation::checkNames() {
 
 /// A text's facts are what targets leave work out by.
 bool Compilation::checkSparsity() {
-  std::vector<FalseFact> all = falseFacts(*theModule);
+  std::vector<FalseFact> all = falseFacts(*theModule, [&](StringRef device) {
+    const TargetBackend *target = phaseCtx.target(device);
+    return target && target->stages().empty();
+  });
   for (const FalseFact &fact : all) {
     Diagnostic refused;
     refused.severity = Severity::Error;

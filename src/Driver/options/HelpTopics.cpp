@@ -59,7 +59,15 @@ static HelpTopic masksTopic() {
       "--sparsity-report FILE (- for stdout; JSON where it ends in .json) has of each attention the rule, the node "
       "that it was read from, how many scores are kept, counted in tiles of --sparsity-tile where that is given, "
       "and what the kernel computes; of a mask that is no rule the node and the reason. dmx-inspect --what masks "
-      "says it of a bundle.",
+      "says it of a bundle.\n\n"
+      "Zeros are followed beyond attention: of constants (triangles, bands, blocks along the diagonal, rows and "
+      "columns), "
+      "of tensors times a mask or chosen by a rule, through softmax, products and what moves elements; and so is what "
+      "outputs depend on, against the graph. The report says of each product what is known of its operands and "
+      "demanded "
+      "of its result, where that began, what the kernel leaves out by it, or why it does not. --emit frontend shows "
+      "all "
+      "as dmir.sparsity. Rows of a product that nobody reads are not computed.",
       {},
       {{"dmxc model.onnx -o m.bundle --sparsity-report -", ""}}};
 }

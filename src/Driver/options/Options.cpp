@@ -146,7 +146,9 @@ private:
     choice("--sparsity", options.sparsity, {"on", "off"},
            "Whether kernels leave out what masks of attention leave out; default on. See --help masks", "masks");
     text("--sparsity-report", options.sparsityReport, "FILE",
-         "Write the rule of each attention's mask and what is left out (- for stdout; .json)", "masks");
+         "Write the rule of each attention's mask, what is known to be zero of products, and what is left out (- for "
+         "stdout; .json)",
+         "masks");
     text("--sparsity-tile", raw.sparsityTile, "ROWSxCOLUMNS", "Tiles that the report counts in; default: the kernel's",
          "masks");
   }

@@ -35,8 +35,9 @@ std::vector<MaskedAttention> maskedAttentions(mlir::ModuleOp module, std::option
 /// "masks: 12 of 12 masked attentions by rule, 50.4 % of their scores kept, masked keys skipped in 12"; "" where
 /// nothing is masked.
 std::string summaryOf(const std::vector<MaskedAttention> &all);
+struct ProductFact;
 /// --sparsity-report, as text or JSON.
-std::string sparsityReport(const std::vector<MaskedAttention> &all, bool json);
+std::string sparsityReport(const std::vector<MaskedAttention> &all, const std::vector<ProductFact> &facts, bool json);
 
 /// Keeps what is said in the module, for bundles that are made of its texts.
 void keepMasks(mlir::ModuleOp module, const std::vector<MaskedAttention> &all);

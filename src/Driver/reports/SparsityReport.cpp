@@ -1,4 +1,5 @@
 //===- SparsityReport.cpp - what is said of masks -------------------------===//
+#include "Facts.h"
 #include "Sparsity.h"
 
 #include "dmxc/Dialect/DMIR/Model.h"
@@ -113,17 +114,19 @@ static std::string textOf(const MaskedAttention &one) {
   return text;
 }
 
-std::string sparsityReport(const std::vector<MaskedAttention> &all, bool json) {
+std::string sparsityReport(const std::vector<MaskedAttention> &all, const std::vector<ProductFact> &facts, bool json) {
   if (!json) {
     std::string text = all.empty() ? "no masked attention\n" : countsText(all) + "\n";
     for (const MaskedAttention &one : all)
       text += textOf(one);
-    return text;
+    return text + factsText(facts);
   }
   Json attentions = Json::array();
   for (const MaskedAttention &one : all)
     attentions.push_back(jsonOf(one, /*lists=*/true));
-  return Json{{"summary", all.empty() ? "no masked attention" : countsText(all)}, {"attentions", std::move(attentions)}}
+  return Json{{"summary", all.empty() ? "no masked attention" : countsText(all)},
+              {"attentions", std::move(attentions)},
+              {"facts", factsJson(facts)}}
              .dump(1, ' ', false, Json::error_handler_t::replace) +
          "\n";
 }

@@ -53,6 +53,28 @@ ProductRanges ProductRanges::of(const MatmulProduct &product, const kernels::Pla
   return ranges;
 }
 
+std::string dmxc::cpu::whyNoRanges(dmir::RegionOp region, const kernels::KernelPlan &plan) {
+  const StringRef algorithm = plan.algorithm;
+  auto products = region.getBlock()->getOps<dmir::MatMulOp>();
+  if (products.empty() || !algorithm.starts_with("matmul") || algorithm.ends_with(kernels::kRanges) ||
+      !plan.savedOperations.is(0))
+    return "";
+  dmir::MatMulOp product = *products.begin();
+  auto isZero = [](Value operand) {
+    std::optional<dmir::Known> known = dmir::knownOf(operand);
+    return known && known->value == 0;
+  };
+  if (!isZero(product.getLhs()) && !isZero(product.getRhs()) && !dmir::demandOf(product.getResult()))
+    return "";
+  if (algorithm == "matmul-generic")
+    return "operands that are no views are multiplied element by element";
+  if (algorithm.contains("quads") || algorithm.contains("pairs") || algorithm.contains("blocks"))
+    return "bytes in fours, pairs of bf16 and blocks of few bits are multiplied whole";
+  if (algorithm.ends_with("-bf16") || algorithm.ends_with("-s8"))
+    return "rounded weights are kept whole";
+  return "less than a tenth of the multiply-adds would be left out, or nothing that tiles see";
+}
+
 //===----------------------------------------------------------------------===//
 // In a kernel
 //===----------------------------------------------------------------------===//

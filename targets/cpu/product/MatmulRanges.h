@@ -27,4 +27,8 @@ struct ProductRanges {
   std::optional<double> part(const MatmulProduct &product) const;
 };
 
+/// Why the kernel of a plan multiplies all although something is known of the region's product; "" where it does not,
+/// or nothing is known.
+std::string whyNoRanges(dmir::RegionOp region, const kernels::KernelPlan &plan);
+
 } // namespace dmxc::cpu

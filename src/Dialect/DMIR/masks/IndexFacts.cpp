@@ -154,7 +154,7 @@ public:
           continue;
         // |b| x and |a| y have opposite factors of the atom; an equation takes any sign.
         int64_t sign = unit != with.end() && a * b > 0 ? -1 : 1;
-        AffineExpr sum = x.expr * (sign * std::abs(b)) + y.expr * std::abs(a);
+        AffineExpr sum = inOrder(x.expr * (sign * std::abs(b)) + y.expr * std::abs(a));
         rest.push_back({sum, unit != with.end() && y.isEq});
         if (rest.size() > most)
           return false;

@@ -62,8 +62,7 @@ SmallVector<AffineTerm> dmir::termsOf(AffineExpr expr, int64_t &constant) {
   return terms;
 }
 
-/// The same sum, with its terms in order.
-static AffineExpr inOrder(AffineExpr expr) {
+AffineExpr dmir::inOrder(AffineExpr expr) {
   int64_t constant = 0;
   AffineExpr sum = getAffineConstantExpr(0, expr.getContext());
   for (const AffineTerm &term : termsOf(expr, constant)) {

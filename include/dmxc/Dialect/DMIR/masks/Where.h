@@ -50,6 +50,9 @@ struct AffineTerm {
 /// The terms of an expression, each atom once, in a fixed order; the number is added to `constant`.
 llvm::SmallVector<AffineTerm> termsOf(mlir::AffineExpr expr, int64_t &constant);
 
+/// The same sum, with its terms in order, and without those that go.
+mlir::AffineExpr inOrder(mlir::AffineExpr expr);
+
 /// The conditions as a case of a rule, terms in order.
 mlir::IntegerSet caseOf(unsigned rank, unsigned symbols, const Conditions &conditions);
 Conditions conditionsOf(mlir::IntegerSet set);

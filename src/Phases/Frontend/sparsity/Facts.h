@@ -1,4 +1,4 @@
-//===- SparsityFacts.h - what ops imply of their results, and demand ----*- C++ -*-===//
+//===- Facts.h - what ops imply of their results, and demand ----*- C++ -*-===//
 #pragma once
 
 #include "dmxc/Dialect/DMIR/masks/IndexFunction.h"

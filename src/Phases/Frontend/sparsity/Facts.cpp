@@ -1,5 +1,5 @@
-//===- SparsityFacts.cpp - what ops imply of their results ----------------===//
-#include "SparsityFacts.h"
+//===- Facts.cpp - what ops imply of their results ----------------===//
+#include "Facts.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"

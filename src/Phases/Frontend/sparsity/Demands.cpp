@@ -1,5 +1,5 @@
-//===- SparsityDemands.cpp - which elements outputs depend on -------------===//
-#include "SparsityFacts.h"
+//===- Demands.cpp - which elements outputs depend on -------------===//
+#include "Facts.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 

@@ -1,5 +1,5 @@
 //===- PropagateSparsity.cpp - what is known of tensors, and demanded -----===//
-#include "SparsityFacts.h"
+#include "Facts.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -31,7 +31,25 @@ struct PropagateSparsity : dmxc::impl::PropagateSparsityBase<PropagateSparsity> 
   }
 };
 
-/// Whether each index that a rule keeps another one keeps too.
+/// Whether, element by element, what one rule keeps another one keeps too; nothing where they are too many.
+std::optional<bool> isWithinByElement(Value value, const Rule &inner, const Rule &outer) {
+  constexpr int64_t most = 1 << 20;
+  auto type = typeOf(value);
+  std::optional<SmallVector<int64_t>> ofInner = symbolsOf(inner), ofOuter = symbolsOf(outer);
+  if (!type.hasStaticShape() || type.getNumElements() > most || !ofInner || !ofOuter)
+    return std::nullopt;
+  SmallVector<int64_t> index(type.getRank(), 0);
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    int64_t rest = i;
+    for (size_t axis = index.size(); axis-- > 0; rest /= type.getDimSize(axis))
+      index[axis] = rest % type.getDimSize(axis);
+    if (keeps(inner, index, *ofInner) && !keeps(outer, index, *ofOuter))
+      return false;
+  }
+  return true;
+}
+
+/// Whether each index that a rule keeps another one keeps too, as far as that is seen.
 bool isWithin(Operation *scope, Value value, const Rule &inner, const Rule &outer) {
   IndexFunctions space(scope, dimsOf(value));
   SmallVector<AffineExpr> index;
@@ -41,9 +59,11 @@ bool isWithin(Operation *scope, Value value, const Rule &inner, const Rule &oute
   if (llvm::all_of(own, [&](const Conditions &one) { return llvm::is_contained(whole, one); }))
     return true;
   std::optional<SmallVector<Conditions>> rest = space.outside(whole);
-  return rest && llvm::all_of(own, [&](const Conditions &one) {
-           return llvm::none_of(*rest, [&](const Conditions &other) { return space.both(one, other).has_value(); });
-         });
+  bool follows =
+      rest && llvm::all_of(own, [&](const Conditions &one) {
+        return llvm::none_of(*rest, [&](const Conditions &other) { return space.both(one, other).has_value(); });
+      });
+  return follows || isWithinByElement(value, inner, outer).value_or(false);
 }
 
 std::string textOf(const Rule &rule) { return rule.cases.empty() ? "nowhere" : "where " + describe(rule); }
@@ -123,7 +143,7 @@ void findFacts(func::FuncOp function, int64_t least, bool off) {
   });
 }
 
-std::vector<FalseFact> falseFacts(ModuleOp module) {
+std::vector<FalseFact> falseFacts(ModuleOp module, llvm::function_ref<bool(StringRef device)> keepsOps) {
   std::vector<FalseFact> all;
   auto says = [](Operation *whole) {
     return whole
@@ -141,7 +161,8 @@ std::vector<FalseFact> falseFacts(ModuleOp module) {
       demands.read(function);
       FactCheck check(knowledge, &demands, all);
       function.walk([&](Operation *inner) { check.check(inner); });
-    } else if (auto kernel = dyn_cast<dlir::KernelOp>(op)) {
+    } else if (auto kernel = dyn_cast<dlir::KernelOp>(op);
+               kernel && keepsOps(kernel.getDevice()) && !kernel.getBlock()->getOps<MatMulOp>().empty()) {
       for (BlockArgument argument : kernel.getBlock()->getArguments())
         if (std::optional<Known> known = knownOf(argument))
           knowledge.assume(argument, *known);
