@@ -21,8 +21,9 @@ struct FalseFact {
   mlir::Operation *op;
   std::string what; ///< a clause about it
 };
-/// Of a module's functions, and of its kernels that multiply matrices, each derived anew; of a kernel's operands what it
-/// says itself is taken as given. `keepsOps`: whether kernels of a device hold the ops that regions had.
+/// Of a module's functions, and of its kernels that multiply matrices, each derived anew; of a kernel's operands what
+/// it says itself is taken as given, and what nothing follows of is not false. `keepsOps`: whether kernels of a device
+/// hold the ops that regions had.
 std::vector<FalseFact> falseFacts(mlir::ModuleOp module, llvm::function_ref<bool(llvm::StringRef device)> keepsOps);
 
 } // namespace dmxc

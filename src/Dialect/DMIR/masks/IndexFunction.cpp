@@ -194,7 +194,7 @@ Pieces IndexFunctions::ofBroadcast(Value tensor) {
 }
 
 Pieces IndexFunctions::at(Value tensor, const Index &index) {
-  if (facts)
+  if (crosses)
     tensor = acrossRegions(tensor);
   Operation *op = tensor.getDefiningOp();
   if (!op) {

@@ -20,6 +20,7 @@ public:
   Image(Operation *op, Value input, ArrayRef<Dim> fresh) : op(op), rank(typeOf(input).getRank()), dims(dimsOf(input)) {
     dims.append(fresh.begin(), fresh.end());
     space.emplace(op, dims);
+    space->crossRegions();
   }
 
   AffineExpr dim(size_t axis) const { return getAffineDimExpr(axis, op->getContext()); }

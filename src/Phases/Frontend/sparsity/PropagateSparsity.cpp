@@ -86,8 +86,9 @@ public:
 
 private:
   void checkKnown(Operation *op, const Known &said, const std::optional<Known> &follows) {
-    if (follows && follows->value == said.value && isWithin(op, op->getResult(0), follows->keep, said.keep))
-      return;
+    bool isSame = follows && follows->value == said.value;
+    if ((isSame && isWithin(op, op->getResult(0), follows->keep, said.keep)) || (!follows && !demands))
+      return; // a kernel has not all that it followed from: scalars are operands
     std::string is = "it is said to be " + number(said.value) + " but " + textOf(said.keep);
     all.push_back(
         {op, is + (follows ? "; what follows is that it is " + number(follows->value) + " but " + textOf(follows->keep)

@@ -63,7 +63,12 @@ public:
   /// From now on values that are not read through are what facts of them say, zeros stay zeros in products with what is
   /// unknown and in functions that keep them, and values are followed across the edges of regions.
   using Facts = std::function<std::optional<Known>(mlir::Value)>;
-  void believe(Facts source) { facts = std::move(source); }
+  void believe(Facts source) {
+    facts = std::move(source);
+    crosses = true;
+  }
+  /// Only the last of these.
+  void crossRegions() { crosses = true; }
 
   /// Rules at an index of this space, and of conditions on it; conditions on what tensors hold are left out of a rule,
   /// and there is none where a case keeps all.
@@ -120,7 +125,7 @@ private:
 
   mlir::Operation *scope, *cause = nullptr, *reader = nullptr;
   std::string reason;
-  bool runsOfConstants = false;
+  bool runsOfConstants = false, crosses = false;
   Facts facts;
   const bool narrow;
   mlir::MLIRContext *context;
