@@ -83,6 +83,8 @@ static void setSizes(func::FuncOp function, llvm::function_ref<int64_t(Dim)> val
 
 /// Whether an argument's element is zero by its "test.zeros".
 static bool isZero(StringRef zeros, Type type, int64_t element) {
+  if (zeros.empty()) // of any rank
+    return false;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
   const int64_t rows = shape[shape.size() - 2], columns = shape.back(), row = element / columns % rows,
                 column = element % columns;
