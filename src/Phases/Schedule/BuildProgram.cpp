@@ -25,7 +25,7 @@ namespace {
 /// Outlines region bodies; regions with equal text (locations aside) share one kernel, unless it owns its constants.
 class Outliner {
 public:
-  explicit Outliner(ModuleOp module) : module(module) {}
+  Outliner(ModuleOp module, const PhaseContext &context) : module(module), context(context) {}
 
   dlir::KernelOp lookup(dmir::RegionOp region) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
@@ -36,8 +36,10 @@ public:
                                          kernelStrategy.getDictionary(module.getContext()));
     IRMapping mapping;
     region.getBody().cloneInto(&kernel.getBody(), mapping);
-    if (!region.getBlock()->getOps<dmir::MatMulOp>().empty())
+    if (usesFacts(region))
       dmir::keepFactsOfOperands(region, kernel);
+    else
+      kernel->walk([](Operation *op) { op->removeAttr(dmir::kSparsityAttr); });
     std::string text;
     llvm::raw_string_ostream stream(text);
     stream << *kernel.getOperation();
@@ -58,7 +60,15 @@ public:
   }
 
 private:
+  /// Whether code is made by what is known of tensors. In stages of a target ops get other types, which it is not known
+  /// of.
+  bool usesFacts(dmir::RegionOp region) const {
+    const TargetBackend *target = context.target(region.getDevice());
+    return target && target->stages().empty() && !region.getBlock()->getOps<dmir::MatMulOp>().empty();
+  }
+
   ModuleOp module;
+  const PhaseContext &context;
   llvm::StringMap<dlir::KernelOp> kernels;
 };
 
@@ -440,7 +450,7 @@ struct BuildProgram : dmxc::impl::BuildProgramBase<BuildProgram> {
           op.emitError() << *missing;
           return signalPassFailure();
         }
-    Outliner kernels(getOperation());
+    Outliner kernels(getOperation(), context);
     for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       ProgramBuilder(function, kernels, queue, host).run();
       function.erase();

@@ -25,7 +25,7 @@ SmallVector<Conditions> IndexFunctions::casesAt(const Rule &rule, ArrayRef<Affin
       if (readsValue) // a set of more elements
         continue;
       AffineExpr expr = condition.expr.replaceDimsAndSymbols(index, symbols);
-      isPossible = isPossible && addCondition(own, {expr, condition.isEq}, range(expr));
+      isPossible = isPossible && add(own, {expr, condition.isEq});
     }
     if (isPossible)
       cases.push_back(own);
@@ -77,10 +77,10 @@ std::optional<SmallVector<Conditions>> IndexFunctions::outside(ArrayRef<Conditio
         for (int64_t sign : {1, -1}) { // what is not >= 0, and what is not <= 0
           AffineExpr opposite = condition.expr * -sign - 1;
           Conditions where = met;
-          if ((sign == 1 || condition.isEq) && addCondition(where, {opposite, false}, range(opposite)))
+          if ((sign == 1 || condition.isEq) && add(where, {opposite, false}))
             next.push_back(where);
         }
-        if (!addCondition(met, condition, range(condition.expr)))
+        if (!add(met, condition))
           break;
       }
     }
@@ -230,7 +230,7 @@ std::optional<Conditions> IndexFunctions::without(AffineDimExpr dim, const Condi
   for (const Condition &condition : work.conditions) {
     if (reads(condition.expr)) // of an atom that another one is made of
       continue;
-    if (!addCondition(result, condition, range(condition.expr)))
+    if (!add(result, condition))
       return Conditions{{number(-1), false}}; // nowhere
   }
   constexpr size_t most = 16;

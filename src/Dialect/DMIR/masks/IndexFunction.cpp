@@ -18,8 +18,10 @@ static constexpr unsigned kMostSteps = 4096, kMostDepth = 64, kMostSymbols = 16;
 
 IndexFunctions::IndexFunctions(Operation *scope, ArrayRef<Dim> extents, bool narrow)
     : scope(scope), narrow(narrow), context(scope->getContext()), extents(extents), rank(extents.size()) {
-  for (Dim extent : extents)
-    dimRanges.push_back({0, std::max<int64_t>(range(exprOf(extent)).max - 1, 0)});
+  for (Dim extent : extents) {
+    lasts.push_back(exprOf(extent) - 1);
+    dimRanges.push_back({0, std::max<int64_t>(range(lasts.back()).max, 0)});
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -102,10 +104,22 @@ bool dmir::addCondition(Conditions &conditions, const Condition &added, Interval
   return true;
 }
 
+bool IndexFunctions::add(Conditions &conditions, const Condition &added) const {
+  for (size_t axis = 0; crosses && axis < lasts.size(); ++axis) {
+    AffineExpr room = lasts[axis] - getAffineDimExpr(axis, context); // is not negative
+    std::optional<int64_t> more = difference(added.expr, room), sum = difference(added.expr, -room);
+    if (more && *more >= 0 && !added.isEq)
+      return true;
+    if (sum && *sum < 0)
+      return false;
+  }
+  return addCondition(conditions, added, range(added.expr));
+}
+
 std::optional<Conditions> IndexFunctions::both(const Conditions &a, const Conditions &b) const {
   Conditions result = a;
   for (const Condition &condition : b)
-    if (!addCondition(result, condition, range(condition.expr)))
+    if (!add(result, condition))
       return std::nullopt;
   return result;
 }

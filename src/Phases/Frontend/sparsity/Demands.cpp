@@ -100,6 +100,7 @@ void Demands::demand(Value value, const std::optional<Rule> &rule) {
   }
   // Both: of one space, so that sizes that both name are one symbol.
   IndexFunctions space(value.getParentBlock()->getParentOp(), dimsOf(value));
+  space.crossRegions();
   SmallVector<AffineExpr> index;
   for (unsigned axis = 0; axis < rule->rank; ++axis)
     index.push_back(getAffineDimExpr(axis, value.getContext()));

@@ -210,6 +210,7 @@ std::optional<Known> Knowledge::ofSoftmax(SoftmaxOp op) {
     return std::nullopt;
   SmallVector<Dim> dims = dimsOf(op.getInput());
   IndexFunctions space(op, dims);
+  space.crossRegions();
   if (!everyRowKeeps(space, input->keep, dims, op.getAxis(), op.getContext()))
     return std::nullopt;
   return Known{input->keep, 0};
@@ -241,6 +242,7 @@ std::optional<Known> Knowledge::ofProduct(MatMulOp op) {
   size_t rank = dims.size();
   dims.push_back(left.back());
   IndexFunctions space(op, dims);
+  space.crossRegions();
   auto dim = [&](size_t axis) { return getAffineDimExpr(axis, context); };
   SmallVector<AffineExpr> ofLeft, ofRight;
   for (size_t axis = 0; axis + 2 < left.size(); ++axis)
@@ -275,6 +277,7 @@ static std::optional<Known> withoutAxes(Operation *op, Value input, const Known 
   for (int64_t axis : axes)
     dims.push_back(dimOf(input, axis));
   IndexFunctions space(op, dims);
+  space.crossRegions();
   SmallVector<Conditions> cases;
   for (Conditions one : space.casesAt(known.keep, index)) {
     for (size_t at = 0; at < axes.size(); ++at) {

@@ -52,6 +52,7 @@ std::optional<bool> isWithinByElement(Value value, const Rule &inner, const Rule
 /// Whether each index that a rule keeps another one keeps too, as far as that is seen.
 bool isWithin(Operation *scope, Value value, const Rule &inner, const Rule &outer) {
   IndexFunctions space(scope, dimsOf(value));
+  space.crossRegions();
   SmallVector<AffineExpr> index;
   for (int64_t axis = 0; axis < typeOf(value).getRank(); ++axis)
     index.push_back(getAffineDimExpr(axis, value.getContext()));

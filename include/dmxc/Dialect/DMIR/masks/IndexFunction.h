@@ -67,7 +67,8 @@ public:
     facts = std::move(source);
     crosses = true;
   }
-  /// Only the last of these.
+  /// Only the last of these. What holds of an index because the tensor has no more elements goes then, as it is said by
+  /// nobody.
   void crossRegions() { crosses = true; }
 
   /// Rules at an index of this space, and of conditions on it; conditions on what tensors hold are left out of a rule,
@@ -118,6 +119,8 @@ private:
   std::optional<Pieces> asSymbol(mlir::Value tensor, const Index &index);
   unsigned readsValues(const Leaf &leaf) const;
   mlir::AffineExpr number(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
+  /// Adds a condition; false where the others, or the extents, exclude it.
+  bool add(Conditions &conditions, const Condition &added) const;
   /// `inside` where the rule keeps an index, `outside` elsewhere.
   Pieces chosen(const Rule &rule, const Index &index, Leaf inside, Leaf outside, mlir::Operation *op);
   Pieces readMask(MaskOp op, const Index &index);
@@ -130,6 +133,7 @@ private:
   const bool narrow;
   mlir::MLIRContext *context;
   llvm::SmallVector<Dim> extents;
+  llvm::SmallVector<mlir::AffineExpr> lasts; ///< of each axis of the space, its last index
   llvm::SmallVector<Symbol> symbolList;
   size_t rank;
   llvm::SmallVector<Interval> dimRanges, symbolRanges;
