@@ -7,6 +7,7 @@
 #include "targets/cpu/code/Link.h"
 #include "targets/cpu/code/Lowering.h"
 #include "targets/cpu/product/Gemm.h"
+#include "targets/cpu/product/MatmulRanges.h"
 #include "targets/cpu/product/MatmulRegion.h"
 #include "targets/cpu/product/PackedRows.h"
 
@@ -15,6 +16,7 @@
 #include "targets/common/roots/Answers.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/masks/Sparsity.h"
 #include "dmxc/Target/DecisionsMade.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -210,6 +212,8 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   NamedAttrList list(answers.strategyOf(region, *plan));
   if (DictionaryAttr tiles = tilesForLevels(*plan, all, region.getContext()))
     list.set(kTiles, tiles);
+  if (std::string why = whyNoRanges(region, *plan); !why.empty())
+    list.set(dmir::kFactsKey, StringAttr::get(region.getContext(), why));
   if (hasByteDots(region, plan->algorithm))
     list.set(kByteDots, UnitAttr::get(region.getContext()));
   return list.getDictionary(region.getContext());

@@ -13,18 +13,32 @@ using namespace mlir;
 static std::vector<KernelPlan> alternativesOf(dmir::RegionOp region, WeightFormat weights, const Decided &decided,
                                               Units units) {
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
+  auto constantOf = [&](unsigned operand) { return dmir::constantTensor(region.getInputs()[operand]); };
   std::vector<KernelPlan> all;
-  for (Packing packing : {Packing::Fastest, Packing::Plain, Packing::Fours, Packing::Winograd, Packing::None}) {
+  auto add = [&](Packing packing, LeftOut leftOut) {
     Choice choice;
     choice.constant = constant;
+    choice.constantOf = constantOf;
     choice.weights = weights;
     choice.packing = packing;
+    choice.leftOut = leftOut;
     choice.decided = decided;
     choice.units = units;
     Result<KernelPlan> plan = cpuKernels().plan(region.getBlock(), choice);
     if (plan && llvm::none_of(all, [&](const KernelPlan &known) { return known.algorithm == plan->algorithm; }))
       all.push_back(std::move(*plan));
-  }
+  };
+  auto addAll = [&](LeftOut leftOut) {
+    for (Packing packing :
+         {Packing::Fastest, Packing::Plain, Packing::Runs, Packing::Fours, Packing::Winograd, Packing::None})
+      add(packing, leftOut);
+  };
+  auto usesRanges = [](const KernelPlan &plan) { return StringRef(plan.algorithm).ends_with(kRanges); };
+  addAll(LeftOut::AsAsked);
+  if (llvm::any_of(all, usesRanges))
+    addAll(LeftOut::Nothing);
+  else
+    add(Packing::Fastest, LeftOut::Known);
   return all;
 }
 

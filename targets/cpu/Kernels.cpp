@@ -4,6 +4,7 @@
 
 #include "targets/cpu/conv/ConvRegion.h"
 #include "targets/cpu/product/MatmulRegion.h"
+#include "targets/cpu/product/SparseWeights.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -31,6 +32,7 @@ Packing dmxc::cpu::packingOfForm(StringRef form) {
     return *format == WeightFormat::BF16 ? Packing::BF16 : *format == WeightFormat::S8 ? Packing::S8 : Packing::Plain;
   return llvm::StringSwitch<Packing>(form)
       .Case("convpanel16", Packing::Plain)
+      .Case(kRunsForm, Packing::Runs)
       .Case("quads16", Packing::Fours)
       .Case("pairs16", Packing::Pairs)
       .Case("blocks16", Packing::Blocks)
@@ -66,14 +68,19 @@ Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, co
   Result<KernelPlan> best = cpuKernels().plan(block, choice);
   if (!best || !given)
     return best;
-  for (Packing packing :
-       {Packing::Plain, Packing::Fours, Packing::BF16, Packing::S8, Packing::Winograd, Packing::None}) {
-    Choice other = choice;
-    other.packing = packing;
-    Result<KernelPlan> plan = cpuKernels().plan(block, other);
-    if (plan && agreement(*plan, given) > agreement(*best, given))
-      best = std::move(plan);
-  }
+  constexpr int whole = 5; // of agreement
+  for (LeftOut leftOut : {LeftOut::AsAsked, LeftOut::Nothing, LeftOut::Known})
+    for (Packing packing : {Packing::Fastest, Packing::Plain, Packing::Runs, Packing::Fours, Packing::BF16, Packing::S8,
+                            Packing::Winograd, Packing::None}) {
+      if (agreement(*best, given) == whole)
+        break;
+      Choice other = choice;
+      other.packing = packing;
+      other.leftOut = leftOut;
+      Result<KernelPlan> plan = cpuKernels().plan(block, other);
+      if (plan && agreement(*plan, given) > agreement(*best, given))
+        best = std::move(plan);
+    }
   decideGrain(*best, given);
   return best;
 }
@@ -97,6 +104,8 @@ Result<KernelPlan> dmxc::cpu::planRegion(dmir::RegionOp region, DictionaryAttr s
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   Choice choice;
   choice.constant = constant;
+  auto constantOf = [&](unsigned operand) { return dmir::constantTensor(region.getInputs()[operand]); };
+  choice.constantOf = constantOf;
   choice.weights = weights;
   choice.decided.all = strategy ? strategy.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr();
   for (const IsaLevel &level : levels)

@@ -35,7 +35,7 @@ Units unitsOf(mlir::DictionaryAttr strategy, llvm::ArrayRef<IsaLevel> levels);
 const KernelTable &cpuKernels();
 
 /// What a root's constant weights are packed for. A packing that the root does not have counts as Fastest.
-enum class Packing { Fastest, Plain, Fours, Pairs, Blocks, BF16, S8, Winograd, None };
+enum class Packing { Fastest, Plain, Runs, Fours, Pairs, Blocks, BF16, S8, Winograd, None };
 /// The packing of a form's name; None for those that are no form.
 Packing packingOfForm(llvm::StringRef form);
 
@@ -55,7 +55,9 @@ struct Decided {
 /// What a plan rests on besides the body.
 struct Choice : PlanRequest {
   llvm::function_ref<bool(unsigned)> constant =
-      nullptr;                               ///< operand i is a constant of the model; asked without a strategy
+      nullptr; ///< operand i is a constant of the model; asked without a strategy
+  llvm::function_ref<std::optional<Tensor>(unsigned)> constantOf =
+      nullptr;                               ///< that constant; nothing where its bytes are not to be had
   WeightFormat weights = WeightFormat::Kept; ///< of the constants whose bytes a product waits for
   Packing packing = Packing::Fastest;
   Decided decided;

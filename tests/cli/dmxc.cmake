@@ -64,6 +64,10 @@ dmxc_frontend_test(cli.short-attention onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/short_attention.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo)
 dmxc_frontend_test(cli.packed-rows onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/packed_rows.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.sparse-weights onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/sparse/weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.sparse-ranges onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/sparse/ranges.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.recurrences onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/recurrences.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.model-words onnx
@@ -89,7 +93,7 @@ dmxc_frontend_test(cli.control-flow onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/control_flow.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.phase-texts onnx
   Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/phase_texts.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/zoo)
-set_tests_properties(cli.phase-texts cli.data-files cli.placement cli.misuse cli.progress cli.dynamic-shapes cli.dynamic-operators cli.quantized cli.product-forms cli.rounded-weights cli.short-products cli.short-attention cli.packed-rows cli.recurrences cli.model-words cli.blocked-pixels cli.strategies cli.contracts cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+set_tests_properties(cli.phase-texts cli.data-files cli.placement cli.misuse cli.progress cli.dynamic-shapes cli.dynamic-operators cli.quantized cli.product-forms cli.rounded-weights cli.short-products cli.short-attention cli.packed-rows cli.sparse-weights cli.sparse-ranges cli.recurrences cli.model-words cli.blocked-pixels cli.strategies cli.contracts cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 dmxc_frontend_test(cli.names onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/names_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 set_tests_properties(cli.names PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)

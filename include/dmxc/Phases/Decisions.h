@@ -1,6 +1,7 @@
 //===- Decisions.h - what was decided of regions ----------------*- C++ -*-===//
 #pragma once
 
+#include "dmxc/Dialect/DMIR/masks/Sparsity.h"
 #include "dmxc/Target/TargetBackend.h"
 
 namespace dmxc {
@@ -27,6 +28,6 @@ Result<mlir::DictionaryAttr> checkedStrategy(const PhaseContext &context, dmir::
 
 /// Keys of a strategy that describe the task or who chose what, not the kernel: kernels have none of them.
 inline constexpr llvm::StringLiteral taskKeys[] = {strategy::kDecided, strategy::kFlops, strategy::kBytes,
-                                                   strategy::kInPlace};
+                                                   strategy::kInPlace, dmir::kFactsKey};
 
 } // namespace dmxc

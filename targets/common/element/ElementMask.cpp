@@ -116,3 +116,28 @@ Value dmxc::kernels::evaluateMask(ElementExpr &e, dmir::MaskOp op, ArrayRef<Inde
   Value fill = e.constant(elementOf(op.getInput()), cast<FloatAttr>(op.getFill()).getValueAsDouble());
   return arith::SelectOp::create(b, keep, input, fill);
 }
+
+/// The arithmetic of a kernel's values.
+static dmir::Integers<Value> integersOf(KernelBuilder &b) {
+  dmir::Integers<Value> n;
+  n.number = [&b](int64_t value) { return b.idx(value); };
+  n.add = [&b](Value x, Value y) { return b.add(x, y); };
+  n.min = [&b](Value x, Value y) { return b.minS(x, y); };
+  n.max = [&b](Value x, Value y) { return b.maxS(x, y); };
+  n.mul = [&b](Value x, int64_t by) { return b.mulC(x, by); };
+  n.ifLess = [&b](Value x, Value y, Value then, Value otherwise) -> Value {
+    return arith::SelectOp::create(b, b.cmp(arith::CmpIPredicate::slt, x, y), then, otherwise);
+  };
+  n.floorDiv = [&b, n](Value x, int64_t by) -> Value {
+    Value shifted = n.ifLess(x, b.idx(0), b.addC(x, 1 - by), x);
+    return arith::DivSIOp::create(b, shifted, b.idx(by));
+  };
+  return n;
+}
+
+dmir::ColumnRange<Value> dmxc::kernels::keptColumns(KernelBuilder &b, const dmir::Rule &rule,
+                                                    ArrayRef<std::pair<Value, Value>> rows, ArrayRef<Value> symbols,
+                                                    Value columns) {
+  dmir::Integers<Value> n = integersOf(b);
+  return dmir::Columns<Value>(n, rows, symbols, columns).of(rule);
+}

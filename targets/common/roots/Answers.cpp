@@ -138,7 +138,7 @@ DictionaryAttr Answers::strategyOf(dmir::RegionOp region, const KernelPlan &plan
   set(strategy::kWork, plan.work);
   set(strategy::kGrain, plan.grain);
   set(strategy::kScratch, plan.scratch);
-  set(strategy::kFlops, table.operations(region.getBlock()));
+  set(strategy::kFlops, table.operations(region.getBlock()) - plan.savedOperations);
   set(strategy::kBytes, regionBytes(region) - plan.savedBytes);
   if (DictionaryAttr sizes = nominalSizes(region.getBlock()); !sizes.empty())
     list.set("nominal", sizes);

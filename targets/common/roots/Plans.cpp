@@ -166,3 +166,15 @@ void dmxc::kernels::decideGrain(KernelPlan &plan, DictionaryAttr decided) {
   if (auto grain = decided ? decided.getAs<IntegerAttr>(strategy::kGrain) : IntegerAttr(); grain && grain.getInt() >= 1)
     plan.grain = grain.getInt();
 }
+
+bool PlanRequest::usesRanges(Block *block, bool exact) const {
+  if (strategy) {
+    auto algorithm = strategy.getAs<StringAttr>(strategy::kAlgorithm);
+    return algorithm && algorithm.getValue().ends_with(kRanges);
+  }
+  if (leftOut != LeftOut::AsAsked)
+    return leftOut == LeftOut::Known;
+  auto module = block->getParentOp()->getParentOfType<ModuleOp>();
+  auto mode = module ? module->getAttrOfType<StringAttr>(dmir::kSparsityAttr) : StringAttr();
+  return !mode || (mode.getValue() != "off" && (exact || mode.getValue() != "exact"));
+}

@@ -44,6 +44,7 @@ struct KernelPlan {
   std::vector<int64_t> tile;    ///< see strategy::kTile; empty: none
   mlir::NamedAttrList packed;   ///< "<operand>" -> form
   Dim savedBytes = 0;           ///< of constants, by rounding them; of operands, where a part is read or written
+  Dim savedOperations = 0;      ///< of the model's, by leaving out what is known to be zero
   mlir::NamedAttrList own;      ///< further keys of the strategy, which the target's emitters read
   std::vector<Decision> free;   ///< of them, for all processors
   /// How loops are cut for the registers of a processor, as the strategy keeps it, and what of that is free. Null:
@@ -59,12 +60,22 @@ struct KernelPlan {
       : algorithm(std::move(algorithm)), work(cut.items), grain(cut.grain) {}
 };
 
+/// Whether what is known to make no difference is left out: as --sparsity says, or decided.
+enum class LeftOut { AsAsked, Nothing, Known };
+/// What the names of algorithms that leave such columns out of each row end with.
+inline constexpr llvm::StringLiteral kRanges = "-ranges";
+
 /// What a plan rests on besides the body. A target whose own rows ask for more derives from it.
 struct PlanRequest {
   const Processor &nominal;      ///< that plans are made for
   mlir::DictionaryAttr strategy; ///< null while it is being chosen; later it is obeyed
   /// Operands that lie in panels (KernelBuilder::setPanels). Plans do not rest on it.
   llvm::SmallVector<std::pair<unsigned, Panels>> panels = {};
+  LeftOut leftOut = LeftOut::AsAsked; ///< while a strategy is being chosen
+
+  /// Whether a kernel of the body looks at ranges alone where it can; `exact`: that gives the same for infinities and
+  /// NaN, too.
+  bool usesRanges(mlir::Block *block, bool exact) const;
 };
 
 /// What is free of a plan: its own keys, its tiles on these processors, and the grain.

@@ -29,7 +29,8 @@ public:
       : b(b), walker(b, body, plan), element(getElementTypeOrSelf(plan.input.getType())),
         compute(walker.e.computed(element)) {}
 
-  void softmax(dmir::SoftmaxOp op);
+  /// `mask`: what rows are walked by the ranges of; null: all of them.
+  void softmax(dmir::SoftmaxOp op, dmir::MaskOp mask);
   void normalize(dmir::NormalizeOp op);
 
 private:
@@ -65,15 +66,22 @@ private:
   }
   void write(Value value) { walker.write(walker.e.narrow(value, element), /*whole=*/true); }
 
+  /// What all elements of a row are that its ranges have not: one number.
+  void writeLeftOut(Value value) {
+    walker.eachLeftOut([&] { write(wide(value)); });
+  }
+
   KernelBuilder &b;
   RowWalker walker;
   Type element, compute;
 };
 
-void RowEmitter::softmax(dmir::SoftmaxOp op) {
+void RowEmitter::softmax(dmir::SoftmaxOp op, dmir::MaskOp mask) {
   VectorMath math(b, b.processor());
   constexpr double lowest = -std::numeric_limits<double>::infinity();
   walker.rows([&] {
+    if (mask)
+      walker.narrow(mask);
     Value highest = walker.fold(
         compute, [&](Type type) { return b.constant(type, lowest); },
         [&](Value x, Value y) { return emitMax(b, x, y, false); },
@@ -85,10 +93,17 @@ void RowEmitter::softmax(dmir::SoftmaxOp op) {
     });
     if (op.getLog()) {
       Value shift = math.log(total);
-      return walker.each([&](Value slot) { write(sub(sub(read(slot), wide(highest)), wide(shift))); });
+      auto logOf = [&](Value value) { return sub(sub(value, wide(highest)), wide(shift)); };
+      walker.each([&](Value slot) { write(logOf(read(slot))); });
+      if (mask)
+        writeLeftOut(logOf(b.constant(compute, lowest)));
+      return;
     }
     Value scale = arith::DivFOp::create(b, b.constant(total.getType(), 1), total);
-    walker.each([&](Value slot) { write(mul(read(slot, [&] { return powerOf(walker.element()); }), wide(scale))); });
+    auto scaled = [&](Value power) { return mul(power, wide(scale)); };
+    walker.each([&](Value slot) { write(scaled(read(slot, [&] { return powerOf(walker.element()); }))); });
+    if (mask)
+      writeLeftOut(scaled(powerOf(b.constant(compute, lowest))));
   });
 }
 
@@ -121,6 +136,19 @@ void RowEmitter::normalize(dmir::NormalizeOp op) {
 
 } // namespace
 
+/// The mask of a softmax whose ranges its rows are walked by, if they are: it puts -inf in the place of what it leaves
+/// out of rows that are long enough.
+static dmir::MaskOp rangesOf(const RegionBody &body, const RowPlan &plan, const PlanRequest &request) {
+  constexpr int64_t least = 256;
+  auto softmax = dyn_cast<dmir::SoftmaxOp>(body.root);
+  auto mask = softmax ? softmax.getInput().getDefiningOp<dmir::MaskOp>() : dmir::MaskOp();
+  if (!mask || !hasRanges(plan, mask) || nominal(body.block, plan.count) < least ||
+      !request.usesRanges(body.block, /*exact=*/true))
+    return {};
+  APFloat fill = cast<FloatAttr>(mask.getFill()).getValue();
+  return fill.isInfinity() && fill.isNegative() ? mask : dmir::MaskOp();
+}
+
 static Result<KernelPlan> planRowKernel(const RegionBody &body, const PlanRequest &request) {
   auto softmax = dyn_cast<dmir::SoftmaxOp>(body.root);
   RowPlan details = softmax
@@ -128,10 +156,13 @@ static Result<KernelPlan> planRowKernel(const RegionBody &body, const PlanReques
                         : planRows(body, request.nominal, cast<dmir::NormalizeOp>(body.root).getAxes(), false, true, 4);
   KernelPlan plan =
       planOfRows(body, request.nominal, details, getElementTypeOrSelf(details.input.getType()).isF64() ? 8 : 4);
-  plan.emit = [body, details](KernelBuilder &b) {
+  dmir::MaskOp mask = rangesOf(body, details, request);
+  if (mask)
+    plan.algorithm += kRanges;
+  plan.emit = [body, details, mask](KernelBuilder &b) {
     RowEmitter emitter(b, body, details);
     if (auto op = dyn_cast<dmir::SoftmaxOp>(body.root))
-      emitter.softmax(op);
+      emitter.softmax(op, mask);
     else
       emitter.normalize(cast<dmir::NormalizeOp>(body.root));
   };

@@ -338,31 +338,33 @@ RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t
   };
   if (plan.team.shares())
     return alongOfTeam(carried, unroll, elementAt, combine, reads);
-  auto stepAt = [&](Value position, Value acc) {
+  auto step = [&](Carried &to, size_t i, Value position) {
     Value value = elementAt(position, position);
-    return acc ? combine(acc, value) : value;
-  };
-  bool carries = !carried.empty();
-  auto pick = [&](ValueRange values, size_t i) { return carries ? values[i] : Value(); };
-  auto collect = [&](Carried &to, size_t i, Value value) {
-    if (carries)
-      to[i] = value;
+    if (!to.empty())
+      to[i] = combine(to[i], value);
   };
   Carried acc(carried);
   Dim whole = Dim::floorDiv(size, lanes * unroll) * lanes * unroll, vectors = Dim::floorDiv(size, lanes) * lanes;
-  auto loop = [&](Dim lo, Dim hi, int64_t by, int64_t copies, size_t first) {
-    if (lo.isStatic() && hi.isStatic() && *lo.known() >= *hi.known())
-      return;
-    acc = b.forLoop(b.idx(lo), b.idx(hi), b.idx(by), acc, [&](Value i, ValueRange c) {
+  auto walk = [&](Value lo, Value hi, ValueRange init, int64_t by, int64_t copies, size_t first) {
+    return b.forLoop(lo, hi, b.idx(by), init, [&](Value i, ValueRange c) {
       Carried next(c);
       for (int64_t u = 0; u < copies; ++u)
-        collect(next, first + u, stepAt(b.addC(i, u * lanes), pick(next, first + u)));
+        step(next, first + u, b.addC(i, u * lanes));
       return next;
     });
   };
+  auto loop = [&](Dim lo, Dim hi, int64_t by, int64_t copies, size_t first) {
+    if (!(lo.isStatic() && hi.isStatic() && *lo.known() >= *hi.known()))
+      acc = walk(b.idx(lo), b.idx(hi), acc, by, copies, first);
+  };
   {
     ElementExpr::Lanes all(e, lanes);
-    loop(0, whole, lanes * unroll, unroll, 0);
+    if (range)
+      acc = inRange(b.idx(whole), reads, acc, [&](Value from, Value to, ValueRange init) {
+        return walk(from, to, init, lanes * unroll, unroll, 0);
+      });
+    else
+      loop(0, whole, lanes * unroll, unroll, 0);
     loop(whole, vectors, lanes, 1, 0);
   }
   if (vectors == size)
@@ -370,13 +372,13 @@ RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t
   if (lanes > 1 && b.processor().hasMasks(narrowest)) {
     if (size.isStatic()) {
       ElementExpr::Lanes some(e, lanes, b.headMask(lanes, *(size - vectors).known()));
-      collect(acc, 1, stepAt(b.idx(vectors), pick(acc, 1)));
+      step(acc, 1, b.idx(vectors));
       return acc;
     }
     return b.forLoop(b.idx(vectors), b.idx(size), b.idx(lanes), acc, [&](Value i, ValueRange c) { // once or not at all
       Carried next(c);
       ElementExpr::Lanes some(e, lanes, b.headMask(lanes, b.sub(b.idx(size), i)));
-      collect(next, 1, stepAt(i, pick(next, 1)));
+      step(next, 1, i);
       return next;
     });
   }

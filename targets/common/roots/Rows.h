@@ -9,6 +9,8 @@
 
 #include "Loops.h"
 
+#include "dmxc/Dialect/DMIR/masks/Where.h"
+
 namespace dmxc::kernels {
 
 /// How rows are walked; depends on the region alone, not on the ISA level.
@@ -58,6 +60,10 @@ llvm::SmallVector<mlir::Value>
 dealOut(KernelBuilder &b, Dim size, int64_t members, int64_t most, mlir::ValueRange init,
         llvm::function_ref<llvm::SmallVector<mlir::Value>(const Dealt &, mlir::ValueRange)> body);
 
+/// Whether rows can be walked by the ranges that a mask keeps of them: lanes lie along the last axis, which is all that
+/// is reduced, of a row by one thread.
+bool hasRanges(const RowPlan &plan, dmir::MaskOp mask);
+
 /// Emits the walks. `at` holds the current position on every group.
 class RowWalker {
 public:
@@ -76,6 +82,11 @@ public:
              bool reads = true, bool isMost = false);
   /// Runs body(slot) for all elements of the current row.
   void each(llvm::function_ref<void(Value slot)> body);
+  /// Of the current row visits from now on, by `fold` and `each`, what a mask keeps some of and a little more; what it
+  /// keeps all of is not asked about.
+  void narrow(dmir::MaskOp mask);
+  /// Runs body() for the vectors of elements that `each` does not visit.
+  void eachLeftOut(llvm::function_ref<void()> body);
   /// Values carried through the elements that a thread has, in order, and combined with those of its team.
   llvm::SmallVector<Value> ofTeam(mlir::ValueRange init,
                                   llvm::function_ref<llvm::SmallVector<Value>(Value position, mlir::ValueRange)> body,
@@ -112,6 +123,14 @@ private:
                       llvm::function_ref<Value(Value position, Value slot)> elementAt, Combiner combine, bool reads);
   Carried along(Value outerSlot, mlir::ValueRange carried, int64_t unroll,
                 llvm::function_ref<Value(Value slot)> element, Combiner combine, bool reads);
+  /// What is visited of a row's whole vectors, [first, last), and of that what the mask keeps all of.
+  struct Range {
+    dmir::MaskOp mask;
+    Value first, last, firstFull, lastFull;
+  };
+  Carried inRange(Value end, bool reads, mlir::ValueRange init,
+                  llvm::function_ref<Carried(Value from, Value to, mlir::ValueRange)> walk);
+  std::optional<Range> range;
   llvm::SmallVector<unsigned> outer; ///< reduced groups that are loops
   unsigned narrowest = 8;
 };

@@ -128,11 +128,14 @@ Value GemmEmitter::batchBase(const GemmMatrix &matrix, Type element, Value batch
 
 void GemmEmitter::emitItem(Item item) {
   item.bBase = batchBase(right, spec.bType, item.batch);
-  if (spec.packedB) {
+  item.panelRows = rowsOfPanels();
+  if (spec.runs) {
+    findRuns(item);
+  } else if (spec.packedB) {
     // Panel of the first column, and the column's place in it when groups are
     // narrower.
     Value panel = b.floorDiv(item.column, b.idx(16)), inPanel = b.rem(item.column, b.idx(16));
-    Value offset = b.add(b.mulC(b.mul(panel, panelRows()), 16), inPanel);
+    Value offset = b.add(b.mulC(b.mul(panel, item.panelRows), 16), inPanel);
     item.bBase = b.elementPtr(spec.bType, item.bBase, offset);
   }
   if (spec.tiles())
@@ -155,8 +158,11 @@ void GemmEmitter::emitItem(Item item) {
 
 void GemmEmitter::onePass(Item &item) {
   if (t.prefetch && t.columns() >= 16)
-    item.next = b.elementPtr(spec.bType, item.bBase, b.mulC(panelRows(), t.columns()));
-  if (spec.copiesB())
+    item.next = b.elementPtr(spec.bType, item.bBase, b.mulC(item.panelRows, t.columns()));
+  Depths depths = spec.copiesB() ? depthsOfItem(item) : std::nullopt;
+  if (depths)
+    b.ifThen(b.cmp(arith::CmpIPredicate::slt, depths->first, depths->second), [&] { packRight(item, b.idx(0), k); });
+  else if (spec.copiesB())
     packRight(item, b.idx(0), k);
   RightSource source = rightSource(item, b.idx(0), k);
   forEachTile(
@@ -178,8 +184,8 @@ void GemmEmitter::severalPasses(Item &item) {
   Type vectorType = b.laneType(spec.accType, t.lanes);
   int64_t rows = t.rowsPerBlock();
   b.forLoop(0, rows * t.vectors, 1, [&](Value i) { b.store(b.constant(vectorType, 0), partials, b.mulC(i, t.lanes)); });
-  Value nextGroup = b.mulC(panelRows(), t.columns());
-  b.forLoop(b.idx(0), k, b.idx(t.kBlock), [&](Value k0) {
+  Value nextGroup = b.mulC(item.panelRows, t.columns());
+  auto pass = [&](Value k0) {
     Value depth = b.minS(b.idx(t.kBlock), b.sub(k, k0));
     if (t.prefetch && t.columns() >= 16) {
       Value after = b.addC(k0, t.kBlock);
@@ -202,23 +208,67 @@ void GemmEmitter::severalPasses(Item &item) {
         for (int64_t v = 0; v < item.vectors; ++v)
           b.store(acc[r * item.vectors + v], base, offset(r, v));
     });
-  });
-  // One sweep over the item's rows; a static m has balanced tiles, whose rows
-  // are not a multiple of `rows`.
-  Value first, last;
-  if (staticM()) {
-    int64_t tiles = numTiles(), low = spec.rows() / tiles, high = spec.rows() - low * tiles;
-    auto rowOf = [&](Value tile) { // tiles of low+1 rows come first
-      return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high)));
-    };
-    Value tile = b.mulC(item.block, t.tilesPerBlock);
-    first = rowOf(tile);
-    last = rowOf(b.minS(b.addC(tile, t.tilesPerBlock), b.idx(tiles)));
-  } else {
-    first = item.firstRow;
-    last = item.lastRow;
-  }
+  };
+  forEachPass(item, pass);
+  auto [first, last] = rowsOfItem(item); // one sweep over them
   epilogueLoop(item, first, b.idx(0), b.sub(last, first));
+}
+
+/// The first row of an item, and the one behind its last. A static m has balanced tiles, whose rows are not a multiple
+/// of `rows`.
+std::pair<Value, Value> GemmEmitter::rowsOfItem(const Item &item) {
+  if (!staticM())
+    return {item.firstRow, item.lastRow};
+  int64_t tiles = numTiles(), low = spec.rows() / tiles, high = spec.rows() - low * tiles;
+  auto rowOf = [&](Value tile) { // tiles of low+1 rows come first
+    return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high)));
+  };
+  Value tile = b.mulC(item.block, t.tilesPerBlock);
+  return {rowOf(tile), rowOf(b.minS(b.addC(tile, t.tilesPerBlock), b.idx(tiles)))};
+}
+
+/// The depths that an item needs, and those that a tile needs of a pass; nothing where that is all of them.
+GemmEmitter::Depths GemmEmitter::depthsOf(const Item &item, Value row, Value rows) {
+  if (!callbacks.depths)
+    return std::nullopt;
+  return callbacks.depths({item.batch, row, rows, item.column, b.idx(item.vectors * t.lanes)});
+}
+
+/// Those that a tile's rows need for any columns.
+GemmEmitter::Depths GemmEmitter::depthsOfRows(const Item &item, const RowTile &tile) {
+  if (!callbacks.depths)
+    return std::nullopt;
+  return callbacks.depths({item.batch, tile.row, b.idx(tile.rows), b.idx(0), n});
+}
+
+GemmEmitter::Depths GemmEmitter::depthsOfItem(const Item &item) {
+  if (!callbacks.depths)
+    return std::nullopt;
+  auto [first, last] = rowsOfItem(item);
+  return depthsOf(item, first, b.sub(last, first));
+}
+
+GemmEmitter::Depths GemmEmitter::depthsOfTile(const Item &item, const RowTile &tile, Value k0) {
+  Depths depths = depthsOf(item, tile.row, b.idx(tile.rows));
+  if (depths)
+    depths = {b.maxS(b.sub(depths->first, k0), b.idx(0)), b.sub(depths->second, k0)};
+  return depths;
+}
+
+/// Passes over k, those that have some of what the item needs and, of a B in runs, some of it.
+void GemmEmitter::forEachPass(Item &item, llvm::function_ref<void(Value k0)> pass) {
+  Value low = b.idx(0), high = k;
+  if (Depths depths = depthsOfItem(item))
+    low = b.mulC(b.floorDiv(depths->first, b.idx(t.kBlock)), t.kBlock), high = depths->second;
+  if (!spec.runs)
+    return b.forLoop(low, high, b.idx(t.kBlock), pass);
+  Value beyond = callbacks.depths ? runBeyond(item.run, low) : item.run;
+  b.forLoop(low, high, b.idx(t.kBlock), {beyond}, [&](Value k0, ValueRange run) -> SmallVector<Value> {
+    Value end = b.addC(k0, t.kBlock);
+    item.run = run[0];
+    b.ifThen(hasRunBefore(item.run, end), [&] { pass(k0); });
+    return {runBeyond(item.run, end)};
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -283,13 +333,14 @@ SmallVector<Value> GemmEmitter::rowPointers(const Item &item, const RowTile &til
   return pointers;
 }
 
-/// The u-th step of an iteration that begins at depth `from`.
+/// The u-th step of an iteration that begins at depth `from`, whose row of B is `shift` further on where that is one.
 void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource &source, ArrayRef<Value> rowBase,
-                       Value from, int64_t u, const RegisterTile &regs, MutableArrayRef<Value> acc) {
+                       Value from, Value shift, int64_t u, const RegisterTile &regs, MutableArrayRef<Value> acc) {
   b.fence();
   SmallVector<Value> vectors;
   Value kk = b.addC(from, u);
-  Value kOffset = b.mulC(asFloats() ? b.addC(rightRow(from), u / 2) : kk, source.kStride);
+  Value row = asFloats() ? b.addC(rightRow(from), u / 2) : shift ? b.add(kk, shift) : kk;
+  Value kOffset = b.mulC(row, source.kStride);
   for (int64_t v = 0; v < item.vectors; ++v) {
     Value raw = b.load(source.element, source.base, b.add(kOffset, source.vectorOffset[v]), t.lanes);
     Value x = asFloats()    ? halfOfPairs(b, raw, u % 2)
@@ -324,7 +375,7 @@ void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, 
   }
   for (int64_t q = 0; q < lines; q += depthsOfLine)
     for (int64_t p = 0; p < t.columns() / 16; ++p) {
-      Value offset = b.add(b.mulC(b.addC(line, q), 16), b.mulC(panelRows(), p * 16));
+      Value offset = b.add(b.mulC(b.addC(line, q), 16), b.mulC(item.panelRows, p * 16));
       b.prefetch(spec.bType, item.next, offset, /*locality=*/2);
     }
 }
@@ -334,28 +385,39 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
   SmallVector<Value> rowBase = rowPointers(item, tile, k0);
   RegisterTile regs = registers(item, tile.rows);
   bool prefetch = item.next && (tile.index || (tile.guarded && t.prefetchRest));
-  auto steps = [&](int64_t unroll, bool prefetch, Value kk, ValueRange carried) {
+  auto steps = [&](int64_t unroll, bool prefetch, Value shift, Value kk, ValueRange carried) {
     SmallVector<Value> sums = llvm::to_vector(carried);
     if (prefetch)
       prefetchNext(item, tile, kk, depth);
     for (int64_t u = 0; u < unroll; ++u)
-      step(item, tile, source, rowBase, kk, u, regs, sums);
+      step(item, tile, source, rowBase, kk, shift, u, regs, sums);
     return sums;
+  };
+  Value next = spec.runs ? runSlot(item) : Value();
+  Depths depths = depthsOfTile(item, tile, k0);
+  auto sum = [&](Value low, Value high, int64_t unroll, bool prefetch, ValueRange init) {
+    if (depths)
+      low = b.maxS(low, depths->first), high = b.minS(high, depths->second);
+    if (spec.runs)
+      return sumOfRuns(next, k0, low, high, unroll, init, [&](Value shift, Value kk, ValueRange sums) {
+        return steps(unroll, prefetch, shift, kk, sums);
+      });
+    return b.forLoop(low, high, b.idx(unroll), init,
+                     [&](Value kk, ValueRange sums) { return steps(unroll, prefetch, {}, kk, sums); });
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
   int64_t stretch = stepsOfStretch(productStretch(spec.depth(), spec.skinny()) * regs.chains, 1, t.unroll);
-  acc = sumInStretches(b, regs, b.idx(0), main, t.unroll, stretch, beginChains(b, regs, acc),
-                       [&](Value kk, ValueRange sums) { return steps(t.unroll, prefetch, kk, sums); });
-  auto rest = [&](Value low, Value high, int64_t step) {
-    acc =
-        b.forLoop(low, high, b.idx(step), acc, [&](Value kk, ValueRange sums) { return steps(step, false, kk, sums); });
-  };
+  // Whole stretches that nothing needs would add zeros.
+  Value low = depths ? b.mulC(b.floorDiv(depths->first, b.idx(stretch)), stretch) : b.idx(0);
+  Value high = depths ? b.minS(main, depths->second) : main;
+  acc = sumInStretches(b, regs, low, high, stretch, beginChains(b, regs, acc),
+                       [&](Value from, Value to, ValueRange init) { return sum(from, to, t.unroll, prefetch, init); });
   bool whole = spec.depth() >= 0 && spec.depth() % t.unroll == 0 && t.kBlock % t.unroll == 0;
   Value even = main;
   if (!whole && asFloats()) // both halves of a pair
-    rest(main, even = b.mulC(b.floorDiv(depth, b.idx(2)), 2), 2);
+    acc = sum(main, even = b.mulC(b.floorDiv(depth, b.idx(2)), 2), 2, false, acc);
   if (!whole)
-    rest(even, depth, 1);
+    acc = sum(even, depth, 1, false, acc);
   return sumChains(b, regs, acc);
 }
 

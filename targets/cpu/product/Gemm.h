@@ -9,6 +9,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "SparseWeights.h"
+
 #include "targets/common/roots/Contraction.h"
 #include "targets/common/tiles/Tiles.h"
 #include "targets/cpu/code/CpuBuilder.h"
@@ -24,6 +26,9 @@ namespace dmxc::cpu {
 constexpr int64_t kDynamic = -1;
 /// A size that only the running kernel knows, which comes with GemmExtents.
 inline Dim openSize() { return Dim::symbol("open"); }
+
+/// Panels of packed columns are 16 wide: a tile takes a part of one, or whole ones.
+inline bool fitsPanels(int64_t columns) { return columns % 16 == 0 || 16 % columns == 0; }
 
 /// Element types of a product in memory (signless integers) and of its sums: f32 (from f32, f16, bf16, and bytes that
 /// are exact in it), f64 (from any float), i32 or i64 (from integers).
@@ -82,6 +87,8 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   bool halfLast = false;
   /// B is a constant in blocks16 form (bType is i32, four bytes of a column), the accumulator f32, k and n are static.
   std::optional<GemmBlocks> blocks;
+  /// B is a constant in the form "runs"; the accumulator's stretches are those of a B with all of k, which is static.
+  std::optional<WeightRuns> runs;
   /// The store callback emits much code (a GELU, say): it is then emitted once
   /// a vector of a row instead of once a vector of the register tile.
   bool heavyEpilogue = false;
@@ -104,6 +111,12 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   bool tiles() const { return unit == Unit::Tiles; }
   /// Whether the last element of a row of A, a four or a pair, is cut short by the row's end.
   bool partialLast() const { return halfLast || (fours && lastFour != 4); }
+  /// Rows of B that an average tile multiplies, known now.
+  int64_t keptDepth() const {
+    return runs ? (runs->rows + runs->groups(columns()) - 1) / runs->groups(columns()) : depth();
+  }
+  /// Whether tiles of so many columns lie in B as it is packed.
+  bool fitsColumns(int64_t columns) const { return runs ? runs->columns % columns == 0 : fitsPanels(columns); }
   /// Elements of A in one of the k.
   int64_t elementsOfStep() const { return fours ? 4 : dots() ? 2 : 1; }
   /// Bits of an element of a packed B.
@@ -163,6 +176,11 @@ struct GemmExtents {
   mlir::Value m = {}, n = {}, k = {};
 };
 
+/// Elements of C: `rows` rows and `columns` columns from (row, column) on; some may lie beyond C.
+struct GemmBox {
+  mlir::Value batch, row, rows, column, columns;
+};
+
 struct GemmCallbacks {
   /// Takes `value` = vector<lanes x accType> (a scalar for lanes == 1) of
   /// C[batch][m][n..n+lanes). `mask` is null when all lanes lie inside; n is a
@@ -174,6 +192,9 @@ struct GemmCallbacks {
   /// Optional change of elements of B (a vector of accType) that start at
   /// column n.
   std::function<mlir::Value(mlir::Value vector, mlir::Value n)> mapB;
+  /// Optional: the first of the depths, a multiple of four, that some elements need, and the one behind the last: what
+  /// is outside is zero. None where they are needed by nobody, whatever they are.
+  std::function<std::pair<mlir::Value, mlir::Value>(const GemmBox &)> depths;
   /// Of a grouped product: the first row of a batch item, and the one behind its last.
   std::function<std::pair<mlir::Value, mlir::Value>(mlir::Value batch)> rows;
 };
@@ -208,9 +229,6 @@ int64_t panel16Bytes(int64_t k, int64_t n, int64_t elementBytes);
 /// elementBytes is 1, 2, 4 or 8.
 void packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN, int64_t elementBytes,
                  std::span<std::byte> dst);
-
-/// Panels of packed columns are 16 wide: a tile takes a part of one, or whole ones.
-inline bool fitsPanels(int64_t columns) { return columns % 16 == 0 || 16 % columns == 0; }
 
 /// Fours of k elements.
 inline int64_t foursOf(int64_t k) { return (k + 3) / 4; }

@@ -29,7 +29,7 @@ std::set<int64_t> vectorsOf(const GemmKernel &spec, const IsaLevel &isa, const G
   std::set<int64_t> counts;
   int64_t most = spec.columns() < 0 ? 4 : std::min<int64_t>(4, ceilDivInt(spec.columns(), tiles.lanes));
   for (int64_t vectors = 1; vectors <= most; ++vectors)
-    if (fitsPanels(vectors * tiles.lanes) && rows.value_or(1) <= mostGemmRows(isa, vectors))
+    if (spec.fitsColumns(vectors * tiles.lanes) && rows.value_or(1) <= mostGemmRows(isa, vectors))
       counts.insert(vectors);
   return counts;
 }

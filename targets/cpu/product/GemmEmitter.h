@@ -1,8 +1,8 @@
 //===- GemmEmitter.h - state of one product being emitted -------*- C++ -*-===//
 //
 // Private to Gemm.cpp (loops, register tiles, results), GemmOperands.cpp
-// (copies of the operands to scratch), GemmBlocks.cpp (right operands of few bits)
-// and GemmUnits.cpp (tiles of AMX).
+// (copies of the operands to scratch), GemmBlocks.cpp (right operands of few bits),
+// GemmRuns.cpp (those without what is zero) and GemmUnits.cpp (tiles of AMX).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -46,6 +46,8 @@ private:
     int64_t tailColumns;        ///< valid columns when static and not full; 0 otherwise
     bool dynamicTail;           ///< every vector needs a run-time mask
     Value next;                 ///< where to prefetch this pass, or null
+    Value panelRows;            ///< of a panel of a packed B
+    Value run;                  ///< of a B in runs: the number of the first that this pass may have
   };
   struct RowTile {
     Value row;     ///< first row
@@ -64,6 +66,13 @@ private:
   void emitItem(Item item);
   void onePass(Item &item);
   void severalPasses(Item &item);
+  void forEachPass(Item &item, llvm::function_ref<void(Value k0)> pass);
+  std::pair<Value, Value> rowsOfItem(const Item &item);
+  using Depths = std::optional<std::pair<Value, Value>>;
+  Depths depthsOf(const Item &item, Value row, Value rows);
+  Depths depthsOfRows(const Item &item, const RowTile &tile);
+  Depths depthsOfItem(const Item &item);
+  Depths depthsOfTile(const Item &item, const RowTile &tile, Value k0);
   void forEachTile(const Item &item, TileFn fn);
   void staticTiles(const Item &item, TileFn fn);
   void dynamicTiles(const Item &item, TileFn fn);
@@ -80,7 +89,7 @@ private:
   Values loadLeftVectors(const Item &item, const RowTile &tile, Value kk);
   /// Row of a panel of B that has depth k, which is even where B's pairs are multiplied as floats.
   Value rightRow(Value k) { return asFloats() ? b.floorDiv(k, b.idx(2)) : k; }
-  Value panelRows() { return spec.packedB && spec.depth() >= 0 ? b.idx(spec.panelRows()) : k; }
+  Value rowsOfPanels() { return spec.packedB && spec.depth() >= 0 ? b.idx(spec.panelRows()) : k; }
   bool asFloats() const { return spec.pairs && !spec.dots(); }
   RightSource rightSource(const Item &item, Value k0, Value depth);
   void packRight(const Item &item, Value k0, Value depth);
@@ -95,11 +104,19 @@ private:
   void sumOfBlock(const Item &item, const RowTile &tile, Value block, int64_t depth, ValueList rows,
                   llvm::MutableArrayRef<Value> totals);
   void fewRowsOfBlocks(const Item &item);
+  using RunSteps = llvm::function_ref<Values(Value shift, Value kk, mlir::ValueRange sums)>;
+  Value runNumber(Value entry, int64_t which);
+  Value groupNumber(Value group, int64_t which);
+  void findRuns(Item &item);
+  Value runBeyond(Value run, Value end);
+  Value hasRunBefore(Value run, Value end);
+  Value runSlot(const Item &item);
+  Values sumOfRuns(Value next, Value k0, Value low, Value high, int64_t step, mlir::ValueRange init, RunSteps steps);
   /// Rows of a dynamic m that an item of few has.
   Value rowsOf(const Item &item) { return spec.grouped ? b.sub(item.lastRow, item.firstRow) : m; }
   Values reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0, Value depth, Values acc);
-  void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk, int64_t u,
-            const RegisterTile &regs, llvm::MutableArrayRef<Value> acc);
+  void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk, Value shift,
+            int64_t u, const RegisterTile &regs, llvm::MutableArrayRef<Value> acc);
   void configureTiles();
   void packTiles(const Item &item);
   void itemOfTiles(const Item &item);
@@ -131,6 +148,7 @@ private:
   Value packedLeft; ///< scratch for a block of A: [tile][k][row of the tile]
   Value packed;     ///< scratch for a block of a run-time B, in accumulator elements
   Value partials;   ///< scratch for sums, [row in block][columns()]
+  Value runRoom;    ///< stack slot of runSlot, made on demand
 };
 
 /// Ends what GemmEmitter::configureTiles began.

@@ -68,10 +68,17 @@ void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
   // of the one before; only tiles of at most one vector are written that way.
   bool adjacent = CpuBuilder::constantOf(a.colStride) == 1 && tile.rows <= t.lanes;
   bool partial = spec.partialLast();
-  Value whole = partial ? b.addC(k, -1) : k;
-  Value main = adjacent ? b.mulC(b.floorDiv(whole, b.idx(t.lanes)), t.lanes) : b.idx(0);
+  Value whole = partial ? b.addC(k, -1) : k, first = b.idx(0);
+  Value main = adjacent ? b.mulC(b.floorDiv(whole, b.idx(t.lanes)), t.lanes) : first, last = main;
+  if (Depths depths = depthsOfRows(item, tile)) { // no others are read
+    auto down = [&](Value depth) { return b.mulC(b.floorDiv(depth, b.idx(t.lanes)), t.lanes); };
+    first = adjacent ? b.minS(down(depths->first), main) : depths->first;
+    last = b.minS(down(b.addC(depths->second, t.lanes - 1)), main);
+    main = adjacent ? main : first;
+    whole = b.minS(whole, depths->second);
+  }
   if (adjacent)
-    b.forLoop(b.idx(0), main, b.idx(t.lanes), [&](Value kk) {
+    b.forLoop(first, last, b.idx(t.lanes), [&](Value kk) {
       SmallVector<Value> vectors = loadLeftVectors(item, tile, kk);
       for (int64_t i = 0; i < t.lanes; ++i)
         b.store(vectors[i], to, b.mulC(b.addC(kk, i), tile.rows));
@@ -97,10 +104,11 @@ RightSource GemmEmitter::rightSource(const Item &item, Value k0, Value depth) {
       source.vectorOffset.push_back(b.idx(v * t.lanes));
     return source;
   }
-  source = {b.elementPtr(spec.bType, item.bBase, b.mulC(rightRow(k0), 16)), spec.bType, 16, {}};
+  Value first = spec.runs ? b.idx(0) : rightRow(k0);
+  source = {b.elementPtr(spec.bType, item.bBase, b.mulC(first, 16)), spec.bType, 16, {}};
   for (int64_t v = 0; v < item.vectors; ++v) {
     int64_t column = v * t.lanes;
-    source.vectorOffset.push_back(b.addC(b.mulC(panelRows(), column / 16 * 16), column % 16));
+    source.vectorOffset.push_back(b.addC(b.mulC(item.panelRows, column / 16 * 16), column % 16));
   }
   return source;
 }

@@ -97,14 +97,22 @@ bool dmxc::cpu::totalsFit(const IsaLevel &isa, const RegisterTile &tile) {
 SmallVector<Value> dmxc::cpu::sumInStretches(CpuBuilder &b, const RegisterTile &tile, Value low, Value high,
                                              int64_t step, int64_t stretch, ValueRange init,
                                              llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  return sumInStretches(b, tile, low, high, stretch, init, [&](Value from, Value to, ValueRange sums) {
+    return b.forLoop(from, to, b.idx(step), sums, body);
+  });
+}
+
+SmallVector<Value> dmxc::cpu::sumInStretches(CpuBuilder &b, const RegisterTile &tile, Value low, Value high,
+                                             int64_t stretch, ValueRange init,
+                                             llvm::function_ref<SmallVector<Value>(Value, Value, ValueRange)> range) {
   auto first = CpuBuilder::constantOf(low), last = CpuBuilder::constantOf(high);
   bool known = first && last;
   if (!isFloatType(tile.acc) || (known && *last - *first <= stretch))
-    return b.forLoop(low, high, b.idx(step), init, body);
+    return range(low, high, init);
   bool whole = known && (*last - *first) % stretch == 0;
   auto runFrom = [&](Value from) {
     Value to = b.addC(from, stretch);
-    return b.forLoop(from, whole ? to : b.minS(to, high), b.idx(step), zeroTile(b, tile), body);
+    return range(from, whole ? to : b.minS(to, high), zeroTile(b, tile));
   };
   if (totalsFit(b.isa(), tile))
     return b.forLoop(low, high, b.idx(stretch), init, [&](Value from, ValueRange totals) {
@@ -130,8 +138,8 @@ SmallVector<Value> dmxc::cpu::sumInStretches(CpuBuilder &b, const RegisterTile &
   };
   if (known && *last - *first <= 2 * stretch) {
     Value middle = b.addC(low, stretch);
-    store(b.forLoop(low, middle, b.idx(step), init, body));
-    return totals(b.forLoop(middle, high, b.idx(step), zeroTile(b, tile), body));
+    store(range(low, middle, init));
+    return totals(range(middle, high, zeroTile(b, tile)));
   }
   bool fromZero = known && llvm::all_of(init, [](Value x) { return matchPattern(x, m_AnyZeroFloat()); });
   if (!fromZero)

@@ -81,6 +81,10 @@ llvm::SmallVector<mlir::Value>
 sumInStretches(CpuBuilder &b, const RegisterTile &tile, mlir::Value low, mlir::Value high, int64_t step,
                int64_t stretch, mlir::ValueRange init,
                llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value index, mlir::ValueRange sums)> body);
+/// The same where range(from, to, sums) gives `sums` plus what there is from `from` to `to`. It is asked in order.
+llvm::SmallVector<mlir::Value> sumInStretches(
+    CpuBuilder &b, const RegisterTile &tile, mlir::Value low, mlir::Value high, int64_t stretch, mlir::ValueRange init,
+    llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value from, mlir::Value to, mlir::ValueRange sums)> range);
 
 /// Cuts `count` rows in tiles of `rows` (`left` is null) and one for the `left` rows that rest: the smallest that holds
 /// them among `sizes` (ascending) and rows - 1.

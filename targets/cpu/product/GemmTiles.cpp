@@ -45,6 +45,8 @@ void preferredRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa) {
 
 void chooseRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, const DecidedFields<GemmTiles> &decided) {
   preferredRows(t, spec, isa);
+  if (spec.runs) // a tile takes a group, or a part of one
+    t.vectors = std::min(t.vectors, spec.runs->columns / t.lanes);
   int64_t vectors = decided[&GemmTiles::vectors].value_or(t.vectors);
   if (vectors != t.vectors) {
     t.vectors = vectors;
@@ -154,10 +156,11 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmKernel &given, const IsaLevel &is
   // Of few rows, elements of a byte go by too fast for the hardware's prefetching, which starts anew on every page;
   // wide ones wait for memory whatever is done.
   int64_t bits = spec.rightBits();
-  t.prefetch = spec.packedB && !spec.blocks && (!skinny || bits <= 8);
+  t.prefetch = spec.packedB && !spec.blocks && !spec.runs && (!skinny || bits <= 8);
   t.prefetchRest = t.prefetch && bits < 8 * bytes;
   // The copy pays when several groups of columns read it.
-  t.packA = !skinny && !spec.grouped && spec.depth() > 0 && (spec.columns() < 0 || spec.columns() >= 4 * t.columns());
+  t.packA =
+      !skinny && !spec.grouped && spec.keptDepth() > 0 && (spec.columns() < 0 || spec.columns() >= 4 * t.columns());
   // The copy completes the last fours and pairs.
   if (spec.depth() > 0)
     t.packA |= spec.partialLast();
@@ -176,7 +179,7 @@ Dim dmxc::cpu::gemmWorkItems(const GemmKernel &spec, const GemmTiles &t) {
 int64_t dmxc::cpu::gemmGrain(const GemmKernel &spec, const GemmTiles &t) {
   // About 4 us on a fast core, which does 100 operations a nanosecond, or reads 60 bytes of weights that serve few
   // rows.
-  double depth = spec.depth() < 0 ? nominalDepth : std::max<int64_t>(spec.depth(), 1),
+  double depth = spec.depth() < 0 ? nominalDepth : std::max<int64_t>(spec.keptDepth(), 1),
          flops = 2.0 * t.rowsPerBlock() * t.columns() * depth;
   // Unpacking costs as much as reading twice as many bits.
   double bits = spec.blocks ? 2 * spec.blocks->bits : spec.rightBits();

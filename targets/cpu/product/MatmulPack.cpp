@@ -15,8 +15,8 @@ StringRef dmxc::cpu::formName(DictionaryAttr form) {
 }
 
 bool dmxc::cpu::isMatmulForm(DictionaryAttr form) {
-  return formName(form) == "quads16" || formName(form) == "pairs16" || isBlockForm(formName(form)) ||
-         formatOfForm(formName(form));
+  return formName(form) == "quads16" || formName(form) == "pairs16" || formName(form) == kRunsForm ||
+         isBlockForm(formName(form)) || formatOfForm(formName(form));
 }
 
 static int64_t number(DictionaryAttr form, StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); }
@@ -38,6 +38,13 @@ Status dmxc::cpu::packMatmulOperand(DictionaryAttr form, const Tensor &constant,
   int64_t strideK = number(form, "stride_k"), strideN = number(form, "stride_n");
   int64_t bytes = dtypeBits(constant.dtype()) / 8;
   std::optional<WeightFormat> format = formatOfForm(formName(form));
+  if (formName(form) == kRunsForm) {
+    std::optional<WeightRuns> runs = runsOfForm(form);
+    if (!runs)
+      return modelError("a packed form 'runs' lacks its columns, runs and rows");
+    return packRuns(*runs, {constant.data() + bytes * offset, k, n, strideK, strideN, bytes, isFloat(constant.dtype())},
+                    out);
+  }
   if (formName(form) == "pairs16")
     packPairs16(constant.data() + 2 * offset, k, n, strideK, strideN, out);
   else if (!format)

@@ -66,16 +66,23 @@ DictionaryAttr MatmulProduct::packedForm() const {
   NamedAttrList form;
   auto number = [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); };
   ArrayRef<Dim> strides = rhs->strides;
-  form.set("form", b.getStringAttr(fours() ? "quads16" : pairs() ? "pairs16" : panelForm(weights)));
+  form.set("form", b.getStringAttr(fours()   ? "quads16"
+                                   : pairs() ? "pairs16"
+                                   : runs    ? StringRef(kRunsForm)
+                                             : panelForm(weights)));
   number("k", *k.known());
   number("n", *n.known());
   number("offset", *rhs->offset.known());
   number("stride_k", *strides[strides.size() - 2].known());
   number("stride_n", *strides.back().known());
+  if (runs)
+    writeRuns(*runs, form, op->getContext());
+  const int64_t elementBytes = rhsElement.getIntOrFloatBitWidth() / 8;
   int64_t bytes = weights != WeightFormat::Kept ? roundedPanelBytes(weights, *k.known(), *n.known())
+                  : runs                        ? runs->bytes(*n.known(), elementBytes)
                   : fours()                     ? panel16Bytes(foursOf(*k.known()), *n.known(), 4)
-                  : pairs() ? panel16Bytes(pairsOf(*k.known()), *n.known(), 4)
-                            : panel16Bytes(*k.known(), *n.known(), rhsElement.getIntOrFloatBitWidth() / 8);
+                  : pairs()                     ? panel16Bytes(pairsOf(*k.known()), *n.known(), 4)
+                                                : panel16Bytes(*k.known(), *n.known(), elementBytes);
   if (grouped) {
     number("count", *batch.known());
     number("stride", *strides[0].known());
@@ -84,6 +91,21 @@ DictionaryAttr MatmulProduct::packedForm() const {
   number("size", bytes);
   return form.getDictionary(op->getContext());
 }
+
+ConstantMatrix MatmulProduct::rightMatrix(const std::byte *data) const {
+  const int64_t bytes = rhsElement.getIntOrFloatBitWidth() / 8;
+  ArrayRef<Dim> strides = rhs->strides;
+  return {data + *rhs->offset.known() * bytes,
+          *k.known(),
+          *n.known(),
+          *strides[strides.size() - 2].known(),
+          *strides.back().known(),
+          bytes,
+          mlir::isa<FloatType>(rhsElement)};
+}
+
+/// As many as the widest tile of any level has.
+int64_t MatmulProduct::runColumns() const { return m.known() && *m.known() <= 2 ? 64 : 32; }
 
 /// Elements of a packed matrix: of blocks, words.
 int64_t MatmulProduct::packedElements() const {
@@ -99,6 +121,7 @@ GemmKernel MatmulProduct::kernel() const {
   kernel.packedB = packedRhs;
   kernel.roundsB = roundsRhs;
   kernel.units = units;
+  kernel.runs = runs;
   if (weights != WeightFormat::Kept)
     kernel.bType = weights == WeightFormat::BF16 ? Type(BFloat16Type::get(context)) : IntegerType::get(context, 8);
   if (fours()) {

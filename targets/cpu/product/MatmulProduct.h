@@ -17,6 +17,7 @@ struct MatmulProduct : Contraction {
   bool packedRhs = false, heavyEpilogue = false, grouped = false;
   bool mayGroup = true;                      ///< bytes may be multiplied four at a time, bf16 two
   WeightFormat weights = WeightFormat::Kept; ///< of a packed right operand of f32
+  std::optional<WeightRuns> runs;            ///< of a packed right operand of which zeros are left out
   Units units;                               ///< that it is planned for
   bool roundsLhs = false, roundsRhs = false; ///< f32 in memory, rounded to bf16 where it is read
 
@@ -35,6 +36,11 @@ struct MatmulProduct : Contraction {
   GemmKernel kernel() const;
   /// Whether the right operand can be packed: of known sizes, and not empty.
   bool hasConstantShape() const;
+  /// Whether the right operand is packed in panels of its own elements, so that blocks of zeros may be left out.
+  bool keepsElements() const { return packedRhs && weights == WeightFormat::Kept && !fours() && !pairs() && !grouped; }
+  /// A constant as the right operand of one matrix, and the columns that groups of it have.
+  ConstantMatrix rightMatrix(const std::byte *data) const;
+  int64_t runColumns() const;
   /// What the right operand is packed in.
   mlir::DictionaryAttr packedForm() const;
   /// The operands in memory. The product outlives them.

@@ -8,16 +8,19 @@
 
 #include "MatmulRegion.h"
 
-#include "Attention.h"
 #include "GemmDecisions.h"
 #include "GemmTile.h"
 #include "MatmulProduct.h"
+#include "MatmulRanges.h"
+#include "targets/cpu/attention/Attention.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/masks/Where.h"
 
 #include "mlir/IR/TypeUtilities.h"
+
+#include <cmath>
 
 using namespace dmxc;
 using namespace dmxc::cpu;
@@ -64,8 +67,8 @@ namespace {
 
 class MatmulEmitter {
 public:
-  MatmulEmitter(CpuBuilder &b, const RegionBody &body, const MatmulProduct &product)
-      : b(b), product(product), e(b, body.block), writer(e, body) {
+  MatmulEmitter(CpuBuilder &b, const RegionBody &body, const MatmulProduct &product, const ProductRanges &ranges)
+      : b(b), product(product), ranges(ranges), e(b, body.block), writer(e, body) {
     Value result = product.result();
     bool plain = writer.acceptsJoined();
     for (unsigned i = 0; i < body.results.size(); ++i)
@@ -82,6 +85,7 @@ private:
 
   CpuBuilder &b;
   const MatmulProduct &product;
+  const ProductRanges &ranges;
   ElementExpr e;
   ResultWriter writer;
   std::optional<unsigned> rowAxis; ///< carries the row through all batch items, where the epilogue allows that
@@ -112,6 +116,8 @@ void MatmulEmitter::direct(Dim nominalItems, DictionaryAttr given) {
     ElementExpr::Lanes scope(e, lanes, mask);
     write(batch, m, e.at(n, lanes, lanes > 1), value);
   };
+  if (ranges.any())
+    callbacks.depths = [&](const GemmBox &box) { return ranges.depths(b, product, box); };
   emitGemm(b, spec, tiles, lhs, rhs, callbacks);
 }
 
@@ -130,7 +136,7 @@ bool waitsForWeights(Block *block, const MatmulProduct &product) {
 
 /// How a packing keeps the weights; `fewer` bits where they are waited for and nothing else is decided.
 WeightFormat weightFormat(Block *block, const MatmulProduct &product, Packing packing, WeightFormat fewer) {
-  if (packing == Packing::Plain || !isF32(product))
+  if (packing == Packing::Plain || packing == Packing::Runs || !isF32(product))
     return WeightFormat::Kept;
   if (packing == Packing::BF16 || packing == Packing::S8)
     return packing == Packing::BF16 ? WeightFormat::BF16 : WeightFormat::S8;
@@ -163,6 +169,23 @@ static bool packBlocks(const RegionBody &body, const Choice &choice, MatmulProdu
   return product.packedRhs;
 }
 
+/// What is kept of a constant right operand of which zeros are left out: as the strategy says, or where that pays.
+static std::optional<WeightRuns> runsOf(const MatmulProduct &product, const Choice &choice, Packing packing,
+                                        DictionaryAttr chosen) {
+  const bool asked = packing == Packing::Runs;
+  if (!product.keepsElements() || !(asked || packing == Packing::Fastest))
+    return std::nullopt;
+  if (choice.strategy)
+    return asked ? runsOfForm(chosen) : std::nullopt;
+  if (!asked && !choice.usesRanges(product.op->getBlock(), /*exact=*/false))
+    return std::nullopt;
+  std::optional<Tensor> constant = choice.constantOf(product.rhs->buffer);
+  std::optional<WeightRuns> runs =
+      constant ? findRuns(product.rightMatrix(constant->data()), product.runColumns(), /*quickly=*/!asked)
+               : std::nullopt;
+  return runs && (asked || runs->pay(*product.k.known(), *product.n.known())) ? runs : std::nullopt;
+}
+
 /// A constant right operand of one matrix is packed, if nothing else in the region reads it.
 static void packRight(const RegionBody &body, const Choice &choice, MatmulProduct &matrix, KernelPlan &plan) {
   MatmulProduct *product = &matrix;
@@ -178,14 +201,27 @@ static void packRight(const RegionBody &body, const Choice &choice, MatmulProduc
   product->mayGroup = packing != Packing::Plain;
   if (product->packedRhs) {
     product->weights = weightFormat(body.block, *product, packing, choice.weights);
+    product->runs = runsOf(*product, choice, packing, chosen);
     DictionaryAttr form = product->packedForm();
     plan.packed.set(std::to_string(product->rhs->buffer), form);
-    if (product->weights != WeightFormat::Kept)
-      plan.savedBytes = *product->k.known() * *product->n.known() * 4 - form.getAs<IntegerAttr>("size").getInt();
+    if (product->weights != WeightFormat::Kept || product->runs)
+      plan.savedBytes = *product->k.known() * *product->n.known() * (product->rhsElement.getIntOrFloatBitWidth() / 8) -
+                        form.getAs<IntegerAttr>("size").getInt();
   }
 }
 
-static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
+/// What a plan's kernel does not multiply. Ranges and runs leave out parts of their own.
+static void leaveOut(KernelPlan &plan, const MatmulProduct &product, const ProductRanges &ranges) {
+  Dim all = product.multiplyAdds() * 2;
+  if (product.runs)
+    plan.savedOperations =
+        product.m * product.batch * 2 * product.runs->leftOut(*product.k.known(), *product.n.known());
+  std::optional<double> part = ranges.any() ? ranges.part(product) : std::nullopt;
+  if (std::optional<int64_t> whole = (all - plan.savedOperations).known(); whole && part)
+    plan.savedOperations += static_cast<int64_t>(std::round(static_cast<double>(*whole) * (1 - *part)));
+}
+
+static Result<KernelPlan> planProduct(const RegionBody &body, const Choice &choice) {
   auto product = std::make_shared<MatmulProduct>(cast<dmir::MatMulOp>(body.root), heavyEpilogue(body));
   KernelPlan plan;
   MLIRContext *context = body.root->getContext();
@@ -193,6 +229,11 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
     return planPlainProduct(body, choice, "matmul-generic", /*chained=*/true);
   if (product->rhs)
     packRight(body, choice, *product, plan);
+  if (auto form = packedRhsForm(cast<dmir::MatMulOp>(body.root), choice.strategy);
+      form && formName(form) == kRunsForm && !product->runs)
+    return modelError(
+        "'packed' of a strategy has the form 'runs' without its columns (16, 32 or 64), runs and rows, or "
+        "for what it does not hold; leave 'packed' out, and it is derived");
   product->units = choice.unitsFor(product->pairs());
   GemmKernel spec = product->kernel();
   if (Units used = spec.usedUnits(); used.any() || (choice.namesUnits && (spec.pairs || spec.fours)))
@@ -200,14 +241,19 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
   plan.algorithm = product->blocks      ? "matmul-blocks" + std::to_string(product->blocks->format.bits)
                    : product->fours()   ? "matmul-quads"
                    : product->pairs()   ? kMatmulPairs.str()
+                   : product->runs      ? "matmul-runs"
                    : product->packedRhs ? "matmul-packed"
                                         : "matmul";
   if (product->weights != WeightFormat::Kept)
     plan.algorithm += "-" + formatName(product->weights).str();
+  const ProductRanges ranges = ProductRanges::of(*product, choice);
+  if (ranges.any())
+    plan.algorithm += kernels::kRanges;
+  leaveOut(plan, *product, ranges);
   planGemm(plan, spec, choice);
-  plan.emit = [body, product, items = plan.work, strategy = choice.strategy](KernelBuilder &b) {
+  plan.emit = [body, product, ranges, items = plan.work, strategy = choice.strategy](KernelBuilder &b) {
     CpuBuilder &builder = CpuBuilder::of(b);
-    MatmulEmitter(builder, body, *product).direct(items, levelTiles(strategy, builder.isa()));
+    MatmulEmitter(builder, body, *product, ranges).direct(items, levelTiles(strategy, builder.isa()));
   };
   return plan;
 }
@@ -215,7 +261,9 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
 static Result<KernelPlan> planMatmul(const RegionBody &body, const PlanRequest &request) {
   const Choice &choice = Choice::of(request);
   std::optional<Attention> attention = matchAttention(body.root);
-  return attention ? planAttention(body, *attention, choice) : planProduct(body, choice);
+  if (attention)
+    return planAttention(body, *attention, choice);
+  return planProduct(body, choice);
 }
 
 static Dim operations(Operation *op) {

@@ -12,6 +12,8 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 #include "gtest/gtest.h"
 
 #include <cmath>
@@ -79,6 +81,39 @@ static void setSizes(func::FuncOp function, llvm::function_ref<int64_t(Dim)> val
       FunctionType::get(function.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
 }
 
+/// Whether an argument's element is zero by its "test.zeros".
+static bool isZero(StringRef zeros, Type type, int64_t element) {
+  if (zeros.empty()) // of any rank
+    return false;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
+  const int64_t rows = shape[shape.size() - 2], columns = shape.back(), row = element / columns % rows,
+                column = element % columns;
+  return llvm::StringSwitch<bool>(zeros)
+      .Case("lower", column * rows > (row + 1) * columns)
+      .Case("upper", row * columns > (column + 1) * rows)
+      .Case("diagonal", row * 5 / rows != column * 5 / columns)
+      .Case("blocks", (row / 11 * 7 + column / 37 * 5) % 3 != 0)
+      .Case("rows", row % 24 < 13)
+      .Case("columns", column % 96 < 70)
+      .Case("last", element + 1 < rows * columns)
+      .Case("all", true)
+      .Default(false);
+}
+
+static StringRef zerosOf(func::FuncOp function, unsigned argument) {
+  auto zeros = function.getArgAttrOfType<StringAttr>(argument, "test.zeros");
+  return zeros ? zeros.getValue() : "";
+}
+
+/// A constant in an argument's place: ones, and its zeros.
+static TypedAttr onesOf(func::FuncOp function, unsigned argument) {
+  auto type = cast<RankedTensorType>(function.getArgumentTypes()[argument]);
+  Tensor tensor(*dmir::dtypeOf(type.getElementType()), Shape(type.getShape().begin(), type.getShape().end()));
+  for (int64_t e = 0; e < tensor.numElements(); ++e)
+    tensor.setDouble(e, isZero(zerosOf(function, argument), type, e) ? 0 : 1);
+  return dmir::constantAttr(tensor, type);
+}
+
 /// Moves the function's ops into a region for the strategy, and from there into a kernel.
 void RegionModule::build(func::FuncOp function) {
   const TargetBackend &backend = *target.backend;
@@ -97,12 +132,8 @@ void RegionModule::build(func::FuncOp function) {
   b.setInsertionPointToEnd(entry);
   SmallVector<Value> inputs(entry->args_begin(), entry->args_end());
   for (unsigned i = 0; i < inputs.size(); ++i)
-    if (function.getArgAttr(i, "test.packed")) // any value will do: the strategy does not depend on it
-      inputs[i] = dmir::ConstantOp::create(
-          b, loc,
-          cast<TypedAttr>(Attribute(DenseElementsAttr::get(
-              cast<ShapedType>(inputs[i].getType()),
-              ArrayRef<Attribute>(b.getZeroAttr(cast<ShapedType>(inputs[i].getType()).getElementType()))))));
+    if (function.getArgAttr(i, "test.packed")) // strategies depend on what is zero alone
+      inputs[i] = dmir::ConstantOp::create(b, loc, onesOf(function, i));
   auto region = dmir::RegionOp::create(b, loc, function.getResultTypes(), inputs, b.getStringAttr(backend.name()),
                                        DictionaryAttr(), ArrayAttr());
   Block *block = b.createBlock(&region.getBody());
@@ -190,7 +221,9 @@ std::vector<Tensor> RegionModule::makeInputs(Entry &entry, unsigned seed) {
     auto lo = entry.function.getArgAttrOfType<IntegerAttr>(i, "test.lo");
     auto hi = entry.function.getArgAttrOfType<IntegerAttr>(i, "test.hi");
     for (int64_t e = 0; e < tensor.numElements(); ++e) {
-      if (tensor.dtype() == DType::Bool)
+      if (isZero(zerosOf(entry.function, i), type, e))
+        tensor.setDouble(e, e % 3 ? 0.0 : -0.0);
+      else if (tensor.dtype() == DType::Bool)
         tensor.setInt(e, rng() & 1);
       else if (lo && hi && isFloat(tensor.dtype()))
         tensor.setDouble(e, lo.getInt() + (hi.getInt() - lo.getInt()) * std::uniform_real_distribution<>()(rng));

@@ -46,7 +46,9 @@ RegionTarget makeRegionTarget();
 ///   specials: float inputs hold NaN, infinities, zeros of both signs and subnormals.
 ///   fails = i: the kernel must return this code (and the interpreter an error).
 ///   sizes = [{m = 5, n = 0}, ..]: values of its open dims; one kernel is run with each.
-/// and of their arguments: lo, hi = i: the range of its values; packed: it is a constant of the model.
+/// and of their arguments: lo, hi = i: the range of its values; packed: it is a constant of the model; zeros: which of
+/// a constant matrix's elements are zero ("lower": above the diagonal, "upper": below it, "diagonal": beside blocks,
+/// "blocks", "rows", "columns", "last": all but the last one, "all").
 class RegionModule {
 public:
   /// Parses and compiles one of `share` functions (tests/Sample.h); failures are in `error`.

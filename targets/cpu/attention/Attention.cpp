@@ -8,8 +8,8 @@
 
 #include "AttentionEmitter.h"
 
-#include "GemmDecisions.h"
-#include "MatmulRegion.h"
+#include "targets/cpu/product/GemmDecisions.h"
+#include "targets/cpu/product/MatmulRegion.h"
 
 #include "dmxc/Target/DecisionsMade.h"
 

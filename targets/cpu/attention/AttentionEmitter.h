@@ -10,8 +10,8 @@
 #include "Attention.h"
 
 #include "AttentionKeys.h"
-#include "GemmTile.h"
-#include "MatmulProduct.h"
+#include "targets/cpu/product/GemmTile.h"
+#include "targets/cpu/product/MatmulProduct.h"
 
 #include "targets/common/math/VectorMath.h"
 

@@ -18,24 +18,6 @@ using namespace mlir;
 
 static Dim keysIn(dmir::MaskOp mask) { return dmir::dimsOf(mask.getInput()).back(); }
 
-/// The arithmetic of a kernel's values.
-static dmir::Integers<Value> integersOf(CpuBuilder &b) {
-  dmir::Integers<Value> n;
-  n.number = [&b](int64_t value) { return b.idx(value); };
-  n.add = [&b](Value x, Value y) { return b.add(x, y); };
-  n.min = [&b](Value x, Value y) { return b.minS(x, y); };
-  n.max = [&b](Value x, Value y) { return b.maxS(x, y); };
-  n.mul = [&b](Value x, int64_t by) { return b.mulC(x, by); };
-  n.ifLess = [&b](Value x, Value y, Value then, Value otherwise) -> Value {
-    return arith::SelectOp::create(b, b.cmp(arith::CmpIPredicate::slt, x, y), then, otherwise);
-  };
-  n.floorDiv = [&b, n](Value x, int64_t by) -> Value {
-    Value shifted = n.ifLess(x, b.idx(0), b.addC(x, 1 - by), x);
-    return arith::DivSIOp::create(b, shifted, b.idx(by));
-  };
-  return n;
-}
-
 static Value roundDown(CpuBuilder &b, Value x, int64_t to) { return b.mulC(b.floorDiv(x, b.idx(to)), to); }
 
 AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask, ArrayRef<Index> batch, Value row,
@@ -53,8 +35,7 @@ AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask
   index.append({e.at(0), e.at(0)});
   for (const Index &symbol : symbolsOf(e, mask, index))
     symbols.push_back(symbol.base);
-  dmir::Integers<Value> n = integersOf(b);
-  dmir::ColumnRange<Value> kept = dmir::Columns<Value>(n, bounds, symbols, keys).of(rule);
+  dmir::ColumnRange<Value> kept = keptColumns(b, rule, bounds, symbols, keys);
   // One tile at least: a row that sees nothing has its own answer, which takes a score.
   Value lastPass = roundDown(b, b.maxS(b.addC(keys, -1), b.idx(0)), tile.pass);
   AttentionKeys found;
@@ -63,7 +44,8 @@ AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask
   found.last = b.minS(b.maxS(last, b.addC(found.first, tile.columns)), keys);
   Value firstFull = roundDown(b, b.addC(b.maxS(kept.firstFull, b.idx(0)), tile.columns - 1), tile.columns);
   found.firstFull = b.minS(b.maxS(firstFull, found.first), found.last);
-  Value lastFull = n.ifLess(kept.lastFull, keys, roundDown(b, b.maxS(kept.lastFull, b.idx(0)), tile.columns), keys);
+  Value ends = b.cmp(arith::CmpIPredicate::slt, kept.lastFull, keys);
+  Value lastFull = arith::SelectOp::create(b, ends, roundDown(b, b.maxS(kept.lastFull, b.idx(0)), tile.columns), keys);
   found.lastFull = b.minS(b.maxS(lastFull, found.firstFull), found.last);
   return found;
 }
