@@ -143,10 +143,10 @@ static void append(llvm::ArrayRef<PassRow> rows, OpPassManager &pm, const PhaseC
 void Stop::build(OpPassManager &pm, const PhaseContext &context) const {
   if (opensPhase)
     append(phase->passes, pm, context);
-  if (stage)
-    stage->addPasses(pm, *context.targets[target]);
-  else
+  if (!stage)
     append(phase->afterStages, pm, context);
+  else if (context.optLevel >= stage->fromLevel)
+    stage->addPasses(pm, *context.targets[target]);
 }
 
 void Phase::build(OpPassManager &pm, const PhaseContext &context) const {

@@ -44,6 +44,25 @@ def Bufferize : Pass<"corsair-bufferize", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
 }
 
+def NormalizeFuse : Pass<"affine-normalize-fuse", "::mlir::func::FuncOp"> {
+  let summary = "Functions of what a product made into the loops that make it, tile by tile";
+  let description = [{
+    An elementwise lldmir.simd of a whole buffer that loops over tiles fill is one of each tile, behind the store of that tile. What
+    else it reads is there before the loops: broadcast, or a quad's part of it, it is a view of the result's shape. Left as they are: what
+    bands compute, what needs more tiles at once than the vector device's memory holds, and functions of a result that others need too.
+  }];
+  let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect", "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def TileScalrep : Pass<"affine-tile-scalrep", "::mlir::func::FuncOp"> {
+  let summary = "Tiles that are stored and loaded again as values; stores that nothing reads";
+  let description = [{
+    In a block a load of a tile that a store before it has written is the stored value, and one of a tile that another load has read is
+    that one's; nothing between may write to the buffer. Stores to a buffer that is never read, its views and its alloc are dropped.
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
+}
+
 def LowerTiles : Pass<"corsair-lower-tiles", "::mlir::func::FuncOp"> {
   let summary = "Products of tile arrays to lldmir.matmul over the cores of a slice";
   let description = [{

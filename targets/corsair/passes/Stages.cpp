@@ -19,6 +19,12 @@ static constexpr TargetStage stages[] = {
      [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createTileProducts()); }},
     {"buffers", "tensors", "memrefs", "which buffer each value has, and as what it is looked at",
      [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createBufferize()); }},
+    {"fused", "memrefs", "memrefs", "what is computed of a product's tiles before they are stored",
+     [](OpPassManager &pm, const TargetBackend &) {
+       pm.addNestedPass<func::FuncOp>(createNormalizeFuse());
+       pm.addNestedPass<func::FuncOp>(createTileScalrep());
+     },
+     1},
     {"array", "products of tiles", "lldmir.matmul", "the cores of a slice that add up a sum",
      [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createLowerTiles()); }},
     {"spmd", "functions", "kernels over quads", "each quad's part of an op",

@@ -104,6 +104,7 @@ protected:
   void meetAfterInputs(llvm::ArrayRef<int> inputs);
 
   //--- tasks
+  ArrayUnits arrayUnits();
   void multiply(const Spread &plan, const TileOrder &order, const MatmulOperands &operands);
   /// All products of a batch by B's tiles, which are in ST.
   /// `stBytes`: of one product in a slice; 0 where all products share them.
