@@ -34,6 +34,11 @@ std::unique_ptr<Pass> createOrderTasksPass(const PhaseContext &);
 std::unique_ptr<Pass> createScheduleDevicesPass(const PhaseContext &);
 
 static bool optimising(const PhaseContext &context) { return context.optLevel > 0; }
+/// Numbers of a narrow range depend on which formulas are functions: those of -O0 are those of all levels.
+static bool recognising(const PhaseContext &context) {
+  return optimising(context) ||
+         llvm::any_of(context.targets, [](const TargetBackend *target) { return target->hasNarrowRange(); });
+}
 static bool readsText(const PhaseContext &context) { return context.checkStrategies; }
 
 static constexpr PassRow frontend[] = {
@@ -43,7 +48,7 @@ static constexpr PassRow frontend[] = {
     {createFindMasksPass, optimising}, // before masks are tensors
     {createFoldConstantsPass},
     {createIntegerPoolsPass, optimising}, // once products are of bytes it is seen who rounds behind them
-    {createRecognizeFunctionsPass, optimising},
+    {createRecognizeFunctionsPass, recognising},
     {createSimplifyPass},
     {createBindStatesPass},
     {createCollectConstraintsPass},

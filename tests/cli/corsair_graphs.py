@@ -269,7 +269,7 @@ def check_stages(model, inputs, options):
     """Every stop gives the bits of the one before it, from partition to the run."""
     rows = re.findall(r"^(\S+) {2,}(.*)$", tool("dmx-compare", model, "--inputs", inputs, "--stages", "--", "-q", *options), re.M)
     stops = {name: text for name, text in rows if name not in ("stop", "frontend") and "the numbers of the target" not in text}
-    if len(stops) != 9:
+    if len(stops) != 10:
         raise Wrong(f"stops are missing: {rows}")
     if other := {name: text for name, text in stops.items() if text != "equal to the bit"}:
         raise Wrong(f"stops that differ from those before them: {other}")

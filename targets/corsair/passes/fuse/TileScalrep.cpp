@@ -1,7 +1,7 @@
 //===- TileScalrep.cpp - tiles in memory as values -------------------------===//
-#include "KernelFunctions.h"
-#include "Passes.h"
-#include "Views.h"
+#include "../KernelFunctions.h"
+#include "../Passes.h"
+#include "../Views.h"
 
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 

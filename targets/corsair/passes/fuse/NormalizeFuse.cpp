@@ -11,10 +11,10 @@
 // shape of the product's result.
 //
 //===----------------------------------------------------------------------===//
-#include "ElementFunctions.h"
-#include "KernelFunctions.h"
-#include "Passes.h"
-#include "Views.h"
+#include "../ElementFunctions.h"
+#include "../KernelFunctions.h"
+#include "../Passes.h"
+#include "../Views.h"
 
 #include "targets/corsair/write/Operands.h"
 
