@@ -44,7 +44,7 @@ def Bufferize : Pass<"corsair-bufferize", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
 }
 
-def NormalizeFuse : Pass<"affine-normalize-fuse", "::mlir::func::FuncOp"> {
+def FuseEpilogues : Pass<"corsair-fuse-epilogues", "::mlir::func::FuncOp"> {
   let summary = "Functions of what a product made into the loops that make it, tile by tile";
   let description = [{
     An elementwise lldmir.simd of a whole buffer that loops over tiles fill is one of each tile, behind the store of that tile. What
@@ -54,13 +54,9 @@ def NormalizeFuse : Pass<"affine-normalize-fuse", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect", "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
 }
 
-def TileScalrep : Pass<"affine-tile-scalrep", "::mlir::func::FuncOp"> {
-  let summary = "Tiles that are stored and loaded again as values; stores that nothing reads";
-  let description = [{
-    In a block a load of a tile that a store before it has written is the stored value, and one of a tile that another load has read is
-    that one's; nothing between may write to the buffer. Stores to a buffer that is never read, its views and its alloc are dropped.
-  }];
-  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
+def DropUnread : Pass<"corsair-drop-unread", "::mlir::func::FuncOp"> {
+  let summary = "Buffers that loops over tiles fill and nothing reads";
+  let description = "Their stores and views go with them: behind affine-tile-scalrep what is fused is read as values.";
 }
 
 def LowerTiles : Pass<"corsair-lower-tiles", "::mlir::func::FuncOp"> {

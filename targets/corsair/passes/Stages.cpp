@@ -1,6 +1,7 @@
 //===- Stages.cpp - the stages of phase schedule --------------------------===//
 #include "Passes.h"
 
+#include "dmxc/Dialect/Transform/Passes.h"
 #include "dmxc/Target/TargetBackend.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -21,8 +22,9 @@ static constexpr TargetStage stages[] = {
      [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createBufferize()); }},
     {"fused", "memrefs", "memrefs", "what is computed of a product's tiles before they are stored",
      [](OpPassManager &pm, const TargetBackend &) {
-       pm.addNestedPass<func::FuncOp>(createNormalizeFuse());
-       pm.addNestedPass<func::FuncOp>(createTileScalrep());
+       pm.addNestedPass<func::FuncOp>(createFuseEpilogues());
+       pm.addNestedPass<func::FuncOp>(transform::createAffineTileScalrep());
+       pm.addNestedPass<func::FuncOp>(createDropUnread());
      },
      1},
     {"array", "products of tiles", "lldmir.matmul", "the cores of a slice that add up a sum",

@@ -1,4 +1,4 @@
-//===- NormalizeFuse.cpp - functions of a product's tiles ------------------===//
+//===- FuseEpilogues.cpp - functions of a product's tiles ------------------===//
 //
 // Loops over tiles fill a buffer, and an elementwise op reads all of it. Over the same tiles that op is a nest of the
 // same loops, so its body goes behind the store of each tile:
@@ -24,7 +24,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dmxc {
-#define GEN_PASS_DEF_NORMALIZEFUSE
+#define GEN_PASS_DEF_FUSEEPILOGUES
 #include "Passes.h.inc"
 } // namespace dmxc
 
@@ -412,7 +412,7 @@ private:
   Operation *last = nullptr;
 };
 
-struct NormalizeFuse : dmxc::impl::NormalizeFuseBase<NormalizeFuse> {
+struct FuseEpilogues : dmxc::impl::FuseEpiloguesBase<FuseEpilogues> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
     if (!function->hasAttr(kQuadsAttr) || function.isExternal() || !function.getBody().hasOneBlock())
