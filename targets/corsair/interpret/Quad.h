@@ -54,6 +54,7 @@ private:
   Status lower(lldmir::SimdOp op);
   Status lower(lldmir::ReshapeOp op);
   Status lower(lldmir::ConvOp op);
+  Status epilogue(lldmir::ConvOp op, const View &sums, const View &out);
   Status lower(lldmir::SumOp op);
   Status function(lldmir::SimdOp op, const View &out, llvm::ArrayRef<View> inputs);
   Status deviceFunction(lldmir::SimdOp op, const View &out, llvm::ArrayRef<View> inputs);

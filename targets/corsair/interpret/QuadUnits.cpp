@@ -202,7 +202,36 @@ Status Quad::lower(lldmir::ConvOp op) {
   }
   if (dim == 2) // rows, which begin further down in the image
     conv.low[0] -= number * part * conv.strides[0];
-  return at(op, convolve(conv, *image, *weights, bias, *out));
+  if (!op.getEpilogue())
+    return at(op, convolve(conv, *image, *weights, bias, *out));
+  View sums = View::zeros(hw::ElemKind::F16, out->shape);
+  Status done = convolve(conv, *image, *weights, bias, sums);
+  return done ? epilogue(op, sums, *out) : at(op, std::move(done));
+}
+
+Status Quad::epilogue(lldmir::ConvOp op, const View &sums, const View &out) {
+  std::vector<View> values;
+  const ArrayRef<Attribute> units = op.getEpilogue()->getValue();
+  for (Attribute unit : units) {
+    auto all = cast<DictionaryAttr>(unit);
+    SmallVector<View> inputs;
+    for (int64_t input : all.getAs<DenseI64ArrayAttr>("inputs").asArrayRef()) {
+      Result<View> view = input >= 0    ? Result<View>(values[input])
+                          : input == -1 ? Result<View>(sums)
+                                        : viewOf(op, op.getBeside()[-2 - input]);
+      if (!view)
+        return view.takeError();
+      inputs.push_back(*view);
+    }
+    OpBuilder builder(op.getContext());
+    OwningOpRef<lldmir::SimdOp> made =
+        lldmir::SimdOp::create(builder, op.getLoc(), TypeRange(), all.getAs<StringAttr>("function").getValue(),
+                               ValueRange(), ValueRange(), all.getAs<DictionaryAttr>("parameters"));
+    values.push_back(values.size() + 1 == units.size() ? out : View::zeros(hw::ElemKind::F16, out.shape));
+    if (Status done = function(made.get(), values.back(), inputs); !done)
+      return at(op, std::move(done));
+  }
+  return Status::ok();
 }
 
 Status Quad::lower(lldmir::SumOp op) {

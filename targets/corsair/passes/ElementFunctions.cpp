@@ -18,6 +18,15 @@ OwningOpRef<Operation *> dmxc::namedOp(lldmir::SimdOp op) {
   return Operation::create(state);
 }
 
+OwningOpRef<lldmir::SimdOp> dmxc::functionOf(lldmir::ConvOp conv, Attribute unit) {
+  auto all = cast<DictionaryAttr>(unit);
+  OpBuilder builder(conv.getContext());
+  auto node = all.getAs<StringAttr>("node");
+  const Location loc = node ? Location(NameLoc::get(node)) : conv.getLoc();
+  return lldmir::SimdOp::create(builder, loc, TypeRange(), all.getAs<StringAttr>("function").getValue(), ValueRange(),
+                                ValueRange(), all.getAs<DictionaryAttr>("parameters"));
+}
+
 std::optional<ElementFunction> dmxc::elementwise(lldmir::SimdOp op) {
   using F = corsair::hw::SimdFunction;
   if (op.getFunction() == lldmir::kCopy)

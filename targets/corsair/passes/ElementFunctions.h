@@ -14,6 +14,9 @@ namespace dmxc {
 /// An op of DMIR as lldmir.simd names it, with its parameters as attributes; null where DMIR has none of the name.
 mlir::OwningOpRef<mlir::Operation *> namedOp(lldmir::SimdOp op);
 
+/// A function of a convolution's epilogue as an op of its own, of no block.
+mlir::OwningOpRef<lldmir::SimdOp> functionOf(lldmir::ConvOp conv, mlir::Attribute unit);
+
 /// A function of elements with its numbers.
 struct ElementFunction {
   dmx::corsair::SimdFunction function;

@@ -45,6 +45,8 @@ struct Address {
     return result;
   }
   Address plus(hw::Term term) const;
+  /// As far from `to` as this place is from `origin`.
+  Address from(const Address &origin, const Address &to) const;
   /// Adds scale * (counter of the loop at `depth`).
   Address plusLoop(int depth, int64_t scale) const { return plus(hw::loopTerm(depth, scale)); }
   /// Adds scale * (number of the quad).

@@ -130,6 +130,8 @@ protected:
     const Tiles *tiles;
     Address bias; ///< no buffer: none
     Spread plan;
+    llvm::ArrayRef<Epilogue> epilogue;   ///< one, or none
+    llvm::ArrayRef<DeviceTensor> beside; ///< that it reads, which lie as the result does
   };
   void convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv);
   /// A convolution of each channel on its own; the image's channels lie side by side.

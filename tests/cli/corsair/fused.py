@@ -101,6 +101,39 @@ class Fused(BundleTest):
                     noise = np.sum((results[1].astype(np.float64) - exact) ** 2)
                     self.assertGreater(10 * np.log10(np.sum(exact**2) / noise), 30)
 
+    def test_convolutions(self):
+        """A relu, and what is added before it: of images, of shares of rows and of channels."""
+        for images, channels, size, quads in ((1, 16, 14, 1), (2, 72, 9, 1), (1, 64, 16, 4), (1, 256, 7, 8), (8, 16, 8, 8)):
+            with self.subTest(images=images, channels=channels, size=size, quads=quads):
+                g, source = Graph(), np.random.default_rng(channels)
+                weights = lambda: g.constant(source.standard_normal((channels, channels, 3, 3)).astype(np.float32) / np.sqrt(9 * channels))
+                conv = lambda x: g.op("Conv", x, weights(), g.constant(source.standard_normal(channels).astype(np.float32)), pads=[1, 1, 1, 1], kernel_shape=[3, 3])
+                h = g.op("Relu", conv("x"))
+                g.nodes.append(onnx.node("Relu", g.op("Add", g.op("Tanh", conv(h)), h), "y"))
+                shape = [images, channels, size, size]
+                (self.dir / "m.onnx").write_bytes(onnx.model(g.nodes, [onnx.info("x", onnx.FLOAT, shape)], [onnx.info("y", onnx.FLOAT, None)], weights=g.weights))
+                self.values = {"x": source.standard_normal(shape).astype(np.float32)}
+                text = self.emit("schedule.fused", quads)
+                if quads == 1:
+                    self.assertEqual(text.count('function = "'), 4)
+                if size != 7:  # of which quads have all, and a part of what follows
+                    self.assertGreater(text.count('function = "relu"'), 0)
+                results = []
+                for level in ("-O0", "-O2"):
+                    self.assertEqual(self.compile(quads, level).returncode, 0)
+                    results.append(self.outcome("--device-opt", "skew_seed=3"))
+                self.assertEqual(results[0].tobytes(), results[1].tobytes())
+                done = subprocess.run([BIN / "dmx-compare", self.dir / "m.onnx", "--random-inputs", "1", "--stages", "--", "-q", "-t", f"corsair:quads={quads}"],
+                                      capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stdout.count("equal to the bit")), (0, 10), done.stdout)
+        relu = re.search(r'function = "relu", inputs = array<i64: (-1)>', text)
+        for old, new, message in (('function = "relu"', 'function = "gilu"', "names the function 'gilu'"), (relu[0], relu[0].replace("-1", "0"), "function 0 of its epilogue"),
+                                  (relu[0], relu[0].replace("-1", "-2"), "function 0 of its epilogue")):
+            (self.dir / "t.mlir").write_text(text.replace(old, new, 1))
+            done = self.compile(quads, "--from", "schedule.fused", model="t.mlir")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(message, done.stderr)
+
     def test_a_block_in_one_pass(self):
         """512x512x2048, GELU, 2048x512: one nest for product, bias, cast and GELU, nothing between; 70,000 clocks are the design's bound."""
         g, source = Graph(), np.random.default_rng(1)

@@ -26,7 +26,7 @@ struct DropUnread : dmxc::impl::DropUnreadBase<DropUnread> {
     if (!function->hasAttr(kQuadsAttr) || function.isExternal())
       return;
     for (auto alloc : llvm::make_early_inc_range(function.getOps<memref::AllocOp>()))
-      if (hasTiles(alloc.getResult()) && isNeverRead(alloc.getResult()))
+      if (alloc->use_empty() || (hasTiles(alloc.getResult()) && isNeverRead(alloc.getResult())))
         erase(alloc);
   }
 

@@ -16,6 +16,7 @@
 #include "../Passes.h"
 #include "../Views.h"
 
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "targets/corsair/write/Operands.h"
 
 #include "schemas/corsair/SimdFunctions.h"
@@ -86,9 +87,11 @@ bool leadsToBands(Value buffer) {
   return false;
 }
 
-/// The loops of a product whose tiles are all stored by one op.
+/// The loops of a product whose tiles are all stored by one op, or a convolution.
 struct Nest {
-  AffineForOp root, quads; ///< in the function's body; over the quads, if there is one
+  Operation *root = nullptr; ///< in the function's body
+  lldmir::ConvOp conv;       ///< null: loops
+  AffineForOp quads;         ///< that over the quads, if there is one
   SmallVector<AffineForOp> batch;
   affine::AffineStoreOp store;
   SmallVector<Operation *> views; ///< from the buffer to the grid, which is the last
@@ -96,8 +99,21 @@ struct Nest {
 
   MemRefType type() const { return cast<MemRefType>(buffer.getType()); }
 
-  bool read(AffineForOp loop) {
-    root = loop;
+  bool read(Operation *op) {
+    root = op;
+    if ((conv = dyn_cast<lldmir::ConvOp>(op))) {
+      buffer = conv.getOut();
+      return buffer && buffer.getDefiningOp<memref::AllocOp>() && type().getElementType().isF16() &&
+             !conv.getEpilogue();
+    }
+    return readLoops(cast<AffineForOp>(op));
+  }
+  bool isDealt() {
+    auto deal = conv ? conv->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr) : lldmir::DealAttr();
+    return conv ? deal && deal.getDim() >= 0 : static_cast<bool>(quads);
+  }
+
+  bool readLoops(AffineForOp loop) {
     int stores = 0;
     loop.walk([&](affine::AffineStoreOp op) { store = op, ++stores; });
     if (stores != 1)
@@ -108,7 +124,7 @@ struct Nest {
       else if (op->hasAttr(kBatchAttr))
         batch.push_back(cast<AffineForOp>(op));
     auto grid = store.getMemRef().getDefiningOp<affine_ext::TilesOp>();
-    if (!grid || grid->getParentOfType<func::FuncOp>() != root->getParentOfType<func::FuncOp>())
+    if (!grid || grid->getParentOfType<func::FuncOp>() != loop->getParentOfType<func::FuncOp>())
       return false;
     views = {grid};
     for (Value from = grid.getBuffer(); from.getDefiningOp<memref::SubViewOp>(); from = views.front()->getOperand(0))
@@ -121,7 +137,7 @@ struct Nest {
   /// Whether the product weighs values by rows that come in bands.
   bool readsBands() {
     bool reads = false;
-    root.walk([&](affine_ext::LoadOp load) {
+    root->walk([&](affine_ext::LoadOp load) {
       SmallVector<std::pair<Operation *, Value>> users;
       usersOf(rootOf(load.getMemref()), users);
       for (auto [user, value] : users)
@@ -133,7 +149,7 @@ struct Nest {
   /// Whether every matrix of the batch has weights of its own.
   bool hasOwnWeights() {
     bool own = true;
-    root.walk([&](affine_ext::MatMulOp product) {
+    root->walk([&](affine_ext::MatMulOp product) {
       llvm::DenseSet<Value> known;
       Value from = product.getRhs();
       for (Operation *op = from.getDefiningOp(); op && op->getNumOperands(); op = op->getOperand(0).getDefiningOp())
@@ -168,8 +184,11 @@ public:
     while (count && !mayEndWith(count))
       --count;
     units.resize(count);
-    for (Unit &unit : units)
-      fuse(unit);
+    if (nest.conv && count)
+      fuseConvolution();
+    else
+      for (Unit &unit : units)
+        fuse(unit);
     for (Unit &unit : units)
       unit.op.erase();
     return count;
@@ -210,7 +229,7 @@ private:
     auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
     const bool isDealt = deal && deal.getDim() >= 0;
     if (!function || static_cast<int>(op.getInputs().size()) != dmx::corsair::operandCount(function->function) ||
-        op.getOuts().size() != 1 || !isFresh(op) || isDealt != static_cast<bool>(nest.quads) ||
+        op.getOuts().size() != 1 || !isFresh(op) || isDealt != nest.isDealt() ||
         !llvm::all_of(op->getOperandTypes(), [](Type type) { return cast<MemRefType>(type).getElementType().isF16(); }))
       return std::nullopt;
     for (Value input : op.getInputs()) {
@@ -242,8 +261,18 @@ private:
     });
   }
   bool reshapes(const DeviceTensor &layout) {
+    if (nest.conv)
+      return liesAs(layout, layoutOf(nest.type()));
     return layout.shape == nest.type().getShape() ||
            (layout.elements() == nest.type().getNumElements() && layout.reshaped(nest.type().getShape()));
+  }
+
+  /// Whether elements lie alike in both, from the first one on: a convolution walks over both in one way.
+  static bool liesAs(const DeviceTensor &a, const DeviceTensor &b) {
+    bool same = a.shape == b.shape && a.address.offset == 0;
+    for (size_t dim = 0; same && dim < a.rank(); ++dim)
+      same = a.shape[dim] == 1 || a.strides[dim] == b.strides[dim];
+    return same;
   }
 
   /// Whether an operand is a buffer with all its elements in their order.
@@ -261,6 +290,8 @@ private:
     if (!isThereBefore(input) || isWrittenUntil(op, rootOf(input)) || type.getRank() > out.getRank() ||
         ShapedType::isDynamic(layoutOf(type).address.offset))
       return std::nullopt;
+    if (nest.conv && !liesAs(layoutOf(type), layoutOf(nest.type())))
+      return std::nullopt;
     Side side{input, SmallVector<int64_t>(out.getShape()), SmallVector<int64_t>(nest.type().getShape())};
     if (nest.quads && !takePart(side, type, deal))
       return std::nullopt;
@@ -273,9 +304,7 @@ private:
   /// of the product's result.
   bool takePart(Side &side, MemRefType type, lldmir::DealAttr deal) {
     const int64_t dim = deal.getDim(), own = dim - (static_cast<int64_t>(side.shape.size()) - type.getRank());
-    if (own < 0 || type.getDimSize(own) == 1)
-      return true;
-    if (type.getDimSize(own) == side.shape[dim])
+    if (own < 0 || type.getDimSize(own) == 1 || type.getDimSize(own) == side.shape[dim])
       return true;
     if (deal.getFolded() || type.getDimSize(own) != side.shape[dim] * deal.getQuads())
       return false;
@@ -366,6 +395,36 @@ private:
     grids.push_back(stored);
   }
 
+  void fuseConvolution() {
+    OpBuilder builder(nest.root);
+    lldmir::ConvOp old = nest.conv;
+    Value out = units.back().op.getOuts()[0];
+    hoist(out);
+    SmallVector<Value> beside;
+    SmallVector<Attribute> epilogue;
+    for (Unit &unit : units) {
+      SmallVector<int64_t> inputs;
+      for (int input : unit.inputs)
+        inputs.push_back(input >= -1 ? input : input - static_cast<int64_t>(beside.size()));
+      for (const Side &side : unit.sides) {
+        hoist(side.buffer);
+        beside.push_back(side.buffer);
+      }
+      DictionaryAttr parameters = unit.op.getParametersAttr();
+      epilogue.push_back(builder.getDictionaryAttr(
+          {builder.getNamedAttr("function", unit.op.getFunctionAttr()),
+           builder.getNamedAttr("inputs", builder.getDenseI64ArrayAttr(inputs)),
+           builder.getNamedAttr("node", builder.getStringAttr(dmir::nodeName(unit.op))),
+           builder.getNamedAttr("parameters", parameters ? parameters : builder.getDictionaryAttr({}))}));
+    }
+    auto made =
+        lldmir::ConvOp::create(builder, old.getLoc(), TypeRange(), old.getImage(), old.getWeights(), old.getBias(),
+                               beside, out, old.getKernel(), old.getStrides(), old.getDilations(), old.getLow(),
+                               old.getGroups(), builder.getArrayAttr(epilogue));
+    made->setDiscardableAttrs(old->getDiscardableAttrDictionary());
+    old.erase();
+  }
+
   /// A buffer through the same views as the product's.
   Value gridOf(Location loc, const Side &side) {
     hoist(side.buffer);
@@ -418,10 +477,13 @@ struct FuseEpilogues : dmxc::impl::FuseEpiloguesBase<FuseEpilogues> {
     if (!function->hasAttr(kQuadsAttr) || function.isExternal() || !function.getBody().hasOneBlock())
       return;
     const int64_t places = corsair::placesOfTiles(lldmir::machineOf(&getContext()));
-    SmallVector<AffineForOp> loops(function.getOps<AffineForOp>());
+    SmallVector<Operation *> products;
+    for (Operation &op : function.getBody().front())
+      if (places && isa<AffineForOp, lldmir::ConvOp>(op))
+        products.push_back(&op);
     bool changed = false;
-    for (AffineForOp loop : places ? loops : SmallVector<AffineForOp>())
-      if (Nest nest; nest.read(loop))
+    for (Operation *product : products)
+      if (Nest nest; nest.read(product))
         changed |= Fuser(nest, places).run();
     SmallVector<Operation *> views; // of what is read no more
     if (changed)

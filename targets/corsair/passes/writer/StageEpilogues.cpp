@@ -66,6 +66,40 @@ Result<StageWriter::Epilogues> StageWriter::epiloguesOf(affine::AffineForOp loop
   return made;
 }
 
+/// Whether elements lie alike in both, from the first one on.
+static bool liesAs(const DeviceTensor &a, const DeviceTensor &b) {
+  bool same = a.shape == b.shape && a.kind == b.kind;
+  for (size_t dim = 0; same && dim < a.rank(); ++dim)
+    same = a.shape[dim] == 1 || a.strides[dim] == b.strides[dim];
+  return same;
+}
+
+Result<StageWriter::Epilogues> StageWriter::epiloguesOf(lldmir::ConvOp conv, const DeviceTensor &out) {
+  Epilogues made;
+  for (Value buffer : conv.getBeside()) {
+    Result<DeviceTensor> tensor = tensorOf(conv, buffer);
+    if (!tensor)
+      return tensor.takeError();
+    if (!liesAs(*tensor, out))
+      return fail(conv, "has beside it what does not lie as its result does").takeError();
+    made.beside.push_back(*tensor);
+  }
+  if (!conv.getEpilogue())
+    return made;
+  std::vector<OwningOpRef<lldmir::SimdOp>> ops;
+  std::vector<TileUnit> units;
+  for (Attribute unit : conv.getEpilogueAttr()) {
+    ops.push_back(functionOf(conv, unit));
+    const ArrayRef<int64_t> inputs = cast<DictionaryAttr>(unit).getAs<DenseI64ArrayAttr>("inputs").asArrayRef();
+    units.push_back({ops.back().get(), SmallVector<int, 3>(inputs.begin(), inputs.end())});
+  }
+  Result<Epilogue> epilogue = this->epilogue(units);
+  if (!epilogue)
+    return epilogue.takeError();
+  made.all.push_back(std::move(*epilogue));
+  return made;
+}
+
 //===----------------------------------------------------------------------===//
 // Nothing is read that nobody has written
 //===----------------------------------------------------------------------===//

@@ -119,7 +119,11 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
       return vector.takeError();
     bias = vector->address.plusQuad(byChannels ? 4 * split.part : 0);
   }
-  KernelWriter::convolve(image, out, split, {window, pixels, groups, &tiles->second, bias, product});
+  Result<Epilogues> epilogues = epiloguesOf(op, out);
+  if (!epilogues)
+    return epilogues.takeError();
+  KernelWriter::convolve(image, out, split,
+                         {window, pixels, groups, &tiles->second, bias, product, epilogues->all, epilogues->beside});
   return Status::ok();
 }
 

@@ -47,6 +47,7 @@ private:
   };
   Result<Epilogues> epiloguesOf(mlir::affine::AffineForOp loop, const TileLoops &loops,
                                 const corsair::DeviceTensor &out);
+  Result<Epilogues> epiloguesOf(lldmir::ConvOp conv, const corsair::DeviceTensor &out);
   Result<corsair::Epilogue> epilogue(llvm::ArrayRef<TileUnit> units);
   corsair::TileOrder orderOf(const TileLoops &loops, const corsair::Spread &product) const;
   Status checkTiles(const TileLoops &loops, const corsair::TileOrder &order, const corsair::Spread &product);
