@@ -6,7 +6,6 @@
 //   affine.store %h, %p[%i, %j]
 //   %t = affine.load %p[%i, %j]  %r = affine.load %residual[%i, %j]
 //   %g = lldmir.simd "add"(%t, %r)  affine.store %g, %y[%i, %j]
-//
 // corsair-bufferize gives each value a buffer of its own, and a reshape in between is a view: what is fused has the
 // shape of the product's result.
 //
@@ -101,7 +100,8 @@ struct Nest {
 
   bool read(Operation *op) {
     root = op;
-    if ((conv = dyn_cast<lldmir::ConvOp>(op))) {
+    conv = dyn_cast<lldmir::ConvOp>(op);
+    if (conv) {
       buffer = conv.getOut();
       return buffer && buffer.getDefiningOp<memref::AllocOp>() && type().getElementType().isF16() &&
              !conv.getEpilogue();
