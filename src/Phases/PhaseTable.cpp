@@ -36,6 +36,11 @@ std::unique_ptr<Pass> createOrderTasksPass(const PhaseContext &);
 std::unique_ptr<Pass> createScheduleDevicesPass(const PhaseContext &);
 
 static bool optimising(const PhaseContext &context) { return context.optLevel > 0; }
+/// Numbers of a narrow range depend on which formulas are functions: those of -O0 are those of all levels.
+static bool recognising(const PhaseContext &context) {
+  return optimising(context) ||
+         llvm::any_of(context.targets, [](const TargetBackend *target) { return target->hasNarrowRange(); });
+}
 static bool readsText(const PhaseContext &context) { return context.checkStrategies; }
 
 static constexpr PassRow frontend[] = {
@@ -45,7 +50,7 @@ static constexpr PassRow frontend[] = {
     {createFindMasksPass, optimising}, // before masks are tensors
     {createFoldConstantsPass},
     {createIntegerPoolsPass, optimising}, // once products are of bytes it is seen who rounds behind them
-    {createRecognizeFunctionsPass, optimising},
+    {createRecognizeFunctionsPass, recognising},
     {createSimplifyPass},
     {createBindStatesPass},
     {createRaiseSlicesPass, optimising},
@@ -148,10 +153,10 @@ static void append(llvm::ArrayRef<PassRow> rows, OpPassManager &pm, const PhaseC
 void Stop::build(OpPassManager &pm, const PhaseContext &context) const {
   if (opensPhase)
     append(phase->passes, pm, context);
-  if (stage)
-    stage->addPasses(pm, *context.targets[target]);
-  else
+  if (!stage)
     append(phase->afterStages, pm, context);
+  else if (context.optLevel >= stage->fromLevel)
+    stage->addPasses(pm, *context.targets[target]);
 }
 
 void Phase::build(OpPassManager &pm, const PhaseContext &context) const {

@@ -110,12 +110,26 @@ class Graph(Views):
         out = shape[:-1] + (columns,)
         y = self.add(f"dmir.matmul {name}, {weights} : ({self.type(shape)}, {self.type((shape[-1], columns))}) -> {self.type(out)}", out)
         self.bias(y, out, (columns,))
+        self.followed(out, (columns,))
 
     def bias(self, name, shape, vector):
         """Sometimes a constant vector that is added to a product: the device may put it below the sums."""
         if self.random.random() < 0.4:
             constant = self.weights(vector, 0.5)
             self.add(f"dmir.add {name}, {constant} : ({self.type(shape)}, {self.type(vector)}) -> {self.type(shape)}", shape)
+
+    def followed(self, shape, vector):
+        """What a product or a convolution may have behind it: functions, factors, and what was there before."""
+        earlier = [v for v in self.values[:-2] if v[1] == shape]
+        for _ in range(self.random.choice([0, 0, 1, 2, 3])):
+            name, kind = self.values[-1][0], self.random.random()
+            if kind < 0.5:
+                op = self.random.choice(["relu", "tanh", "sigmoid", "abs"])
+                self.add(f"dmir.{op} {name} : ({self.type(shape)}) -> {self.type(shape)}", shape)
+                continue
+            other, rhs = (self.random.choice(earlier)[0], shape) if earlier and kind < 0.75 else (self.weights(vector, 0.5), vector)
+            op = self.random.choice(["add", "mul", "sub", "max"])
+            self.add(f"dmir.{op} {name}, {other} : ({self.type(shape)}, {self.type(rhs)}) -> {self.type(shape)}", shape)
 
     def cancelling(self):
         """A product of [x x] by [w; e - w], a result of the graph: large sums leave small ones, so that f16 shows in which order
@@ -187,6 +201,7 @@ class Graph(Views):
         y = self.add(f"dmir.conv {name}, {weights} {{strides = array<i64: {stride}, {stride}>, dilations = array<i64: 1, 1>, low = array<i64: {pad}, {pad}>, "
                  f"high = array<i64: {pad}, {pad}>}} : ({self.type(found[1])}, {self.type((cout, c, k, k))}) -> {self.type(out)}", out)
         self.bias(y, out, (cout, 1, 1))
+        self.followed(out, (cout, 1, 1))
 
     def pool(self, of=None):
         found = of or self.pick(4)
@@ -269,7 +284,7 @@ def check_stages(model, inputs, options):
     """Every stop gives the bits of the one before it, from partition to the run."""
     rows = re.findall(r"^(\S+) {2,}(.*)$", tool("dmx-compare", model, "--inputs", inputs, "--stages", "--", "-q", *options), re.M)
     stops = {name: text for name, text in rows if name not in ("stop", "frontend") and "the numbers of the target" not in text}
-    if len(stops) != 9:
+    if len(stops) != 10:
         raise Wrong(f"stops are missing: {rows}")
     if other := {name: text for name, text in stops.items() if text != "equal to the bit"}:
         raise Wrong(f"stops that differ from those before them: {other}")

@@ -191,7 +191,7 @@ class Misfits(Base):
         """A text of an earlier phase is that of the last plan, whichever way it is asked for; taken up again it fits."""
         said = self.run_tool("m.mlir", "-t", "corsair:quads=1", "-o", "m.bundle", "--dump-phases", "phases").stderr
         for stop, file, count in (("partition", "2-partition.mlir", 2), ("memory", "3-memory.mlir", 3), ("schedule.buffers", "4c-buffers.mlir", 6),
-                                  ("schedule", "4-schedule.mlir", 10)):
+                                  ("schedule", "4-schedule.mlir", 11)):
             done = self.run_tool("m.mlir", "-t", "corsair:quads=1", "--emit", stop, "-o", "-", "--dump-phases", f"dump-{stop}")
             self.assertEqual(done.stdout, (self.dir / "phases" / file).read_text(), stop)
             self.assertEqual((self.dir / f"dump-{stop}" / file).read_text(), done.stdout)

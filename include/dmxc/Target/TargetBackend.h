@@ -83,6 +83,7 @@ struct TargetStage {
   const char *summary;  ///< one line: what is decided here
   /// Passes of the module, which leave other targets' kernels alone.
   void (*addPasses)(mlir::OpPassManager &pm, const TargetBackend &target);
+  int fromLevel = 0; ///< of -O: below it the text stays as it is
 };
 
 /// A target's half of the compiler. Stateless after construction; `pack` may be called from several threads.

@@ -107,10 +107,13 @@ void dmxc::corsair::joinRows(ProductRows &rows, SmallVectorImpl<BatchDim> &batch
   while (!batch.empty()) {
     const BatchDim last = batch.back();
     const bool one = rows.count == 1;
-    if (last.b != 0 || (!one && (last.a != rows.count * rows.a || last.out != rows.count * rows.out)))
+    const bool goOn = last.a == rows.count * rows.a && last.out == rows.count * rows.out &&
+                      llvm::all_of(llvm::zip(last.beside, rows.beside),
+                                   [&](auto steps) { return std::get<0>(steps) == rows.count * std::get<1>(steps); });
+    if (last.b != 0 || (!one && !goOn))
       break;
     if (one)
-      rows.a = last.a, rows.out = last.out;
+      rows.a = last.a, rows.out = last.out, rows.beside = last.beside;
     rows.count *= last.extent;
     batch.pop_back();
   }

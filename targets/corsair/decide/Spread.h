@@ -75,10 +75,12 @@ struct Spread {
 /// A dim of a batch of products: how many, and how far it is from one to the next.
 struct BatchDim {
   int64_t extent, a, b, out;
+  llvm::SmallVector<int64_t, 1> beside = {}; ///< what lies beside the result
 };
-/// The rows of a product, and how far it is from one to the next in A and in the result.
+/// The rows of a product, and how far it is from one to the next in A, in the result and in what lies beside it.
 struct ProductRows {
   int64_t count, a, out;
+  llvm::SmallVector<int64_t, 1> beside = {};
 };
 /// Takes from a batch those of its last dims along which B stays and the rows go on; what slices may share is left.
 void joinRows(ProductRows &rows, llvm::SmallVectorImpl<BatchDim> &batch, Spread &product);

@@ -314,7 +314,7 @@ Status Quad::lower(lldmir::MatMulOp op) {
   return Status::ok();
 }
 
-/// A cast, or the bias of a sum, which lies below it.
+/// A cast, the bias of a sum, which lies below it, or a function of tiles that are no sums any more.
 Status Quad::lowerTile(lldmir::SimdOp op) {
   auto type = cast<VecExtType>(op.getResults()[0].getType());
   std::optional<hw::ElemKind> kind = kindOf(type.getElementType());
@@ -331,7 +331,7 @@ Status Quad::lowerTile(lldmir::SimdOp op) {
     return Status::ok();
   }
   if (op.getFunction() != "cast" || op.getInputs().size() != 1)
-    return notEvaluated(op, "computes '" + op.getFunction().str() + "' of tiles");
+    return functionOfTiles(op, *kind);
   Result<View> from = numbersOf(op, op.getInputs()[0]);
   return from ? put(op, from->copy(kind)) : Status(from.takeError());
 }

@@ -49,12 +49,15 @@ private:
   Status lower(affine_ext::MatMulOp op);
   Status lower(lldmir::MatMulOp op);
   Status lowerTile(lldmir::SimdOp op);
+  Status functionOfTiles(lldmir::SimdOp op, dmx::corsair::ElemKind kind);
 
   // whole buffers
   Status lower(lldmir::SimdOp op);
   Status lower(lldmir::ReshapeOp op);
   Status lower(lldmir::ConvOp op);
+  Status epilogue(lldmir::ConvOp op, const View &sums, const View &out);
   Status lower(lldmir::SumOp op);
+  Status function(lldmir::SimdOp op, const View &out, llvm::ArrayRef<View> inputs);
   Status deviceFunction(lldmir::SimdOp op, const View &out, llvm::ArrayRef<View> inputs);
   Status lowerMask(lldmir::SimdOp op, const View &out, const View &input);
   /// The operands of an op that is dealt: of what the quad has all of, its part.

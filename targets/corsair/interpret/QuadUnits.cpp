@@ -112,6 +112,29 @@ Status Quad::deviceFunction(lldmir::SimdOp op, const View &out, ArrayRef<View> i
   return mapped({*function, numberOf(op, "imm0"), numberOf(op, "imm1"), rotates ? 1 : 0}, out, inputs);
 }
 
+Status Quad::function(lldmir::SimdOp op, const View &out, ArrayRef<View> inputs) {
+  if (op.getFunction() == lldmir::kCopy && inputs.size() == 1)
+    return mapped({SimdFunction::Copy}, out, inputs);
+  OwningOpRef<Operation *> named = namedOp(op);
+  return named ? vectorOp(named.get(), out, inputs) : deviceFunction(op, out, inputs);
+}
+
+/// Of tiles of numbers, each by itself.
+Status Quad::functionOfTiles(lldmir::SimdOp op, hw::ElemKind kind) {
+  SmallVector<View> inputs;
+  for (Value input : op.getInputs()) {
+    if (sums.contains(input))
+      return errorAt(op, "is of sums that no cast has made numbers of");
+    Result<View> tile = viewOf(op, input);
+    if (!tile)
+      return tile.takeError();
+    inputs.push_back(*tile);
+  }
+  View made = View::zeros(kind, Dims(cast<affine_ext::VecExtType>(op.getResults()[0].getType()).getShape()));
+  Status done = function(op, made, inputs);
+  return done ? put(op, made) : at(op, std::move(done));
+}
+
 Status Quad::lower(lldmir::SimdOp op) {
   if (op.getOuts().empty())
     return lowerTile(op);
@@ -124,12 +147,9 @@ Status Quad::lower(lldmir::SimdOp op) {
   auto compute = [&]() -> Status {
     if (op.getFunction() == "fill")
       return fill(op, *out);
-    if (op.getFunction() == lldmir::kCopy && inputs->size() == 1)
-      return mapped({SimdFunction::Copy}, *out, *inputs);
     if (op.masks())
       return inputs->size() == 1 ? lowerMask(op, *out, inputs->front()) : Status(modelError("masks one buffer"));
-    OwningOpRef<Operation *> named = namedOp(op);
-    return named ? vectorOp(named.get(), *out, *inputs) : deviceFunction(op, *out, *inputs);
+    return function(op, *out, *inputs);
   };
   return at(op, compute());
 }
@@ -182,7 +202,36 @@ Status Quad::lower(lldmir::ConvOp op) {
   }
   if (dim == 2) // rows, which begin further down in the image
     conv.low[0] -= number * part * conv.strides[0];
-  return at(op, convolve(conv, *image, *weights, bias, *out));
+  if (!op.getEpilogue())
+    return at(op, convolve(conv, *image, *weights, bias, *out));
+  View sums = View::zeros(hw::ElemKind::F16, out->shape);
+  Status done = convolve(conv, *image, *weights, bias, sums);
+  return done ? epilogue(op, sums, *out) : at(op, std::move(done));
+}
+
+Status Quad::epilogue(lldmir::ConvOp op, const View &sums, const View &out) {
+  std::vector<View> values;
+  const ArrayRef<Attribute> units = op.getEpilogue()->getValue();
+  for (Attribute unit : units) {
+    auto all = cast<DictionaryAttr>(unit);
+    SmallVector<View> inputs;
+    for (int64_t input : all.getAs<DenseI64ArrayAttr>("inputs").asArrayRef()) {
+      Result<View> view = input >= 0    ? Result<View>(values[input])
+                          : input == -1 ? Result<View>(sums)
+                                        : viewOf(op, op.getBeside()[-2 - input]);
+      if (!view)
+        return view.takeError();
+      inputs.push_back(*view);
+    }
+    OpBuilder builder(op.getContext());
+    OwningOpRef<lldmir::SimdOp> made =
+        lldmir::SimdOp::create(builder, op.getLoc(), TypeRange(), all.getAs<StringAttr>("function").getValue(),
+                               ValueRange(), ValueRange(), all.getAs<DictionaryAttr>("parameters"));
+    values.push_back(values.size() + 1 == units.size() ? out : View::zeros(hw::ElemKind::F16, out.shape));
+    if (Status done = function(made.get(), values.back(), inputs); !done)
+      return at(op, std::move(done));
+  }
+  return Status::ok();
 }
 
 Status Quad::lower(lldmir::SumOp op) {

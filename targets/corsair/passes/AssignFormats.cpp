@@ -112,8 +112,8 @@ private:
     Operation *last = add ? add.getOperation() : op.getOperation();
     builder.setInsertionPoint(last);
     auto made = lldmir::ConvOp::create(builder, op.getLoc(), RankedTensorType::get(shapeOf(op), builder.getF16Type()),
-                                       op.getInput(), weights, bias, Value(), shape.drop_front(2), op.getStrides(),
-                                       op.getDilations(), op.getLow(), op.getGroups());
+                                       op.getInput(), weights, bias, ValueRange(), Value(), shape.drop_front(2),
+                                       op.getStrides(), op.getDilations(), op.getLow(), op.getGroups(), ArrayAttr());
     made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     last->getResult(0).replaceAllUsesWith(made.getResult());
     if (add)

@@ -58,6 +58,9 @@ struct BatchedLoops {
       return root.emitError("has no product whose rows could be computed band by band");
     if (!loops.follow(loop))
       return loops.at->emitError() << loops.problem;
+    if (!loops.epilogues.empty())
+      return loops.epilogues.front().back().op->emitError(
+          "is computed of the tiles of a product whose rows come band by band");
     const auto grid = cast<MemRefType>(loops.out.getType());
     if (loops.terms.size() != 1 || !loops.isInOrder() ||
         static_cast<int64_t>(loops.tiles.size()) != grid.getNumElements())

@@ -44,6 +44,21 @@ def Bufferize : Pass<"corsair-bufferize", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
 }
 
+def FuseEpilogues : Pass<"corsair-fuse-epilogues", "::mlir::func::FuncOp"> {
+  let summary = "Functions of what a product made into the loops that make it, tile by tile";
+  let description = [{
+    An elementwise lldmir.simd of a whole buffer that loops over tiles fill is one of each tile, behind the store of that tile. What
+    else it reads is there before the loops: broadcast, or a quad's part of it, it is a view of the result's shape. Left as they are: what
+    bands compute, what needs more tiles at once than the vector device's memory holds, and functions of a result that others need too.
+  }];
+  let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect", "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def DropUnread : Pass<"corsair-drop-unread", "::mlir::func::FuncOp"> {
+  let summary = "Buffers that loops over tiles fill and nothing reads";
+  let description = "Their stores and views go with them: behind affine-tile-scalrep what is fused is read as values.";
+}
+
 def LowerTiles : Pass<"corsair-lower-tiles", "::mlir::func::FuncOp"> {
   let summary = "Products of tile arrays to lldmir.matmul over the cores of a slice";
   let description = [{

@@ -1,6 +1,7 @@
 //===- Stages.cpp - the stages of phase schedule --------------------------===//
 #include "Passes.h"
 
+#include "dmxc/Dialect/Transform/Passes.h"
 #include "dmxc/Target/TargetBackend.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -19,6 +20,13 @@ static constexpr TargetStage stages[] = {
      [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createTileProducts()); }},
     {"buffers", "tensors", "memrefs", "which buffer each value has, and as what it is looked at",
      [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createBufferize()); }},
+    {"fused", "memrefs", "memrefs", "what is computed of a product's tiles before they are stored",
+     [](OpPassManager &pm, const TargetBackend &) {
+       pm.addNestedPass<func::FuncOp>(createFuseEpilogues());
+       pm.addNestedPass<func::FuncOp>(transform::createAffineTileScalrep());
+       pm.addNestedPass<func::FuncOp>(createDropUnread());
+     },
+     1},
     {"array", "products of tiles", "lldmir.matmul", "the cores of a slice that add up a sum",
      [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createLowerTiles()); }},
     {"spmd", "functions", "kernels over quads", "each quad's part of an op",

@@ -385,8 +385,9 @@ LogicalResult WholeBuffers::lower(lldmir::ConvOp op) {
   if (!weights || (op.getBias() && !bias))
     return op.emitError("convolves by weights that have no buffer");
   Value made = allocate(op.getLoc(), shareOf(op), elementOf(op.getResult()), corsair::channelsLast(rank));
-  auto conv = lldmir::ConvOp::create(builder, op.getLoc(), TypeRange(), image, weights, bias, made, op.getKernel(),
-                                     op.getStrides(), op.getDilations(), op.getLow(), op.getGroups());
+  auto conv = lldmir::ConvOp::create(builder, op.getLoc(), TypeRange(), image, weights, bias, ValueRange(), made,
+                                     op.getKernel(), op.getStrides(), op.getDilations(), op.getLow(), op.getGroups(),
+                                     ArrayAttr());
   conv->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   put(op, made);
   return success();

@@ -357,7 +357,7 @@ void KernelWriter::multiplyBands(ArrayRef<BandedScores> jobs) {
     }
     return all;
   };
-  const ArrayUnits units{buffers.unit(hw::Memory::IB), buffers.unit(hw::Memory::WB), buffers.unit(hw::Memory::OB)};
+  const ArrayUnits units = arrayUnits();
   BandWriter bands(*main, units, jobs, machine.slices, registers, quads);
   std::tie(bands.keys, bands.keySteps) = packAll(job.plan, shapeOf(job.keys));
   for (int number = 0; number < job.strips; ++number) {

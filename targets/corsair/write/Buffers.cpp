@@ -23,6 +23,17 @@ Address Address::plus(hw::Term term) const {
   return result;
 }
 
+Address Address::from(const Address &origin, const Address &to) const {
+  Address result = to.plus(offset - origin.offset);
+  for (const hw::Term &term : terms)
+    result = result.plus(term);
+  for (hw::Term term : origin.terms) {
+    term.scale = -term.scale;
+    result = result.plus(term);
+  }
+  return result;
+}
+
 /// Tiles and vectors alike.
 static constexpr int64_t kAlign = 64;
 

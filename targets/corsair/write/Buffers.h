@@ -26,8 +26,11 @@ struct Buffer {
   bool permanent = false;    ///< weights, tables and states
   int64_t address = -1;      ///< set by the placement
 
-  /// IB, WB or OB as a whole: products keep their own order there.
-  bool isUnit() const { return memory == hw::Memory::IB || memory == hw::Memory::WB || memory == hw::Memory::OB; }
+  /// A memory of the arrays or of the vector device as a whole: products keep their own order there.
+  bool isUnit() const {
+    return memory == hw::Memory::IB || memory == hw::Memory::WB || memory == hw::Memory::OB ||
+           memory == hw::Memory::SIMD;
+  }
 };
 
 /// A byte address: offset in a buffer plus affine terms; or a number alone.
@@ -42,6 +45,8 @@ struct Address {
     return result;
   }
   Address plus(hw::Term term) const;
+  /// As far from `to` as this place is from `origin`.
+  Address from(const Address &origin, const Address &to) const;
   /// Adds scale * (counter of the loop at `depth`).
   Address plusLoop(int depth, int64_t scale) const { return plus(hw::loopTerm(depth, scale)); }
   /// Adds scale * (number of the quad).

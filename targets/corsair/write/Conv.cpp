@@ -79,14 +79,20 @@ struct Step {
 };
 } // namespace
 
+static TileOrder wholeOrder(const Spread &plan, const MatmulOperands &operands) {
+  TileOrder order = TileOrder::whole(plan, operands.bias.buffer >= 0);
+  order.terms.front().epilogue = operands.epilogues.empty() ? -1 : 0;
+  return order;
+}
+
 /// Groups are convolutions side by side. What is convolved alternates between two places for its tiles, so that one is
 /// packed while the other is convolved.
 void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv) {
   const hw::Window &window = conv.window;
-  const DeviceTensor whole = withRows(source), image = split.dim == 0 ? whole.local(split) : whole;
-  const DeviceTensor result = withRows(out);
-  const int64_t groups = conv.groups;
-  const int64_t channels = image.shape[1] / groups, columns = result.shape[1] / groups, images = image.shape[0];
+  const DeviceTensor whole = withRows(source), image = split.dim == 0 ? whole.local(split) : whole,
+                     result = withRows(out);
+  const int64_t groups = conv.groups, channels = image.shape[1] / groups, columns = result.shape[1] / groups,
+                images = image.shape[0];
   const int64_t blocks = (channels + 63) / 64;
   const Address packed = residentTiles(*conv.tiles);
   const int64_t packedStep = conv.tiles->form.productBytes();
@@ -111,6 +117,9 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
   };
   auto one = [&](int half, const Step &step) {
     MatmulOperands operands;
+    operands.epilogues = conv.epilogue;
+    for (const DeviceTensor &matrix : conv.beside)
+      operands.beside.push_back({step.to.from(result.address, matrix.address), result.strides[3], result.strides[1]});
     operands.conv = &tiles;
     operands.a = {places[half], 0, {}};
     operands.st = step.weights;
@@ -120,7 +129,7 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
     if (split.dim == 2)
       operands.pixel = operands.pixel.plusQuad(split.part * window.ow);
     array.wait(kIbFull + half);
-    multiply(plan, TileOrder::whole(plan, operands.bias.buffer >= 0), operands);
+    multiply(plan, wholeOrder(plan, operands), operands);
     array.signal(kIbFree + half);
   };
   main->loop(outer.count, [&](int depth) {

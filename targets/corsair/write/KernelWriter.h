@@ -104,6 +104,7 @@ protected:
   void meetAfterInputs(llvm::ArrayRef<int> inputs);
 
   //--- tasks
+  ArrayUnits arrayUnits();
   void multiply(const Spread &plan, const TileOrder &order, const MatmulOperands &operands);
   /// All products of a batch by B's tiles, which are in ST.
   /// `stBytes`: of one product in a slice; 0 where all products share them.
@@ -129,6 +130,8 @@ protected:
     const Tiles *tiles;
     Address bias; ///< no buffer: none
     Spread plan;
+    llvm::ArrayRef<Epilogue> epilogue;   ///< one, or none
+    llvm::ArrayRef<DeviceTensor> beside; ///< that it reads, which lie as the result does
   };
   void convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv);
   /// A convolution of each channel on its own; the image's channels lie side by side.

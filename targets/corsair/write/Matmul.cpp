@@ -12,7 +12,8 @@ static int64_t batchStride(const DeviceTensor &tensor, size_t dim, size_t rank) 
   return dim < missing || tensor.shape[dim - missing] == 1 ? 0 : tensor.strides[dim - missing];
 }
 
-PlacedProduct::PlacedProduct(const DeviceTensor &a, const DeviceTensor *b, const DeviceTensor &out)
+PlacedProduct::PlacedProduct(const DeviceTensor &a, const DeviceTensor *b, const DeviceTensor &out,
+                             ArrayRef<DeviceTensor> beside)
     : product(Spread::ofSizes(out.shape[out.rank() - 2], out.shape.back(), a.shape.back())) {
   operands.a = a.address;
   operands.aRow = a.strides[a.rank() - 2];
@@ -27,18 +28,28 @@ PlacedProduct::PlacedProduct(const DeviceTensor &a, const DeviceTensor *b, const
   operands.out = out.address;
   operands.outRow = out.strides[out.rank() - 2];
   operands.outBytes = out.elementSize();
-  for (size_t i = 0; i + 2 < out.rank(); ++i)
-    if (out.shape[i] != 1)
-      batch.push_back(
-          {out.shape[i], batchStride(a, i, out.rank()), b ? batchStride(*b, i, out.rank()) : 0, out.strides[i]});
+  for (const DeviceTensor &matrix : beside)
+    operands.beside.push_back({matrix.address, matrix.strides[matrix.rank() - 2], matrix.strides.back()});
+  for (size_t i = 0; i + 2 < out.rank(); ++i) {
+    if (out.shape[i] == 1)
+      continue;
+    batch.push_back(
+        {out.shape[i], batchStride(a, i, out.rank()), b ? batchStride(*b, i, out.rank()) : 0, out.strides[i]});
+    for (const DeviceTensor &matrix : beside)
+      batch.back().beside.push_back(batchStride(matrix, i, out.rank()));
+  }
   for (const BatchDim &dim : batch)
     product.batch = std::max(product.batch, dim.extent);
 }
 
 void PlacedProduct::joinBatch() {
   ProductRows rows{product.m, operands.aRow, operands.outRow};
+  for (const Beside &matrix : operands.beside)
+    rows.beside.push_back(matrix.row);
   joinRows(rows, batch, product);
   operands.aRow = rows.a, operands.outRow = rows.out;
+  for (auto [matrix, row] : llvm::zip(operands.beside, rows.beside))
+    matrix.row = row;
 }
 
 /// How many matrices of B a slice has of a batch: one along dims where B stays; the last dim may be shared by the
@@ -73,12 +84,16 @@ static void forEachProduct(Program &program, Spread plan, MatmulOperands at, Arr
   const int64_t inner = dim.b ? stBytes * matricesOf(plan, batch.drop_front()) : 0; // tiles of the dims that follow
   if (spread)
     at.aSlice = dim.a, at.bSlice = dim.b, at.outSlice = dim.out;
+  for (auto [matrix, step] : llvm::zip(at.beside, dim.beside))
+    matrix.slice = spread ? step : 0;
   program.loop(turns, [&](int depth) {
     MatmulOperands body = at;
     body.a = at.a.plusLoop(depth, atOnce * dim.a);
     body.b = at.b.plusLoop(depth, atOnce * dim.b);
     body.out = at.out.plusLoop(depth, atOnce * dim.out);
     body.st = at.st.plusLoop(depth, inner);
+    for (auto [matrix, step] : llvm::zip(body.beside, dim.beside))
+      matrix.at = matrix.at.plusLoop(depth, atOnce * step);
     forEachProduct(program, plan, body, batch.drop_front(), stBytes, emit);
   });
   if (!rest)
@@ -88,13 +103,22 @@ static void forEachProduct(Program &program, Spread plan, MatmulOperands at, Arr
   at.b = at.b.plus(turns * atOnce * dim.b);
   at.out = at.out.plus(turns * atOnce * dim.out);
   at.st = at.st.plus(turns * inner);
+  for (auto [matrix, step] : llvm::zip(at.beside, dim.beside))
+    matrix.at = matrix.at.plus(turns * atOnce * step);
   emit(plan, at);
 }
 
+ArrayUnits KernelWriter::arrayUnits() {
+  return {buffers.unit(hw::Memory::IB), buffers.unit(hw::Memory::WB), buffers.unit(hw::Memory::OB),
+          buffers.unit(hw::Memory::SIMD)};
+}
+
 void KernelWriter::multiply(const Spread &plan, const TileOrder &order, const MatmulOperands &operands) {
-  const ArrayUnits units{buffers.unit(hw::Memory::IB), buffers.unit(hw::Memory::WB), buffers.unit(hw::Memory::OB)};
+  const ArrayUnits units = arrayUnits();
   const bool stays = order.isStationary(plan.kChunks);
   emitTiles(*main, units, plan, order, operands);
+  if (!operands.epilogues.empty())
+    main->name(Queue::Vector, operands.epilogues.front().node);
   // The array controller loads WB itself when it streams; what the load queue brings there later must wait for that.
   if (!stays)
     main->on(Queue::Array).uses(units.wb, true);
@@ -148,12 +172,15 @@ void KernelWriter::multiplyByConstant(PlacedProduct all, const TileOrder &order,
   for (int &home : homes)
     home = buffers.add(hw::Memory::ST, node + ".weights", most * bytes);
   const Address out = all.operands.out, bias = all.operands.bias;
+  const SmallVector<Beside, 1> beside = all.operands.beside;
   for (int64_t round = 0, piece = 0; round < plan.rounds(); round += most, ++piece) {
     const int64_t column = round * plan.tilesARound() * 64;
     all.product.n = std::min(plan.n - column, most * plan.tilesARound() * 64);
     all.operands.st = {homes[piece % 2], 0, {}};
     all.operands.out = out.plus(column * all.operands.outBytes);
     all.operands.bias = bias.plus(column * 4);
+    for (auto [matrix, whole] : llvm::zip(all.operands.beside, beside))
+      matrix.at = whole.at.plus(column * whole.column);
     main->task(node);
     loadTiles(*main, tiles, all.operands.st, round * bytes, all.product.rounds() * bytes);
     multiplyAll(all, order);

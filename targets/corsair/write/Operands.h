@@ -16,6 +16,31 @@ struct ConvSource {
   int64_t pixels; ///< of the output
 };
 
+/// A matrix of f16 that an epilogue reads beside the sums, where it lies for the result's first element; strides in
+/// bytes.
+struct Beside {
+  Address at;
+  int64_t row = 0, column = 0, slice = 0;
+};
+/// A function of tiles in the vector device's memory, each of which has a place there.
+struct EpilogueStep {
+  hw::SimdFunction function;
+  float imm0 = 0, imm1 = 0;
+  llvm::SmallVector<int, 3> sources; ///< places; below 0 -1 - the number of what lies beside
+  int to = -1;                       ///< a place; -1: the result
+};
+/// What sums become before they are stored, elementwise; they are at place 0 in the beginning, as f16.
+struct Epilogue {
+  std::vector<EpilogueStep> steps;
+  int places = 1;
+  std::string node; ///< as which it is reported
+};
+/// Which place each value of an epilogue has, the sum and then what each of the functions makes, the last one as if it
+/// needed one: `inputs` of each are functions before by number, -1 for the sum, below -1 for others.
+llvm::SmallVector<int> placesOf(llvm::ArrayRef<llvm::SmallVector<int, 3>> inputs);
+/// How many tiles the vector device's memory has places for, in each of two halves.
+int64_t placesOfTiles(const hw::Machine &machine);
+
 /// Where one product reads and writes; strides in bytes.
 struct MatmulOperands {
   Address a, b, out, st;                  ///< `st`: B's tiles
@@ -30,12 +55,16 @@ struct MatmulOperands {
   /// A convolution: `a` is its image and `pixel` the first output pixel.
   const ConvSource *conv = nullptr;
   Address pixel;
+  llvm::SmallVector<Beside, 1> beside;
+  llvm::ArrayRef<Epilogue> epilogues; ///< by the terms of a tile
+  const Epilogue *epilogue = nullptr; ///< of the tiles that are computed
 };
 
 /// A product, or a batch of them, and where they lie; not spread yet.
 struct PlacedProduct {
   /// `b`: null where it is packed.
-  PlacedProduct(const DeviceTensor &a, const DeviceTensor *b, const DeviceTensor &out);
+  PlacedProduct(const DeviceTensor &a, const DeviceTensor *b, const DeviceTensor &out,
+                llvm::ArrayRef<DeviceTensor> beside = {});
   /// Makes batch dims rows where B stays and rows go on.
   void joinBatch();
 
@@ -46,7 +75,7 @@ struct PlacedProduct {
 
 /// The arrays' memories as buffers.
 struct ArrayUnits {
-  int ib, wb, ob;
+  int ib, wb, ob, simd;
 };
 
 /// Which of the arrays' memories is too small for any product: a clause with its key in the description, its size and

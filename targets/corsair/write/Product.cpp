@@ -22,17 +22,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Operands.h"
+#include "Drain.h"
 #include "SimdOp.h"
-
-#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
 static constexpr int64_t kRows = 64, kBlock = 64;
-static constexpr int64_t kObHalf = 32768, kWbHalf = 4224, kIbHalf = Spread::kSegment * Spread::kTileBytes;
+static constexpr int64_t kWbHalf = 4224, kIbHalf = Spread::kSegment * Spread::kTileBytes;
 
 std::optional<std::string> dmxc::corsair::lacksForProducts(const hw::Machine &machine) {
   const std::pair<hw::Memory, int64_t> needs[] = {
@@ -96,7 +94,7 @@ public:
 
   /// 64 rows by one round of columns, their sums over as many segments along K.
   void runSegments(const Address &count) {
-    QueueWriter array = program.on(Queue::Array), store = program.on(Queue::Store);
+    QueueWriter array = program.on(Queue::Array);
     const int64_t rows = plan.sliceRows();
     const Round columns = plan.tilesN() < plan.tilesARound()
                               ? lastRound(plan.tilesN())
@@ -119,10 +117,7 @@ public:
         segment(next, 1, 1);
       });
     array.signal(kObFull + half);
-    store.wait(kObFull + half);
-    for (const Share &share : columns.shares)
-      storeShare(share, rows, half);
-    store.signal(kObFree + half);
+    drain(program, units, plan, at, columns.shares, rows, half);
   }
 
 private:
@@ -131,11 +126,6 @@ private:
     int mask;
     int64_t rows;
     int half;
-  };
-  /// Tiles of columns that slices of a mask store; `skipped` are the tiles of slices before the mask's first.
-  struct Share {
-    int mask;
-    int64_t skipped, tiles, lastColumns;
   };
   /// `tiles` in each slice of a mask. Those that no share stores are zeros times something.
   struct Round {
@@ -156,6 +146,8 @@ private:
     body.at.st = by(at.st, rounds * stRound());
     body.at.bias = by(at.bias, rounds * biasRound());
     body.at.out = by(at.out, rows * at.outRow + rounds * outRound());
+    for (Beside &matrix : body.at.beside)
+      matrix.at = by(matrix.at, rows * matrix.row + rounds * plan.tilesARound() * 64 * matrix.column);
     return body;
   }
   ProductEmitter movedDown(int64_t rows) const { return moved(rows, 0); }
@@ -232,6 +224,8 @@ private:
     ProductEmitter body = *this;
     body.at.bias = at.bias.plus(tile * 64 * 4);
     body.at.out = at.out.plus(tile * 64 * at.outBytes);
+    for (Beside &matrix : body.at.beside)
+      matrix.at = matrix.at.plus(tile * 64 * matrix.column);
     return body;
   }
 
@@ -282,7 +276,7 @@ private:
   }
 
   void multiplyAndStore(const Band &rows, const Round &columns, int obHalf, int wbHalf) const {
-    QueueWriter array = program.on(Queue::Array), store = program.on(Queue::Store);
+    QueueWriter array = program.on(Queue::Array);
     const int mask = rows.mask & columns.mask;
     for (int64_t first = 0; first < rows.rows; first += plan.rowsAtOnce()) {
       const int64_t rowsNow = std::min(plan.rowsAtOnce(), rows.rows - first);
@@ -305,10 +299,10 @@ private:
           array.signal(kIbFree + ib);
       }
       array.signal(kObFull + half);
-      store.wait(kObFull + half);
-      for (const Share &share : columns.shares)
-        part.storeShare({share.mask & mask, share.skipped, share.tiles, share.lastColumns}, rowsNow, half);
-      store.signal(kObFree + half);
+      SmallVector<Share, 2> shares(columns.shares);
+      for (Share &share : shares)
+        share.mask &= mask;
+      drain(program, units, plan, part.at, shares, rowsNow, half);
     }
   }
 
@@ -319,7 +313,7 @@ private:
     load.wait(kObFree + half);
     if (at.bias.buffer >= 0) {
       DmaSpec spec{name(hw::ElemKind::Bfp32), {}, 64};
-      spec.dims = {{tiles, 256, obGroup()}, {rows, 0, 256}};
+      spec.dims = {{tiles, 256, obGroup(plan)}, {rows, 0, 256}};
       spec.sourceUnitStep = plan.sharing == Sharing::Columns ? plan.groups * 256 : 0;
       load.copy(at.bias, {units.ob, half * kObHalf, {}}, spec).integer("units", mask).create();
     }
@@ -406,7 +400,7 @@ private:
         .integer("slices", extent.mask)
         .integer("stash_step", addition.imc * Spread::kTileBytes)
         .integer("stash_group", plan.kChunks * Spread::kTileBytes)
-        .integer("result_group", obGroup())
+        .integer("result_group", obGroup(plan))
         .integer("chunks", plan.kChunks)
         .set("accumulate_steps", array.builder().getUnitAttr())
         .sum("rows", extent.rows)
@@ -433,32 +427,6 @@ private:
         .integer("pixels", at.conv->pixels)
         .set("window", windowClause(array.builder(), at.conv->window));
   }
-
-  /// Tiles of sums from OB, as f16, to their columns of the result.
-  void storeShare(const Share &share, int64_t rows, int half) const {
-    if (share.lastColumns == 64)
-      return storeTiles(share, 0, share.tiles, 64, rows, half);
-    storeTiles(share, 0, share.tiles - 1, 64, rows, half);
-    storeTiles(share, share.tiles - 1, 1, share.lastColumns, rows, half);
-  }
-
-  void storeTiles(const Share &share, int64_t first, int64_t count, int64_t columns, int64_t rows, int half) const {
-    if (!count)
-      return;
-    const int64_t slice = plan.sharing == Sharing::Columns ? plan.groups * 64 * at.outBytes
-                          : plan.sharing == Sharing::Rows  ? plan.sliceRows() * at.outRow
-                                                           : at.outSlice;
-    DmaSpec spec{name(hw::ElemKind::Bfp32), name(at.outBytes == 2 ? hw::ElemKind::F16 : hw::ElemKind::F32), columns};
-    spec.dims = {{count, obGroup(), 64 * at.outBytes}, {rows, 256, at.outRow}};
-    spec.targetUnitStep = llvm::popcount(unsigned(share.mask)) > 1 ? slice : 0;
-    program.on(Queue::Store)
-        .copy({units.ob, half * kObHalf + first * obGroup(), {}},
-              at.out.plus((share.skipped + first) * 64 * at.outBytes), spec)
-        .integer("units", share.mask)
-        .create();
-  }
-
-  int64_t obGroup() const { return kObHalf / (plan.rowsAtOnce() == 64 ? 2 : 4); }
 
   Program &program;
   Spread plan;

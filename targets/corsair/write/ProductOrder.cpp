@@ -46,6 +46,8 @@ private:
     MatmulOperands at = operands;
     if (!order.terms[node.box.terms].biased)
       at.bias = {};
+    if (const int number = order.terms[node.box.terms].epilogue; number >= 0)
+      at.epilogue = &operands.epilogues[number];
     move(at, node.at, [](Address &place, int64_t bytes) { place = place.plus(bytes); });
     for (const auto &[depth, step] : loops)
       move(at, step, [depth = depth](Address &place, int64_t bytes) {
@@ -60,6 +62,8 @@ private:
     plus(at.out, by.row * 64 * at.outRow + by.column * 64 * at.outBytes);
     if (at.bias.buffer >= 0)
       plus(at.bias, by.bias * 64 * 4);
+    for (Beside &matrix : at.beside)
+      plus(matrix.at, by.row * 64 * matrix.row + by.column * 64 * matrix.column);
     const int64_t tile = plan.kChunks * Spread::kTileBytes;
     plus(at.st, plan.columnSlices() == 1 ? by.weights * tile : by.weights / plan.tilesARound() * plan.groups * tile);
   }

@@ -76,6 +76,8 @@ void Program::task(StringRef name) {
   }
 }
 
+void Program::name(Queue queue, StringRef other) { tasks.back().parts[static_cast<int>(queue)].group.setName(other); }
+
 void Program::taskWithAhead(StringRef name) {
   task(name);
   task(name);
@@ -166,7 +168,7 @@ Value Program::token(int number) {
   if (token)
     return token;
   // The halves of double buffers are free in the beginning.
-  const bool free = llvm::is_contained({kIbFree, kObFree, kWbFree, kScoresFree, kWeightsFree}, number & ~1);
+  const bool free = llvm::is_contained({kIbFree, kObFree, kWbFree, kScoresFree, kWeightsFree, kTilesFree}, number & ~1);
   OpBuilder at(queues[0]);
   return token = dlir::TokenOp::create(at, writer.loc, dlir::TokenType::get(at.getContext()),
                                        at.getI64IntegerAttr(free ? 1 : 0), /*home=*/StringAttr());

@@ -39,7 +39,9 @@ enum Token : int {
   kScoresFree = 16,
   kWeightsFull = 18,
   kWeightsFree = 20,
-  kFirstPairToken = 22
+  kTilesFull = 22, ///< of an epilogue (Drain.cpp)
+  kTilesFree = 24,
+  kFirstPairToken = 26
 };
 
 /// Registers that a launch sets, each with a value a quad.
@@ -83,6 +85,8 @@ public:
 
   /// Starts a task; reports call it by this name.
   void task(llvm::StringRef name);
+  /// What a queue does for the task is reported under another name.
+  void name(Queue queue, llvm::StringRef other);
   QueueWriter on(Queue queue) { return {*this, static_cast<int>(queue), tasks.size() - 1}; }
   /// Starts a task, and one before it for what waits for none of its operands.
   void taskWithAhead(llvm::StringRef name);

@@ -88,7 +88,8 @@ mlir::DictionaryAttr dmxc::corsair::windowClause(mlir::Builder &builder, const h
   return list.getDictionary(builder.getContext());
 }
 
-static void emitOne(const QueueWriter &queue, const SimdOp &op, int sliceCount) {
+/// `split`: the number of the dim that the slices of a mask share, from 1 on; 0: none.
+static void emitOne(const QueueWriter &queue, const SimdOp &op, int split, int mask) {
   static constexpr const char *names[][2] = {
       {"to_kind", "to_strides"}, {"a_kind", "a_strides"}, {"b_kind", "b_strides"}, {"c_kind", "c_strides"}};
   TaskWriter simd = queue.task("corsair.simd");
@@ -102,8 +103,7 @@ static void emitOne(const QueueWriter &queue, const SimdOp &op, int sliceCount) 
   }
   if (op.inner)
     simd.integer("inner", op.inner);
-  const int shared = sharedDim(op);
-  simd.integer("split", shared + 1).integer("slices", shared < 0 ? 1 : (1 << sliceCount) - 1);
+  simd.integer("split", split).integer("slices", mask);
   mlir::Builder &builder = queue.builder();
   if (op.imm0 != 0)
     simd.set("imm0", builder.getF32FloatAttr(op.imm0));
@@ -120,6 +120,10 @@ static void emitOne(const QueueWriter &queue, const SimdOp &op, int sliceCount) 
   if (op.countPadding)
     simd.set("count_pad", builder.getUnitAttr());
   simd.create();
+}
+
+void dmxc::corsair::emitShared(const QueueWriter &queue, const SimdOp &op, int mask) {
+  emitOne(queue, op, op.dims.front() > 1 ? 1 : 0, mask);
 }
 
 bool dmxc::corsair::emitSimd(Program &program, SimdOp op, int sliceCount) {
@@ -140,7 +144,8 @@ bool dmxc::corsair::emitSimd(Program &program, SimdOp op, int sliceCount) {
       operand->strides.insert(operand->strides.begin() + 1, 0);
   }
   if (op.dims.size() <= kSimdDims) {
-    emitOne(program.on(Queue::Vector), op, sliceCount);
+    const int shared = sharedDim(op);
+    emitOne(program.on(Queue::Vector), op, shared + 1, shared < 0 ? 1 : (1 << sliceCount) - 1);
     return true;
   }
   bool good = true;

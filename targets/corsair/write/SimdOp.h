@@ -41,6 +41,8 @@ struct SimdOp {
 
 /// A window as the clause of a task.
 mlir::DictionaryAttr windowClause(mlir::Builder &builder, const hw::Window &window);
+/// Writes an op of four dims of which the slices of a mask share the first, if there are several.
+void emitShared(const QueueWriter &queue, const SimdOp &op, int mask);
 /// Writes the op. A row of more than four dims that do not join is not emitted: false.
 [[nodiscard]] bool emitSimd(Program &program, SimdOp op, int sliceCount);
 

@@ -38,6 +38,7 @@ llvm::SmallVector<BlockRun, 1> runsOf(llvm::ArrayRef<Addition> segment);
 struct TileTerms {
   std::vector<Addition> additions;
   bool biased = false;
+  int epilogue = -1; ///< what becomes of them then, by number; -1: nothing
 
   bool operator==(const TileTerms &) const = default;
   /// In the order of K, as many at once as the plan says.

@@ -16,7 +16,7 @@ from corsair_rotations import Graph
 from dynamic_shapes import BIN, BundleTest, np, onnx
 from sampling import LONG, SEED, sample
 
-STAGES = ("schedule.formats", "schedule.tiles", "schedule.buffers", "schedule.array", "schedule.spmd", "schedule.bands", "schedule")
+STAGES = ("schedule.formats", "schedule.tiles", "schedule.buffers", "schedule.fused", "schedule.array", "schedule.spmd", "schedule.bands", "schedule")
 CASES = {  # rows, depth, columns; how many matrices, or the weights of all rows
     "square": (512, 512, 512, "weights"), "ragged": (200, 1100, 330, "weights"), "one row": (1, 700, 900, "weights"),
     "values": (300, 700, 330, "values"), "batch": (130, 100, 200, 3)}

@@ -32,6 +32,9 @@ class Nest:
         self.left, self.right = (self.operand(side.split(", ")[0]) for side in sides[0])
         self.bias = next((self.loads[given.split(", ")[1]] for name, given, _, _ in self.units.values() if name == "add"), None)
         self.tile = re.search(ELEMENT, self.out_type)[1]
+        number = next(name for name, (function, _, _, made) in self.units.items() if function == "cast" and made == self.tile)
+        at = next(i for i, line in enumerate(body) if line.lstrip().startswith(f"{number} = "))
+        self.epilogue, self.number, self.stored = body[at + 1:-1], number, stored
         self.order = [(sum(self.sums[:i]), count) for i, count in enumerate(self.sums)]
         self.numbers = itertools.count()
 
@@ -75,9 +78,12 @@ class Nest:
             vector = self.load(lines, (self.bias[0], self.bias[2]), column)
             element, value, before = re.search(ELEMENT, self.bias[2])[1], self.fresh(), value
             lines.append(f'{value} = lldmir.simd "add"({before}, {vector} : {sums}, {element}) -> {sums}')
-        made = self.fresh()
-        lines.append(f'{made} = lldmir.simd "cast"({value} : {sums}) -> {self.tile}')
-        lines.append(f"affine.store {made}, {self.out}[{row}, {column}] : {self.out_type}")
+        names = {self.number: self.fresh(), self.row: row, self.column: column}
+        lines.append(f'{names[self.number]} = lldmir.simd "cast"({value} : {sums}) -> {self.tile}')
+        for line in self.epilogue:
+            names[line.split()[0]] = self.fresh()
+            lines.append(re.sub(NAME, lambda name: names.get(name[0], name[0]), line))
+        lines.append(f"affine.store {names[self.stored]}, {self.out}[{row}, {column}] : {self.out_type}")
 
     def body(self, row, column, order=None, a=None, w=None):
         """One tile, its terms in this order; `a`, `w`: tiles that are loaded already."""

@@ -10,7 +10,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from dmxc_case import Base
 
-STOPS = ("partition", "memory", "schedule.formats", "schedule.tiles", "schedule.buffers", "schedule.array", "schedule.spmd", "schedule.bands", "schedule",
+STOPS = ("partition", "memory", "schedule.formats", "schedule.tiles", "schedule.buffers", "schedule.fused", "schedule.array", "schedule.spmd", "schedule.bands", "schedule",
          "run")
 
 
@@ -58,8 +58,8 @@ class Stages(Base):
 
     def test_a_wrong_stage_is_named(self):
         """Planted in the text that a stage would have left: a tile of weights twice, another function, a bias that is not added."""
-        for name, old, new, stop in (("4d-array.mlir", r"affine.load %arg1\[1, ", "affine.load %arg1[0, ", "schedule.array"),
-                                     ("4e-spmd.mlir", r'simd "tanh"', 'simd "sigmoid"', "schedule.spmd"),
+        for name, old, new, stop in (("4e-array.mlir", r"affine.load %arg1\[1, ", "affine.load %arg1[0, ", "schedule.array"),
+                                     ("4f-spmd.mlir", r'simd "tanh"', 'simd "sigmoid"', "schedule.spmd"),
                                      ("4b-tiles.mlir", r"dmir.tanh", "dmir.erf", "schedule.tiles"),
                                      ("4-schedule.mlir", r'simd "tanh"', 'simd "sigmoid"', "schedule"),
                                      ("4-schedule.mlir", r"(GM -> OB (?s:.)*?)(corsair.matmul .*accumulate)\[1\]", r"\1\2[0]", "schedule")):
@@ -75,9 +75,9 @@ class Stages(Base):
 
     def test_text_without_a_meaning(self):
         for name, old, new, message in (
-                ("4d-array.mlir", r"affine.load %arg1\[1, ", "affine.load %arg1[7, ", "has tile 7 along dim 0 of a grid of 4"),
+                ("4e-array.mlir", r"affine.load %arg1\[1, ", "affine.load %arg1[7, ", "has tile 7 along dim 0 of a grid of 4"),
                 ("4b-tiles.mlir", r"\(d0 \* 64\)", "(d0 * 90)", "reaches beyond a tensor, along dim 1"),
-                ("4e-spmd.mlir", r'simd "tanh"', 'simd "tan"', "names the function 'tan', which the vector device does not have"),
+                ("4f-spmd.mlir", r'simd "tanh"', 'simd "tan"', "names the function 'tan', which the vector device does not have"),
                 ("4c-buffers.mlir", r"(affine.for [^=]*) = 0 to 4", r"\1 = 0 to 3", "runs over other quads than the 4 of its team"),
                 ("4-schedule.mlir", r"\n *dlir.copy GM -> IB .*", "", "of 'ib' (IB 0), which nothing has written (group \"p\""),
                 ("4-schedule.mlir", r"(dlir.copy OB -> GM %\w+\[[^]]*)\]", r"\1 + 1000000]", "of 'ob' (OB 0), which has "),
@@ -88,7 +88,7 @@ class Stages(Base):
 
     def test_a_changed_text_goes_on(self):
         """What an edited text means is what its bundle computes."""
-        for name, stop, after in (("4e-spmd.mlir", "schedule.spmd", ("schedule.bands", "schedule", "run")), ("4-schedule.mlir", "schedule", ("run",))):
+        for name, stop, after in (("4f-spmd.mlir", "schedule.spmd", ("schedule.bands", "schedule", "run")), ("4-schedule.mlir", "schedule", ("run",))):
             self.texts(name, r'simd "tanh"', 'simd "sigmoid"')
             rows = self.rows(self.compare(model=f"texts/{name}", options=("--from", stop)))
             self.assertEqual(rows[stop], "the first")

@@ -350,7 +350,23 @@ LogicalResult ConvOp::verify() {
       getLow().size() != axes || !positive(getKernel()) || !positive(getStrides()) || !positive(getDilations()) ||
       static_cast<int64_t>(getGroups()) < 1)
     return emitOpError("C2: needs an image and a result of one rank, 3 or 4, and positive numbers a spatial axis");
-  return success();
+  if (!getEpilogue() && getBeside().empty())
+    return success();
+  const auto beside = static_cast<int64_t>(getBeside().size());
+  for (auto [number, unit] : llvm::enumerate(getEpilogue() ? getEpilogue()->getValue() : ArrayRef<Attribute>())) {
+    auto all = dyn_cast<DictionaryAttr>(unit);
+    auto inputs = all ? all.getAs<DenseI64ArrayAttr>("inputs") : DenseI64ArrayAttr();
+    if (!inputs || inputs.empty() || !all.getAs<StringAttr>("function") || !all.getAs<DictionaryAttr>("parameters") ||
+        llvm::any_of(inputs.asArrayRef(), [&, last = static_cast<int64_t>(number)](int64_t input) {
+          return input >= last || input < -1 - beside;
+        }))
+      return emitOpError("C3: function ")
+             << number << " of its epilogue is none of the sums, of functions before it and of what "
+             << "lies beside: " << unit;
+  }
+  return getOut() && getEpilogue() && !getEpilogue()->empty()
+             ? success()
+             : LogicalResult(emitOpError("C3: has an epilogue of no buffer, or none for what lies beside"));
 }
 
 /// Of an op on buffers that fills `out` and reads its other operands; none on tensors.

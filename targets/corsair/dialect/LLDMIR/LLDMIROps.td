@@ -171,16 +171,21 @@ def LLDMIR_ConvOp : LLDMIR_Op<"conv", [AttrSizedOperandSegments, DeclareOpInterf
     `%y = lldmir.conv %x, %w bias %b {..} : (tensor<1x64x56x56xf16>, ..) -> tensor<1x64x56x56xf16>`, on buffers
     `lldmir.conv %x, %w bias %b outs %y {..}`.
 
-    C1: a result of tensors, or a buffer that is filled. C2: image and result have equal ranks, 3 or 4; one stride, dilation, low
+    On buffers `epilogue` has functions of elements of the sums as f16, the last of which makes the result: each with a `function` and its `parameters` as
+    lldmir.simd has them, the `node` that it is reported as, and `inputs`, a function before it by number, -1 the sums, -2, -3 .. what lies `beside`, buffers of the result's layout:
+
+    `lldmir.conv %x, %w beside(%r : memref<..>) outs %y {epilogue = [{function = "add", inputs = array<i64: -1, -2>, parameters = {}}], ..}`.
+
+    C1: a result of tensors, or a buffer that is filled. C3: an epilogue, of a buffer, is made of such functions. C2: image and result have equal ranks, 3 or 4; one stride, dilation, low
     and kernel extent a spatial axis, all but low positive.
   }];
   let arguments = (ins AnyTypeOf<[AnyRankedTensor, AnyMemRef]>:$image, AnyTypeOf<[AnyRankedTensor, AnyMemRef]>:$weights,
-                       Optional<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$bias, Optional<AnyMemRef>:$out,
+                       Optional<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$bias, Variadic<AnyMemRef>:$beside, Optional<AnyMemRef>:$out,
                        DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
-                       DenseI64ArrayAttr:$low, I64Attr:$groups);
+                       DenseI64ArrayAttr:$low, I64Attr:$groups, OptionalAttr<ArrayAttr>:$epilogue);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
-    $image `,` $weights (`bias` $bias^)? (`outs` $out^)? attr-dict `:` type($image) `,` type($weights) (`,` type($bias)^)?
+    $image `,` $weights (`bias` $bias^)? (`beside` `(` $beside^ `:` type($beside) `)`)? (`outs` $out^)? attr-dict `:` type($image) `,` type($weights) (`,` type($bias)^)?
     (`outs` type($out)^)? (`->` type($result)^)?
   }];
   let hasVerifier = 1;

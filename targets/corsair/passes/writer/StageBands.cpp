@@ -1,4 +1,5 @@
 //===- StageBands.cpp - loops over bands of rows to tasks -----------------===//
+#include "../ElementFunctions.h"
 #include "../KernelFunctions.h"
 #include "../Views.h"
 #include "StageWriter.h"
@@ -121,6 +122,9 @@ Result<Spread> StageWriter::bandSpread(affine::AffineForOp loop, const TileLoops
   Result<Spread> spread = given ? fitted(loops, product, *given) : given.takeError();
   if (!spread)
     return spread;
+  if (!loops.epilogues.empty())
+    return fail(loops.epilogues.front().back().op, "is computed of a product's tiles, where bands compute strips")
+        .takeError();
   if (loops.terms.size() != 1 || !(loops.terms.front() == TileTerms::of(*spread, false)) ||
       !orderOf(loops, *spread).isWhole())
     return fail(loop, "computes the tiles of a band, or adds up their terms, in another order than that of K, num_imc "
@@ -193,7 +197,7 @@ Status StageWriter::bandUnit(const BandBody &body, lldmir::SimdOp op, BandedScor
   } else if (weighs) {
     unit.function = hw::SimdFunction::Softmax;
   } else {
-    std::optional<Elementwise> function = elementwise(op);
+    std::optional<ElementFunction> function = elementwise(op);
     if (!function)
       return fail(op, "names the function '" + op.getFunction() + "', which the vector device does not have");
     unit.function = function->function, unit.imm0 = function->imm0, unit.imm1 = function->imm1;

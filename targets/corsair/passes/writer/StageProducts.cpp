@@ -31,7 +31,9 @@ Status StageWriter::product(affine::AffineForOp loop) {
   TileLoops loops;
   if (!loops.follow(loop))
     return fail(loops.at, loops.problem);
-  for (Value operand : {loops.left, loops.right}) {
+  SmallVector<Value> operands{loops.left, loops.right};
+  operands.append(loops.beside);
+  for (Value operand : operands) {
     if (matrixOf(operand) == matrixOf(loops.out))
       return fail(loops.store, "fills the matrix that its product reads");
     if (Status s = checkFilled(loop, operand); !s)
@@ -186,7 +188,11 @@ Status StageWriter::byWeights(affine::AffineForOp loop, const TileLoops &loops, 
   const bool areTiles = a->kind == hw::ElemKind::Bfp16R;
   if (areTiles ? !batch.empty() : a->kind != hw::ElemKind::F16)
     return fail(loop, "multiplies what are no matrices of f16 or tiles");
-  PlacedProduct placed(*a, nullptr, *out);
+  Result<Epilogues> epilogues = epiloguesOf(loop, loops, *out);
+  if (!epilogues)
+    return epilogues.takeError();
+  PlacedProduct placed(*a, nullptr, *out, epilogues->beside);
+  placed.operands.epilogues = epilogues->all;
   placed.product.batch = 0; // slices have the same weights
   const Spread &product = placed.product;
   const int64_t rows = a->shape[a->rank() - 2]; // tiles of a part end with a ragged one
@@ -251,7 +257,11 @@ Status StageWriter::byValues(affine::AffineForOp loop, const TileLoops &loops) {
   Result<lldmir::PlanAttr> given = spreadOf(loops, nullptr);
   if (!given)
     return given.takeError();
-  const PlacedProduct apart(*a, &*b, *out);
+  Result<Epilogues> epilogues = epiloguesOf(loop, loops, *out);
+  if (!epilogues)
+    return epilogues.takeError();
+  PlacedProduct apart(*a, &*b, *out, epilogues->beside);
+  apart.operands.epilogues = epilogues->all;
   const TileOrder order = orderOf(loops, apart.product.by(*given));
   if (Status s = checkTiles(loops, order, apart.product); !s)
     return s;

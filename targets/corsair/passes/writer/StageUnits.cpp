@@ -1,4 +1,5 @@
 //===- StageUnits.cpp - ops on whole buffers to tasks ---------------------===//
+#include "../ElementFunctions.h"
 #include "StageWriter.h"
 
 #include "targets/corsair/decide/Ops.h"
@@ -6,16 +7,6 @@
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
-
-/// An op of DMIR as lldmir.simd names it, with its parameters as attributes; null where DMIR has none of the name.
-static OwningOpRef<Operation *> namedOp(lldmir::SimdOp op) {
-  OperationState state(op->getLoc(), ("dmir." + op.getFunction()).str());
-  state.addAttributes(op.getParametersAttr() ? op.getParametersAttr().getValue() : ArrayRef<NamedAttribute>());
-  if (!RegisteredOperationName::lookup(state.name.getStringRef(), op->getContext()))
-    return {};
-  state.addTypes(RankedTensorType::get({}, Float16Type::get(op->getContext())));
-  return Operation::create(state);
-}
 
 Result<SmallVector<DeviceTensor>> StageWriter::operandsOf(Operation *op, ValueRange inputs, ValueRange outs) {
   if (outs.size() != 1)
@@ -128,7 +119,11 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
       return vector.takeError();
     bias = vector->address.plusQuad(byChannels ? 4 * split.part : 0);
   }
-  KernelWriter::convolve(image, out, split, {window, pixels, groups, &tiles->second, bias, product});
+  Result<Epilogues> epilogues = epiloguesOf(op, out);
+  if (!epilogues)
+    return epilogues.takeError();
+  KernelWriter::convolve(image, out, split,
+                         {window, pixels, groups, &tiles->second, bias, product, epilogues->all, epilogues->beside});
   return Status::ok();
 }
 
@@ -244,31 +239,12 @@ Status StageWriter::masked(lldmir::SimdOp op, const DeviceTensor &input, const D
   return Status::ok();
 }
 
-std::optional<StageWriter::Elementwise> StageWriter::elementwise(lldmir::SimdOp op) {
-  using F = hw::SimdFunction;
-  if (op.getFunction() == lldmir::kCopy)
-    return Elementwise{F::Copy};
-  if (OwningOpRef<Operation *> named = namedOp(op)) {
-    std::optional<F> function = elementwiseFunction(named.get());
-    return function ? std::optional(Elementwise{*function}) : std::nullopt;
-  }
-  static constexpr F own[] = {F::Fma, F::Affine, F::Clip, F::LeakyRelu, F::HardSigmoid};
-  std::optional<F> function = hw::simdFunctionFromName(op.getFunction());
-  if (!function || !llvm::is_contained(own, *function))
-    return std::nullopt;
-  auto number = [&](StringRef key) {
-    auto given = op.getParametersAttr() ? op.getParametersAttr().getAs<FloatAttr>(key) : FloatAttr();
-    return given ? static_cast<float>(given.getValueAsDouble()) : 0.0F;
-  };
-  return Elementwise{*function, number("imm0"), number("imm1")};
-}
-
 /// A function that no op of DMIR is: see FunctionChoice.
 Status StageWriter::deviceFunction(lldmir::SimdOp op, ArrayRef<DeviceTensor> inputs, const DeviceTensor &out) {
   using F = hw::SimdFunction;
   std::optional<F> function = hw::simdFunctionFromName(op.getFunction());
   const bool rotates = function == F::Rope || function == F::RopeInterleaved, sums = function == F::ReduceSumSquare;
-  const std::optional<Elementwise> ofElements = elementwise(op);
+  const std::optional<ElementFunction> ofElements = elementwise(op);
   if (!function || !(rotates || sums || ofElements))
     return fail(op, "names the function '" + op.getFunction() + "', which the vector device does not have");
   if (static_cast<int>(inputs.size()) != hw::operandCount(*function))

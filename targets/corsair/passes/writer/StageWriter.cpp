@@ -392,6 +392,8 @@ Status StageWriter::lower(Operation *op) {
     for (Value operand : op->getOperands())
       if (Status s = checkFilled(op, operand); !s)
         return s;
+  if (Status s = checkWritten(op); !s)
+    return s;
   return llvm::TypeSwitch<Operation *, Status>(op)
       .Case<gpu::ThreadIdOp, gpu::BarrierOp, memref::AllocOp, affine::AffineApplyOp, arith::ConstantOp>(
           [](auto) { return Status::ok(); }) // places come with the first use, a barrier with what is sent

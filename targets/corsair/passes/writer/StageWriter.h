@@ -14,6 +14,7 @@
 namespace dmxc {
 
 class TileLoops;
+struct TileUnit;
 
 /// Writes the program of a function that launches one kernel over quads, as corsair-outline-spmd leaves it.
 class StageWriter : public corsair::KernelWriter {
@@ -39,6 +40,15 @@ private:
   Result<lldmir::PlanAttr> spreadOf(const TileLoops &loops, const corsair::TileForm *packed);
   /// A product that is spread so, by as many blocks along K at once as IB holds.
   Result<corsair::Spread> fitted(const TileLoops &loops, const corsair::Spread &product, lldmir::PlanAttr plan);
+  /// What becomes of the sums of a product (StageEpilogues.cpp), and what that reads beside them.
+  struct Epilogues {
+    std::vector<corsair::Epilogue> all;
+    llvm::SmallVector<corsair::DeviceTensor> beside;
+  };
+  Result<Epilogues> epiloguesOf(mlir::affine::AffineForOp loop, const TileLoops &loops,
+                                const corsair::DeviceTensor &out);
+  Result<Epilogues> epiloguesOf(lldmir::ConvOp conv, const corsair::DeviceTensor &out);
+  Result<corsair::Epilogue> epilogue(llvm::ArrayRef<TileUnit> units);
   corsair::TileOrder orderOf(const TileLoops &loops, const corsair::Spread &product) const;
   Status checkTiles(const TileLoops &loops, const corsair::TileOrder &order, const corsair::Spread &product);
   /// A matrix that loops over tiles fill, and which of its tiles they did so far.
@@ -52,6 +62,10 @@ private:
   /// Fails where loops so far have left out a tile of a buffer.
   Status checkFilled(mlir::Operation *user, mlir::Value memref);
   Status checkFilled(mlir::Operation *user, const Filled &matrix);
+  /// Notes what an op writes, and fails where it reads what nothing has written.
+  Status checkWritten(mlir::Operation *op);
+  /// The buffer that one is a view of, outside of the kernel if it comes from there.
+  mlir::Value rootOf(mlir::Value buffer);
   /// What a grid is of, with the dims of the open loops over a batch in front.
   Result<corsair::DeviceTensor> matricesOf(mlir::Operation *user, mlir::Value grid);
   /// A number, and what a quad and a trip of each open loop over a batch add to it.
@@ -87,12 +101,6 @@ private:
   };
   /// `lower`: of rows that are folded the lower half.
   Result<MaskedRows> maskedRows(lldmir::SimdOp op, int64_t rows, int64_t columns, bool lower = false);
-  /// A function of elements with its numbers; nothing for others.
-  struct Elementwise {
-    corsair::hw::SimdFunction function;
-    float imm0 = 0, imm1 = 0;
-  };
-  static std::optional<Elementwise> elementwise(lldmir::SimdOp op);
   Status deviceFunction(lldmir::SimdOp op, llvm::ArrayRef<corsair::DeviceTensor> inputs,
                         const corsair::DeviceTensor &out);
   Status masked(lldmir::SimdOp op, const corsair::DeviceTensor &input, const corsair::DeviceTensor &out);
@@ -124,6 +132,7 @@ private:
   llvm::DenseMap<mlir::Value, Tiles> weights;
   std::vector<corsair::BandedScores> banded;                     ///< whose tasks are not written yet
   llvm::DenseMap<unsigned, corsair::DeviceTensor> states;        ///< by the result that is the next value
+  llvm::DenseSet<mlir::Value> written;                           ///< buffers
   llvm::MapVector<mlir::Value, Filled> filled;                   ///< by the matrix
   llvm::SmallVector<mlir::affine::AffineForOp> batch;            ///< the open loops over a batch
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int64_t>> trips; ///< of a view: bytes from trip to trip of each

@@ -47,6 +47,9 @@ struct Item {
   int64_t first = 0, second = 0;
   int terms = -1;
   int64_t bias = -1;
+  int grid = -1;                     ///< of a tile of numbers that was loaded
+  int unit = -1;                     ///< what the sum became
+  int64_t beside = -1, besideAt = 0; ///< the row and column of the tiles in that
 };
 
 int64_t evaluate(AffineExpr expr, ArrayRef<int64_t> dims, ArrayRef<int64_t> symbols) {
@@ -99,7 +102,8 @@ private:
     Map map, upper; ///< of indices, or the bounds of a loop
     std::vector<Code> body;
     std::pair<int, corsair::Addition> last = {-2, {}}; ///< that a product added to which terms ..
-    int made = -1;                                     ///< .. and which these became
+    int made = -1;           ///< .. and which these became; of a load which it is, of a function which unit it was
+    bool isFunction = false; ///< of tiles of numbers
   };
 
   bool refuse(Operation *op, const std::string &why) {
@@ -148,6 +152,7 @@ private:
             .Case([&](affine::AffineLoadOp load) {
               std::optional<Form> form = formOf(load.getType());
               const bool fits = form && load.getMemRefType().getRank() == (*form == Form::Bias ? 1 : 2);
+              made.made = units.grid(load.getMemRef());
               return fits ? readMap(op, load.getAffineMap(), load.getMapOperands(), made.map)
                           : refuse(op, "loads what is no tile of a matrix or of a bias");
             })
@@ -244,8 +249,16 @@ private:
                                                     (*to == Form::Activations || *to == Form::Weights));
     const bool adds = unit.getFunction() == "add" && forms.size() == 2 && forms[0] == Form::Sum &&
                       forms[1] == Form::Bias && to == Form::Sum;
-    if (!casts && !adds)
-      return refuse(unit, "of \"" + unit.getFunction().str() + "\" is no cast of a tile and adds no bias to one");
+    made.isFunction = !casts && !adds;
+    if (made.isFunction) {
+      auto isF16 = [](Type type) {
+        return formOf(type) == Form::Number && cast<VecExtType>(type).getElementType().isF16();
+      };
+      if (!to || !llvm::all_of(unit->getOperandTypes(), isF16) || !isF16(unit.getResult(0).getType()))
+        return refuse(unit,
+                      "of \"" + unit.getFunction().str() +
+                          "\" is of no tiles of f16, which the vector device computes; a cast makes them of a sum");
+    }
     if (adds) {
       auto load = unit.getInputs()[1].getDefiningOp<affine::AffineLoadOp>();
       if (!load || (loops.bias && loops.bias != load.getMemRef()))
@@ -289,7 +302,12 @@ private:
         .Case([&](affine::AffineIfOp condition) {
           return !holds(condition.getIntegerSet(), each.map) || execute(each.body);
         })
-        .Case([&](affine::AffineLoadOp load) { return place(each, load.getMemRefType(), items[each.out[0]]); })
+        .Case([&](affine::AffineLoadOp load) {
+          if (!place(each, load.getMemRefType(), items[each.out[0]]))
+            return false;
+          items[each.out[0]].grid = each.made;
+          return true;
+        })
         .Case([&](affine::AffineStoreOp store) { return executeStore(store, each); })
         .Case([&](affine::AffineApplyOp) {
           items[each.out[0]].first = indexOf(each.map, 0);
@@ -297,6 +315,8 @@ private:
         })
         .Case([&](lldmir::MatMulOp product) { return executeProduct(product, each); })
         .Case([&](lldmir::SimdOp unit) {
+          if (each.isFunction)
+            return executeFunction(unit, each);
           Item &made = items[each.out[0]];
           made = items[each.in[0]];
           if (each.in.size() < 2)
@@ -371,7 +391,34 @@ private:
       each.last = {made.terms, next};
       each.made = termsWith(made.terms, next);
     }
-    items[each.out[0]] = {row, column, each.made, -1};
+    items[each.out[0]] = {row, column, each.made};
+    return true;
+  }
+
+  bool executeFunction(lldmir::SimdOp unit, Code &each) {
+    Item made;
+    TileUnit next{unit, {}};
+    for (unsigned slot : each.in) {
+      const Item &input = items[slot];
+      const bool isSum = input.terms >= 0;
+      const int64_t beside = isSum ? input.beside : input.first, at = isSum ? input.besideAt : input.second;
+      if (isSum && made.terms >= 0 &&
+          (made.terms != input.terms || made.first != input.first || made.second != input.second ||
+           made.bias != input.bias))
+        return refuse(unit, "is of tiles of several sums");
+      if (beside >= 0 && made.beside >= 0 && (beside != made.beside || at != made.besideAt))
+        return refuse(unit, "is of tiles of several rows or columns");
+      if (isSum)
+        made.first = input.first, made.second = input.second, made.terms = input.terms, made.bias = input.bias;
+      if (beside >= 0)
+        made.beside = beside, made.besideAt = at;
+      next.inputs.push_back(isSum ? input.unit : TileUnit::kSum - 1 - input.grid);
+    }
+    if (made.terms < 0)
+      return refuse(unit, "is of no tile that the product makes");
+    each.made = units.add(next, each.made);
+    made.unit = each.made;
+    items[each.out[0]] = made;
     return true;
   }
 
@@ -397,10 +444,18 @@ private:
       return false;
     if (!written.insert({to.first, to.second}).second)
       return refuse(store, "stores tile [" + std::to_string(to.first) + ", " + std::to_string(to.second) + "] again");
-    auto [found, isNew] = stored.try_emplace({sum.terms, sum.bias >= 0}, loops.terms.size());
+    if (sum.beside >= 0 && (sum.beside != to.first || sum.besideAt != to.second))
+      return refuse(store, "stores tile [" + std::to_string(to.first) + ", " + std::to_string(to.second) +
+                               "] of what tile [" + std::to_string(sum.beside) + ", " + std::to_string(sum.besideAt) +
+                               "] of another matrix has a part in");
+    auto [found, isNew] = stored.try_emplace({sum.terms, sum.bias >= 0, sum.unit}, loops.terms.size());
     if (isNew) {
       loops.terms.push_back(sums[sum.terms]);
       loops.terms.back().biased = sum.bias >= 0;
+      if (sum.unit >= 0) {
+        loops.terms.back().epilogue = static_cast<int>(loops.epilogues.size());
+        loops.epilogues.push_back(units.epilogue(sum.unit, loops.beside));
+      }
       if (!coversK(store, loops.terms.back()))
         return false;
     }
@@ -432,7 +487,8 @@ private:
   int64_t steps = 0;
   std::vector<corsair::TileTerms> sums;
   std::map<std::vector<int64_t>, int> known;
-  std::map<std::pair<int, bool>, size_t> stored;
+  std::map<std::tuple<int, bool, int>, size_t> stored;
+  TileUnits units;
   llvm::DenseSet<std::pair<int64_t, int64_t>> written;
 };
 

@@ -1,7 +1,8 @@
 //===- TileLoops.h - what loops over tiles do --------------------*- C++ -*-===//
 #pragma once
 
-#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+#include "TileUnits.h"
+
 #include "targets/corsair/write/TileOrder.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -20,6 +21,8 @@ public:
   mlir::Value left, right, out, bias;           ///< grids of tiles; no bias: null
   std::vector<corsair::TileTerms> terms;        ///< that tiles of the result are sums of
   std::vector<corsair::TileOrder::Tile> tiles;  ///< of the result, in their order
+  std::vector<std::vector<TileUnit>> epilogues; ///< by the number that terms have
+  mlir::SmallVector<mlir::Value, 1> beside;     ///< grids that these read
   mlir::SmallVector<lldmir::MatMulOp> products; ///< the ops
   mlir::affine::AffineStoreOp store;            ///< one of those
   mlir::Operation *at = nullptr;
