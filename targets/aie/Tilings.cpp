@@ -78,7 +78,8 @@ Tilings::Tilings(const hw::Machine &machine, const Herd &most, Mapping whole)
   for (tiling.herdRows = most.rows; tiling.herdRows > 0; --tiling.herdRows)
     for (tiling.herdColumns = most.columns; tiling.herdColumns > 0; --tiling.herdColumns)
       for (tiling.panels = 1; tiling.panels <= (tiling.herdRows % 2 || mapping.image ? 1 : 2); ++tiling.panels)
-        addTiles(tried, tiling);
+        for (tiling.outs = 1; tiling.outs <= (tiling.panels > 1 || tiling.herdRows < 2 ? 1 : 2); ++tiling.outs)
+          addTiles(tried, tiling);
   llvm::stable_sort(candidates, [](const Candidate &one, const Candidate &other) { return one.clocks < other.clocks; });
 }
 

@@ -18,7 +18,7 @@ class Cost {
 public:
   Cost(const hw::Machine &machine, const Mapping &mapping)
       : machine(machine), p(mapping), n(mapping.numbers), a(n.m * n.k * n.bytes / 4), b(n.k * n.n * n.bytes / 4),
-        c(n.m * n.n), y(c * p.resultBytes() / 4), steps(mapping.paddedK() / n.k), outs(p.outs(machine)),
+        c(n.m * n.n), y(c * p.resultBytes() / 4), steps(mapping.paddedK() / n.k), outs(p.herd.outs),
         tilesOfB(steps + 2 * (p.has(Part::Bias) + p.has(Part::Scales))) {
     if (p.has(Part::Residual))
       tilesOfB += p.residualTiles();
@@ -26,7 +26,7 @@ public:
 
   int64_t clocks() const {
     int64_t alone = fill() + std::max(core(), streams()) + y + drain();
-    int64_t block = std::max({core(), streams(), drain(), ddr(), control(), alone / flights()});
+    int64_t block = std::max({core(), streams() + stalls(), drain() + stalls(), ddr(), control(), alone / flights()});
     int64_t late = std::max<int64_t>(0, control() + start() - fill()); // cores, behind their first tiles
     return late + alone + (p.blocks() - 1) * block + (p.blocks() / p.usesOfA() - 1) * refill();
   }
@@ -83,12 +83,19 @@ private:
            runs * machine.shimRunClocks;
   }
   int64_t drain() const { return (p.herd.rows + outs - 1) / outs * (y + kBdClocks); } // of a column's busier channel
-  int64_t ddr() const {
+  /// Words of a block that shims read, and that they write.
+  int64_t read() const {
     int64_t ofA = p.herd.rows * steps * a;
     if (p.herd.panels > 1)
       ofA = p.herd.columns * p.herd.parts() * steps * a / p.usesOfA();
-    int64_t words = ofA + p.herd.columns * (p.herd.panels * tilesOfB * b + p.herd.rows * y);
-    return 4 * words / machine.ddrBytesPerClock;
+    return ofA + p.herd.columns * p.herd.panels * tilesOfB * b;
+  }
+  int64_t written() const { return p.herd.columns * p.herd.rows * y; }
+  int64_t ddr() const { return 4 * (read() + written()) / machine.ddrBytesPerClock; }
+  /// While results leave, all channels of shims together may ask for more than DDR has: by so much each is late.
+  int64_t stalls() const {
+    int64_t most = machine.ddrBytesPerClock / 4, asked = read() / streams() + p.herd.columns * outs;
+    return asked > most ? written() / (p.herd.columns * outs) * (asked - most) / most : 0;
   }
   /// Tasks for a block of the channels that bring rows of a and columns of b.
   int64_t tasksOfA() const {

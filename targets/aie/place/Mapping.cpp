@@ -57,7 +57,8 @@ ArrayRef<kernels::TileField<Tiling>> Tiling::fields() {
       {"tile_k", &Tiling::k, "terms of a sum that a core takes at once"},
       {"groups_a_matrix", &Tiling::groups, "groups of a convolution that are multiplied as one"},
       {"pixels_a_row", &Tiling::pixels, "output pixels beside each other that a row of the product has"},
-      {"panels", &Tiling::panels, "panels of b that the cores of a column share"}};
+      {"panels", &Tiling::panels, "panels of b that the cores of a column share"},
+      {"result_channels", &Tiling::outs, "channels by which the results of a column leave"}};
   return all;
 }
 
@@ -75,7 +76,7 @@ Mapping::Mapping(const kernels::Contraction &contraction, const Numbers &numbers
 }
 
 void Mapping::setTiling(const Tiling &tiling) {
-  herd = {tiling.herdRows, tiling.herdColumns, tiling.panels};
+  herd = {tiling.herdRows, tiling.herdColumns, tiling.panels, tiling.outs};
   numbers.m = tiling.m;
   numbers.k = tiling.k;
   numbers.n = tiling.n;
@@ -138,12 +139,6 @@ bool Mapping::packs(Part part) const {
 bool Mapping::hasPackedWeights() const {
   return llvm::all_of(
       operands, [](const Operand &operand) { return operand.packed || (operand.part != Part::B && !operand.isRow()); });
-}
-
-int64_t Mapping::outs(const hw::Machine &machine) const {
-  return herd.panels > 1
-             ? 1
-             : std::min<int64_t>({2, herd.rows, machine.tile(hw::TileKind::Memory).channels - herd.parts() - 1});
 }
 
 int64_t Mapping::tileBytes(int64_t m, int64_t k, int64_t n) const {
@@ -332,6 +327,18 @@ static std::optional<std::string> refusesPanels(const hw::Machine &machine, cons
   return std::nullopt;
 }
 
+/// Channels of results are a shim's, and a memory tile's beside those of a and b.
+static std::optional<std::string> refusesChannels(const hw::Machine &machine, const Herd &herd) {
+  int64_t largest = herd.panels > 1 ? 1 : std::min<int64_t>(machine.tile(hw::TileKind::Shim).channels, herd.rows);
+  if (herd.outs < 1 || herd.outs > largest)
+    return most("results of a column leave by ", herd.outs, " channels, there may be ", largest);
+  int64_t all = herd.parts() + herd.panels + herd.outs, channels = machine.tile(hw::TileKind::Memory).channels;
+  if (all > channels)
+    return most("a column has parts of a, panels of b and channels of results: ", all,
+                " in all, a memory tile sends by ", channels);
+  return std::nullopt;
+}
+
 /// What its tiles ask for that a core does not have.
 static std::optional<std::string> refusesTiles(const hw::Machine &machine, const Mapping &mapping) {
   const Numbers &n = mapping.numbers;
@@ -393,6 +400,8 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mappin
   if (std::max({mapping.m, mapping.k, mapping.n}) > largest)
     return "a dim of the product is above " + std::to_string(largest);
   if (std::optional<std::string> why = refusesTiles(machine, mapping))
+    return why;
+  if (std::optional<std::string> why = refusesChannels(machine, mapping.herd))
     return why;
   if (std::optional<std::string> why = refusesKept(mapping))
     return why;

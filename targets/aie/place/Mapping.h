@@ -33,6 +33,7 @@ const Numbers *numbersOf(mlir::Type a, mlir::Type b, mlir::Type c);
 struct Herd {
   int64_t rows = 4, columns = 4;
   int64_t panels = 1; ///< of b, that the cores of a column have: each for so many fewer rows of results
+  int64_t outs = 1;   ///< channels by which the results of a column leave, each for some rows of cores
   int64_t resultRows() const { return rows / panels; }
   int64_t resultColumns() const { return columns * panels; }
   /// How many rows' parts of a a memory tile has: as few as the columns allow, the same number in each that has some.
@@ -47,6 +48,7 @@ struct Tiling {
   int64_t groups = 1; ///< of a convolution, that are one matrix
   int64_t pixels = 1; ///< of a convolution's result, that a row of the product has
   int64_t panels = 1;
+  int64_t outs = 1; ///< channels of a column's results
 
   static llvm::ArrayRef<kernels::TileField<Tiling>> fields();
   bool operator==(const Tiling &) const = default;
@@ -117,7 +119,8 @@ struct Mapping {
             numbers.n,
             image ? image->together : 1,
             image ? image->pixels : 1,
-            herd.panels};
+            herd.panels,
+            herd.outs};
   }
   void setTiling(const Tiling &tiling);
   /// Takes the default tiling of products with a residual, whose tiles are those of b.
@@ -154,9 +157,6 @@ struct Mapping {
   int64_t usesOfA() const;
   /// Rows of b that come for a block, with those as which a bias and scales come.
   int64_t rowsOfB() const { return paddedK() + 2 * numbers.k * (has(Part::Bias) + has(Part::Scales)); }
-  /// Channels by which the results of a column leave, each for some rows of cores: two, where the memory tile has them
-  /// and columns have one panel of b.
-  int64_t outs(const hw::Machine &machine) const;
   /// Tiles of a column of cores, which come in pairs as those of b do.
   int64_t residualTiles() const { return herd.rows + herd.rows % 2; }
   /// Bytes of what is added behind the steps, in tiles of b.

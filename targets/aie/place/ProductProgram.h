@@ -15,7 +15,7 @@ namespace dmxc::aie {
 class ProductProgram {
 public:
   ProductProgram(ProgramWriter &writer, const hw::Machine &machine, const Mapping &mapping)
-      : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), outs(mapping.outs(machine)),
+      : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), outs(mapping.herd.outs),
         a{n.m, n.k, n.bytes, n.name}, b{n.k, n.n, n.bytes, n.name},
         panelA{p.paddedK() / n.k * n.m, n.k, n.bytes, n.name}, panelB{p.rowsOfB(), n.n, n.bytes, n.name},
         c{n.m, n.n, 4, p.sums()}, y{n.m, n.n, p.resultBytes(), p.results()} {}
