@@ -98,6 +98,7 @@ struct DeviceTask {
   uint64_t srcOffset = 0, dstOffset = 0; // of a copy
   std::span<const uint32_t> deps;        // earlier tasks this one waits for
   double costNs = 0;                     // estimated single-thread time, for placing only
+  uint64_t operations = 0;               // that the model asks for, for reports; 0: nobody said
   std::span<const uint64_t> bufferBytes; // of each of `buffers`
   std::span<const BufferHome> homes;     // likewise; none where all devices run on the host
   uint32_t dimCount = 0;                 // of `dims`

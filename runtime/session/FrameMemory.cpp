@@ -227,6 +227,7 @@ DeviceTask Frame::makeTask(uint32_t index) {
   out.work = numbers.work;
   out.grain = numbers.grain;
   out.scratch = numbers.scratch;
+  out.operations = static_cast<uint64_t>(std::max<int64_t>(numbers.flops, 0));
   out.srcOffset = numbers.srcOffset;
   out.dstOffset = numbers.dstOffset;
   // 20 GFLOP/s and 10 GB/s: the right order of magnitude is all that placing needs.

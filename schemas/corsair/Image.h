@@ -22,7 +22,7 @@
 
 namespace dmx::corsair {
 
-constexpr uint16_t kImageMajor = 1, kImageMinor = 0;
+constexpr uint16_t kImageMajor = 1, kImageMinor = 1;
 /// `Launch::streams` of a queue that does nothing.
 constexpr uint32_t kNoStream = ~0u;
 /// Entry of `Kernel::dimRegisters` for a dim that no register gets.
@@ -116,6 +116,8 @@ struct Kernel {
   Program init; ///< once a session, before the first `main`
   Program main; ///< every dispatch
   Footprint footprint;
+  /// Multiply-adds of the model that several quads do, each for every quad but the first; for reports.
+  uint64_t repeatedMacs = 0;
   bool operator==(const Kernel &) const = default;
 };
 

@@ -231,10 +231,12 @@ void writeKernels(Out &out, const Image &image) {
     writeProgram(out, kernel.main);
     for (uint64_t bytes : kernel.footprint.bytes)
       out.number(bytes);
+    out.number(kernel.repeatedMacs);
   }
 }
 
-std::vector<Kernel> readKernels(In &in) {
+/// Images of format 1.0 do not say what is computed more than once.
+std::vector<Kernel> readKernels(In &in, uint16_t minor) {
   std::vector<Kernel> kernels;
   uint32_t count = in.count(16);
   for (uint32_t i = 0; i < count && !in.failed(); ++i) {
@@ -248,6 +250,8 @@ std::vector<Kernel> readKernels(In &in) {
     kernel.main = readProgram(in);
     for (uint64_t &bytes : kernel.footprint.bytes)
       bytes = in.number<uint64_t>();
+    if (minor >= 1)
+      kernel.repeatedMacs = in.number<uint64_t>();
     kernels.push_back(std::move(kernel));
   }
   return kernels;
@@ -269,12 +273,13 @@ std::vector<std::string> readMarks(In &in) {
 
 /// The sections' bytes, after checking header, table and CRCs.
 bool findSections(std::span<const uint8_t> bytes, std::span<const uint8_t> (&sections)[kSectionCount],
-                  uint32_t &fingerprint, std::string &error, bool checked) {
+                  uint32_t &fingerprint, uint16_t &minor, std::string &error, bool checked) {
   In in(bytes, error);
   std::span<const uint8_t> magic = in.take(sizeof kMagic);
   if (in.failed() || std::memcmp(magic.data(), kMagic, sizeof kMagic) != 0)
     return error = "this is no DMX ISA image (magic)", false;
-  auto major = in.number<uint16_t>(), minor = in.number<uint16_t>();
+  auto major = in.number<uint16_t>();
+  minor = in.number<uint16_t>();
   if (!in.failed() && (major != kImageMajor || minor > kImageMinor)) {
     error = "the image has format " + std::to_string(major) + "." + std::to_string(minor) + ", this reader knows " +
             std::to_string(kImageMajor) + "." + std::to_string(kImageMinor) +
@@ -345,7 +350,8 @@ std::optional<Image> read(std::span<const uint8_t> bytes, std::string &error, Ch
   error.clear();
   std::span<const uint8_t> sections[kSectionCount];
   uint32_t fingerprint = 0;
-  if (!findSections(bytes, sections, fingerprint, error, checksums == Checksums::Check))
+  uint16_t minor = 0;
+  if (!findSections(bytes, sections, fingerprint, minor, error, checksums == Checksums::Check))
     return std::nullopt;
   if (sections[0].size() > kMaxString) {
     error = "the machine description has " + std::to_string(sections[0].size()) + " bytes";
@@ -373,7 +379,7 @@ std::optional<Image> read(std::span<const uint8_t> bytes, std::string &error, Ch
   part(1, [&](In &in) { image.streams = readCode(in); });
   part(2, [&](In &in) { image.functions = readCode(in); });
   part(3, [&](In &in) { image.marks = readMarks(in); });
-  part(4, [&](In &in) { image.kernels = readKernels(in); });
+  part(4, [&](In &in) { image.kernels = readKernels(in, minor); });
   if (!error.empty())
     return std::nullopt;
   if (MaybeError wrong = verify(image)) {

@@ -3,6 +3,7 @@
 #include "decide/Constants.h"
 #include "decide/Functions.h"
 #include "decide/Kernels.h"
+#include "decide/ModelWork.h"
 #include "decide/Ops.h"
 #include "decide/ProductDecisions.h"
 #include "decide/scores/Bands.h"
@@ -150,7 +151,6 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   list.set(strategy::kWork, b.getI64IntegerAttr(1));
   list.set(strategy::kGrain, b.getI64IntegerAttr(1));
   list.set(strategy::kScratch, b.getI64IntegerAttr(0));
-  list.set(strategy::kFlops, b.getI64IntegerAttr(0));
   list.set(strategy::kBytes, b.getI64IntegerAttr(0));
   list.set(strategy::kOwnsConstants, b.getUnitAttr());
   list.set(strategy::kKeepsStates, b.getUnitAttr());
@@ -168,6 +168,7 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
       dealt(region, team, text ? text.getAs<DictionaryAttr>(corsair::kDealsKey) : DictionaryAttr(), decided);
   if (!deal)
     return deal.takeError();
+  list.set(strategy::kFlops, b.getI64IntegerAttr(2 * corsair::multiplyAdds(region.getBlock(), *deal)));
   list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal->quads));
   if (const int64_t columns = corsair::columnsAtOnce(region.getBlock(), *deal)) {
     list.set(strategy::kTile, b.getI64ArrayAttr({corsair::kBandRows, columns, columns}));

@@ -128,11 +128,13 @@ if("corsair" IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/bands.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.corsair-balance onnx
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/balance.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+  dmxc_frontend_test(cli.corsair-figures mlir
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/figures.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
   dmxc_frontend_test(cli.corsair-loops onnx
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/loops.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.corsair-machines mlir
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_machines.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  set_tests_properties(cli.corsair-graphs cli.corsair-shapes cli.corsair-range cli.corsair-rotations cli.corsair-large cli.corsair-bands cli.corsair-loops cli.corsair-balance cli.corsair-model-types cli.corsair-machines PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  set_tests_properties(cli.corsair-figures cli.corsair-graphs cli.corsair-shapes cli.corsair-range cli.corsair-rotations cli.corsair-large cli.corsair-bands cli.corsair-loops cli.corsair-balance cli.corsair-model-types cli.corsair-machines PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
 endif()
 
 if("aie" IN_LIST DMXC_TARGETS)

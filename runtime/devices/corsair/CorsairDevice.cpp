@@ -189,6 +189,7 @@ std::optional<Fault> CorsairDevice::dispatch(const DeviceTask &task) {
   KernelRun report;
   report.image = &handle.image->image;
   report.kernel = handle.kernel->name;
+  report.modelMacs = task.operations / 2;
   if (auto fault = initialize(task, handle, report))
     return fault;
   Boundary boundary(*storage, options.hazards);

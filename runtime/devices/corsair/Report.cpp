@@ -33,6 +33,11 @@ double arrayClocks(const Usage &usage, const isa::Machine &machine) {
          static_cast<double>(usage.macs4) * machine.rowClocks4 / 8192;
 }
 
+uint64_t repeatedOf(const KernelRun &run) {
+  const isa::Kernel *kernel = run.image ? run.image->findKernel(run.kernel) : nullptr;
+  return kernel ? kernel->repeatedMacs : 0;
+}
+
 std::array<std::string_view, isa::kMemories> memoryNames() {
   std::array<std::string_view, isa::kMemories> names;
   for (int i = 0; i < isa::kMemories; ++i)
@@ -106,8 +111,13 @@ void writeRun(sim::ReportWriter &out, const char *which, const isa::Machine &mac
   Usage total = totalOf(run);
   NamedUsage usage(total);
   Arrays arrays = arraysOf(machine, run, total);
-  const sim::Count units[] = {{"quads", run.quads.size()}, {"chiplets", static_cast<uint64_t>(run.chiplets)}};
-  const sim::Share peak{"dimc_peak_fraction", peakFraction(run, machine)};
+  const MacShares macs = macShares(kernel, run, machine);
+  const sim::Count units[] = {{"quads", run.quads.size()},
+                              {"chiplets", static_cast<uint64_t>(run.chiplets)},
+                              {"model_macs", macs.model},
+                              {"repeated_macs", macs.repeated},
+                              {"padding_macs", macs.padding}};
+  const sim::Share peak[] = {{"dimc_peak_fraction", peakFraction(run, machine)}, {"useful_peak_share", macs.peak}};
   sim::Share busy[kEngines];
   for (int i = 0; i < kEngines; ++i)
     busy[i] = {nameOf(static_cast<Engine>(i)),
@@ -122,16 +132,9 @@ void writeRun(sim::ReportWriter &out, const char *which, const isa::Machine &mac
                              {"static", energy.leakage * 1e-12},
                              {"total", energy.total() * 1e-12}};
   std::copy(std::begin(rest), std::end(rest), joules + isa::kMemories);
-  out.program(which, {run.clocks,
-                      static_cast<double>(run.clocks) / machine.clockHz,
-                      units,
-                      nameOf(boundOf(total, run.clocks, run.quads.size())),
-                      {&peak, 1},
-                      usage.work,
-                      busy,
-                      joules,
-                      arrays.peakOps,
-                      arrays.ops});
+  out.program(which, {run.clocks, static_cast<double>(run.clocks) / machine.clockHz, units,
+                      nameOf(boundOf(total, run.clocks, run.quads.size())), peak, usage.work, busy, joules,
+                      arrays.peakOps, arrays.ops});
   writeRoofs(out, machine, run, total, arrays.slices);
   for (const auto &[mark, part] : run.marks)
     out.task(mark == kNoMark ? std::string_view() : std::string_view(kernel.image->marks[mark]), part.first, part.last,
@@ -155,11 +158,12 @@ void textOf(Writer &out, const isa::Machine &machine, const char *title, const K
             const RunResult &run) {
   Usage total = totalOf(run);
   Energy energy = energyOf(total, machine, run.chiplets, run.clocks);
-  out.add("%s of '%s': %llu clocks, %s us, %zu quads; bound by %s; DIMC at %s %% of peak; %s uJ\n", title,
+  out.add("%s of '%s': %llu clocks, %s us, %zu quads; bound by %s; DIMC at %s %% of peak, %s %% useful; %s uJ\n", title,
           kernel.kernel.c_str(), ull(run.clocks),
           fixed(static_cast<double>(run.clocks) / machine.clockHz * 1e6, 3).c_str(), run.quads.size(),
           std::string(nameOf(boundOf(total, run.clocks, run.quads.size()))).c_str(),
-          fixed(100 * peakFraction(run, machine), 1).c_str(), fixed(energy.total() * 1e-6, 3).c_str());
+          fixed(100 * peakFraction(run, machine), 1).c_str(),
+          fixed(100 * macShares(kernel, run, machine).peak, 1).c_str(), fixed(energy.total() * 1e-6, 3).c_str());
   out.add("  %-8s %14s %14s %12s\n", "memory", "bytes read", "bytes written", "energy uJ");
   for (int i = 0; i < isa::kMemories; ++i)
     if (total.readBytes[i] || total.writtenBytes[i])
@@ -199,6 +203,21 @@ Bound boundOf(const Usage &usage, uint64_t clocks, size_t quads) {
   const Candidate *best = std::max_element(std::begin(candidates), std::end(candidates),
                                            [](const Candidate &a, const Candidate &b) { return a.busy < b.busy; });
   return 2 * best->busy < clocks * quads ? Bound::Control : best->bound;
+}
+
+MacShares macShares(const KernelRun &kernel, const RunResult &run, const isa::Machine &machine) {
+  const Usage total = totalOf(run);
+  const uint64_t done = total.macs16 + total.macs8 + total.macs4;
+  MacShares out;
+  if (!done || (kernel.init && &run == &*kernel.init)) // which makes constants: the model asks for nothing
+    return out;
+  out.model = std::min(kernel.modelMacs, done);
+  out.repeated = std::min(repeatedOf(kernel), done - out.model);
+  out.padding = done - out.model - out.repeated;
+  const auto cores = static_cast<double>(run.quads.size()) * machine.slices * machine.cores;
+  out.peak = static_cast<double>(out.model) / static_cast<double>(done) * arrayClocks(total, machine) / cores /
+             static_cast<double>(std::max<uint64_t>(run.clocks, 1));
+  return out;
 }
 
 double peakFraction(const RunResult &run, const isa::Machine &machine) {

@@ -11,6 +11,7 @@ struct KernelRun {
   std::string kernel;
   std::optional<RunResult> init; ///< the session's first dispatch
   RunResult main;
+  uint64_t modelMacs = 0;           ///< multiply-adds that the model asks the arrays for; 0: nobody said
   uint64_t hostIn = 0, hostOut = 0; ///< bytes over PCIe
   uint64_t saturatedInputs = 0;     ///< elements of the host's that f16 cannot hold
 };
@@ -25,6 +26,15 @@ std::string_view nameOf(Bound bound); ///< "SRAM"
 Bound boundOf(const Usage &usage, uint64_t clocks, size_t quads);
 /// MACs done by those that the DIMC arrays of the slices in use could have done; 0..1.
 double peakFraction(const RunResult &run, const isa::Machine &machine);
+
+/// MACs of a run by what they were for; their sum is what was done.
+struct MacShares {
+  uint64_t model = 0;    ///< that the model asks for, each once
+  uint64_t repeated = 0; ///< the same again, in other quads
+  uint64_t padding = 0;  ///< to fill whole tiles
+  double peak = 0;       ///< those of the model by what all arrays of the run's quads could have done; 0..1
+};
+MacShares macShares(const KernelRun &kernel, const RunResult &run, const isa::Machine &machine);
 
 /// Writes FILE (JSON) and FILE.txt: the session's first run and its last. False when a
 /// file cannot be written.

@@ -40,6 +40,7 @@ private:
   bool startCode(const std::vector<Token> &tokens);
   bool kernelLine(const std::vector<Token> &tokens);
   bool footprint(const std::vector<Token> &tokens);
+  bool repeatedMacs(const std::vector<Token> &tokens);
   bool argument(const std::vector<Token> &tokens);
   bool piece(const std::vector<Token> &tokens);
   bool dims(const std::vector<Token> &tokens);
@@ -100,6 +101,14 @@ bool Assembler::footprint(const std::vector<Token> &tokens) {
       return fail("'" + tokens[i].key + "=" + tokens[i].value + "' is no size of a memory");
     image.kernels.back().footprint.bytes[static_cast<int>(*memory)] = static_cast<uint64_t>(bytes);
   }
+  return true;
+}
+
+bool Assembler::repeatedMacs(const std::vector<Token> &tokens) {
+  int64_t macs;
+  if (tokens.size() != 2 || !parseInteger(tokens[1].value, macs) || macs < 0)
+    return fail(".repeated_macs needs a number");
+  image.kernels.back().repeatedMacs = static_cast<uint64_t>(macs);
   return true;
 }
 
@@ -225,6 +234,8 @@ bool Assembler::kernelLine(const std::vector<Token> &tokens) {
   inArgument = false;
   if (name == ".footprint")
     return footprint(tokens);
+  if (name == ".repeated_macs")
+    return repeatedMacs(tokens);
   if (name == ".argument")
     return argument(tokens);
   if (name == ".dims")

@@ -116,6 +116,7 @@ void Differ::kernel(const Kernel &left, const Kernel &right) {
   for (int i = 0; i < kMemories; ++i)
     add("kernel", left.name + " footprint " + std::string(nameOf(static_cast<Memory>(i))), hex(left.footprint.bytes[i]),
         hex(right.footprint.bytes[i]));
+  add("kernel", left.name + " repeated MACs", std::to_string(left.repeatedMacs), std::to_string(right.repeatedMacs));
   arguments(left, right);
   auto dims = [](const Kernel &kernel) {
     std::string text;

@@ -228,6 +228,8 @@ void printKernel(std::string &out, const Kernel &kernel, const Image &image) {
       out += " " + std::string(nameOf(static_cast<Memory>(i))) + "=" +
              hex(static_cast<int64_t>(kernel.footprint.bytes[i]));
   out += "\n";
+  if (kernel.repeatedMacs)
+    out += "  .repeated_macs " + std::to_string(kernel.repeatedMacs) + "\n";
   for (const Argument &argument : kernel.arguments)
     out += print(argument);
   if (!kernel.dimRegisters.empty()) {

@@ -200,9 +200,10 @@ Table figuresOf(const Json &run) {
 std::string usefulOf(const Json &run) {
   if (!partOf(run, "useful_peak_share").is_number())
     return "";
-  double useful = numberOf(run, "model_macs"), padding = numberOf(run, "padding_macs");
-  return percent(numberOf(run, "useful_peak_share")) + " of peak; " +
-         percent(padding / std::max(useful + padding, 1.0)) + " of its MACs are padding";
+  const double padding = numberOf(run, "padding_macs"), repeated = numberOf(run, "repeated_macs"),
+               done = std::max(numberOf(run, "model_macs") + padding + repeated, 1.0);
+  return percent(numberOf(run, "useful_peak_share")) + " of peak; " + percent(padding / done) +
+         " of its MACs are padding" + (repeated > 0 ? ", " + percent(repeated / done) + " done before by another" : "");
 }
 
 std::string runSection(const std::string &title, const Json &run, double clockHz) {

@@ -23,6 +23,8 @@ public:
     if (failed(used))
       return failure();
     kernel.name = program.getSymName().str();
+    if (auto macs = program->getAttrOfType<IntegerAttr>(kRepeatedMacs))
+      kernel.repeatedMacs = static_cast<uint64_t>(macs.getInt());
     std::copy(used->begin(), used->end(), kernel.footprint.bytes.begin());
     for (int64_t reg : program.getDimRegisters().value_or(ArrayRef<int64_t>()))
       kernel.dimRegisters.push_back(reg < 0 ? hw::kNoRegister : static_cast<uint32_t>(reg));

@@ -5,6 +5,8 @@
 #include "targets/corsair/decide/Constants.h"
 #include "targets/corsair/decide/Decide.h"
 #include "targets/corsair/decide/Kernels.h"
+#include "targets/corsair/decide/ModelWork.h"
+#include "targets/corsair/dialect/Corsair/Corsair.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 #include "targets/corsair/write/DeviceTensor.h"
 
@@ -62,6 +64,8 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
                                          b.getFunctionType(body->getArgumentTypes(), yield->getOperandTypes()));
     function->setAttr(kQuadsAttr, b.getI64IntegerAttr(deal.quads));
     function->setAttr(dlir::kDeviceAttr, kernel.getDeviceAttr());
+    if (const int64_t macs = cs::repeatedMultiplyAdds(body, deal))
+      function->setAttr(cs::kRepeatedMacs, b.getI64IntegerAttr(macs));
     for (BlockArgument argument : body->getArguments()) {
       const unsigned number = argument.getArgNumber();
       function.setArgAttr(number, kTypeAttr, TypeAttr::get(argument.getType()));

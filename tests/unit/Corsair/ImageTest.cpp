@@ -35,6 +35,7 @@ constexpr const char *kText = R"(
   HALT
 .kernel "block/1:0"
   .footprint DDR=0x100000 GM=0x10000
+  .repeated_macs 4096
   .argument "x:0" input f32 shape=[512,512] form=bfp16r
     .piece DDR unit=1 addr=0x0 begin=[0,0] extent=[512,512] strides=[33280,4160]
   .argument "w" const u8 shape=[266240] form=bfp16c
@@ -108,15 +109,31 @@ TEST(CorsairImage, OtherVersionsAreRefusedByNumber) {
   std::string error;
   bytes[8] = 2; // major
   EXPECT_FALSE(read(bytes, error));
-  EXPECT_NE(error.find("the image has format 2.0, this reader knows 1.0"), std::string::npos) << error;
+  EXPECT_NE(error.find("the image has format 2.1, this reader knows 1.1"), std::string::npos) << error;
   bytes[8] = 1;
-  bytes[10] = 1; // minor
+  bytes[10] = 2; // minor
   EXPECT_FALSE(read(bytes, error));
-  EXPECT_NE(error.find("format 1.1"), std::string::npos) << error;
-  bytes[10] = 0;
+  EXPECT_NE(error.find("format 1.2"), std::string::npos) << error;
+  bytes[10] = kImageMinor;
   bytes[12] ^= 1; // fingerprint
   EXPECT_FALSE(read(bytes, error));
   EXPECT_NE(error.find("another machine"), std::string::npos) << error;
+}
+
+TEST(CorsairImage, Format10DoesNotSayWhatIsRepeated) {
+  Image image = sample();
+  ASSERT_EQ(image.kernels.size(), 1u);
+  EXPECT_EQ(image.kernels[0].repeatedMacs, 4096u);
+  std::vector<uint8_t> bytes = write(image);
+  bytes[10] = 0;                         // minor
+  bytes.resize(bytes.size() - 8);        // of the last section the last number
+  bytes[24 + 4 * 24 + 16] -= uint8_t(8); // whose size is in the table
+  std::string error;
+  std::optional<Image> old = read(bytes, error, Checksums::Ignore);
+  ASSERT_TRUE(old) << error;
+  EXPECT_EQ(old->kernels[0].repeatedMacs, 0u);
+  image.kernels[0].repeatedMacs = 0;
+  EXPECT_EQ(old->kernels, image.kernels);
 }
 
 TEST(CorsairImage, KernelsAreVerified) {

@@ -14,6 +14,10 @@ namespace dmxc::corsair {
 /// The class of units that have queues, and what takes their tasks to the engines.
 inline constexpr llvm::StringLiteral kUnit = "quad", kEngine = "dispatch";
 
+/// Of a function that was a kernel, and of the program that becomes of it: multiply-adds of the model that several
+/// quads do, each for every quad but the first, an i64 from 1 on; for reports.
+inline constexpr llvm::StringLiteral kRepeatedMacs = "corsair.repeated_macs";
+
 /// What programs for a machine may name.
 dlir::DeviceModel deviceModel(const dmx::corsair::Machine &machine);
 /// Registers the dialect, and with DLIR the machine.

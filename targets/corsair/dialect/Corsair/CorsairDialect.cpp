@@ -14,6 +14,15 @@ void corsair::engine::CorsairDialect::initialize() {
       >();
 }
 
+LogicalResult corsair::engine::CorsairDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (attribute.getName() == kRepeatedMacs && (!number || !number.getType().isInteger(64) || number.getInt() < 1))
+    return op->emitOpError("says by '") << kRepeatedMacs
+                                        << "' how many multiply-adds are repeated: an i64 from 1 on, not "
+                                        << attribute.getValue();
+  return success();
+}
+
 hw::Memory corsair::memoryOf(dlir::MemoryOp memory) {
   for (int kind = 0; kind < hw::kMemories; ++kind)
     if (auto known = static_cast<hw::Memory>(kind); memory.getKind() == StringRef(hw::nameOf(known)))

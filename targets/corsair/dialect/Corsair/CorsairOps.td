@@ -14,6 +14,7 @@ def Corsair_Dialect : Dialect {
   let cppNamespace = "::dmxc::corsair::engine";
   let summary = "What the engines of a quad do: arrays, vector device, reshape engine, CPU, mailboxes";
   let dependentDialects = ["::dmxc::dlir::DLIRDialect"];
+  let hasOperationAttrVerify = 1;
 }
 
 class Corsair_Task<string mnemonic, string engine, string reads, string writes, dag attributes, list<Trait> traits = []>

@@ -71,6 +71,8 @@ Status StageWriter::lower() {
   const bool multiplies = found.wasInterrupted();
   if (Status s = begin(multiplies); !s)
     return s;
+  if (Attribute macs = function->getAttr(kRepeatedMacs))
+    writer.program()->setAttr(kRepeatedMacs, macs);
   if (Status s = addArguments(); !s)
     return s;
   for (Operation &op : kernel.getBody().front().without_terminator())
