@@ -71,15 +71,40 @@ void Tilings::addTiles(Mapping &tried, Tiling tiling) {
         }
 }
 
+/// What columns have for themselves, and channels of results; of fewer columns than there are only the plain form.
+void Tilings::addHerds(Mapping &tried, Tiling tiling) {
+  static constexpr struct { // panels, whether each column is a band, and rows stay
+    int64_t panels;
+    bool bands;
+    int64_t stays;
+  } kForms[] = {{1, false, 0}, {1, false, 1}, {1, true, 1}, {2, false, 1}};
+  for (auto [panels, bands, stays] : kForms)
+    for (tiling.outs = 1; tiling.outs <= 2; ++tiling.outs) {
+      tiling.panels = panels, tiling.bands = bands ? tiling.herdColumns : 1, tiling.stays = stays;
+      bool isPlain = !stays && tiling.outs == 1, isWide = tiling.herdColumns == most.columns;
+      bool isOther = (!bands || tiling.bands > 1) && (!stays || !mapping.open) && (isPlain || isWide);
+      Herd herd{tiling.herdRows, tiling.herdColumns, panels, tiling.outs, tiling.bands, stays};
+      if (isOther && tiling.herdRows % panels == 0 && !refusesChannels(machine, herd))
+        addTiles(tried, tiling);
+    }
+}
+
 Tilings::Tilings(const hw::Machine &machine, const Herd &most, Mapping whole)
     : machine(machine), most(most), mapping(std::move(whole)), packsWeights(mapping.hasPackedWeights()) {
   Mapping tried = mapping;
   Tiling tiling = mapping.tiling();
   for (tiling.herdRows = most.rows; tiling.herdRows > 0; --tiling.herdRows)
     for (tiling.herdColumns = most.columns; tiling.herdColumns > 0; --tiling.herdColumns)
-      for (tiling.panels = 1; tiling.panels <= (tiling.herdRows % 2 || mapping.image ? 1 : 2); ++tiling.panels)
-        addTiles(tried, tiling);
-  llvm::stable_sort(candidates, [](const Candidate &one, const Candidate &other) { return one.clocks < other.clocks; });
+      addHerds(tried, tiling);
+  std::vector<std::pair<int64_t, size_t>> order;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    order.emplace_back(candidates[i].clocks, i);
+  llvm::sort(order);
+  std::vector<Candidate> sorted;
+  sorted.reserve(order.size());
+  for (auto [clocks, i] : order)
+    sorted.push_back(candidates[i]);
+  candidates = std::move(sorted);
 }
 
 /// What is decided of each field.

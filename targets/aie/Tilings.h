@@ -33,6 +33,7 @@ private:
   };
   kernels::FreeTile<Tiling> freeOf(mlir::MLIRContext *context, mlir::DictionaryAttr asked) const;
   std::vector<int64_t> sizesOf(int64_t Tiling::*field) const;
+  void addHerds(Mapping &tried, Tiling tiling);
   void addTiles(Mapping &tried, Tiling tiling);
   void addWalks(Mapping &tried, Tiling tiling);
   void addPixels(Mapping &tried, Tiling tiling);

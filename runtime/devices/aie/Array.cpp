@@ -119,8 +119,9 @@ bool Array::step() {
   bool others = stepController(), moved = false;
   if (!routed && fault.empty())
     trace();
-  for (size_t i = 0; i < active.size() && fault.empty(); ++i)
-    others |= step(channels[active[i]]);
+  const size_t inside = active.size() - activeShims;
+  for (size_t i = 0; i < active.size() && fault.empty(); ++i) // of shims another one is first each time: DDR is fair
+    others |= step(channels[active[i < inside ? i : inside + (i + now) % activeShims]]);
   for (Core &core : cores)
     if (fault.empty())
       moved |= step(core);

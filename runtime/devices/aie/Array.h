@@ -182,7 +182,8 @@ private:
   std::deque<Core> cores;
   std::deque<Path> paths;
   std::vector<std::unique_ptr<sim::CheckedMemory>> ddr; ///< by argument
-  std::vector<uint32_t> active;                         ///< channels that have had a task
+  std::vector<uint32_t> active; ///< channels that have had a task, those of shims behind the others
+  size_t activeShims = 0;
   size_t threadCount = 0;
   bool routed = false;      ///< whether paths are those of the registers
   int64_t ddrWordsLeft = 0; ///< of this clock

@@ -106,8 +106,11 @@ void Array::push(TileState &tile, const hw::Register &at, uint32_t value) {
   if (static_cast<int64_t>(to.waiting.size()) >= machine.queueDepth)
     return fail("queue-overflow", cat(nameOf(to.thread.number), " is started with BD ", task.bd, ", and ",
                                       machine.queueDepth, " tasks wait there"));
-  if (std::find(active.begin(), active.end(), to.thread.number - 1u) == active.end())
-    active.push_back(to.thread.number - 1u);
+  if (std::find(active.begin(), active.end(), to.thread.number - 1u) == active.end()) {
+    bool isShim = tile.kind == TileKind::Shim;
+    active.insert(active.end() - (isShim ? 0 : static_cast<ptrdiff_t>(activeShims)), to.thread.number - 1u);
+    activeShims += isShim;
+  }
   to.waiting.push_back({task, controller.now});
   controller.advance();
 }

@@ -1,10 +1,10 @@
 //===- Balance.cpp - whether rings are filled as often as drained ---------===//
 //
 // The balance equations of a graph. Each queue of each unit fills, drains, puts and gets so much in a pass: its groups
-// once, or a trip of its endless loop. What is filled is drained and what is put is got, so that passes of one queue
-// are a known number of passes of another; those of queues that end are one in a run. Where two ways from queue to
-// queue give different numbers, slots would be waited for for ever. Channels are followed first: what does not fit is a
-// ring.
+// once, or a trip of its endless loop; what stands before that is done once. What is filled is drained and what is put
+// is got, so that passes of one queue are a known number of passes of another; those of queues that end are one in a
+// run. Where two ways from queue to queue give different numbers, slots would be waited for for ever. Channels are
+// followed first: what does not fit is a ring.
 //
 //===----------------------------------------------------------------------===//
 #include "Rings.h"
@@ -88,6 +88,7 @@ struct Actor {
   DispatchQueueOp queue;
   SmallVector<int64_t> place;
   bool isEndless = false, isKnown = true;
+  size_t begins = 0;                  ///< of an endless one: the actor that is what it does before its loop
   std::map<Operation *, Count> turns; ///< fills or drains of a ring
   std::map<Stream, Count> puts, gets; ///< bytes
 };
@@ -120,7 +121,8 @@ public:
 
 private:
   bool addActors();
-  void count(Actor &actor);
+  void count(Actor &actor, Block &body);
+  bool addQueue(DispatchQueueOp queue, ArrayRef<int64_t> place);
   bool count(Actor &actor, Block &block, const Count &times);
   bool countEnd(Actor &actor, Operation *op, const Count &times);
   std::optional<Count> countOf(AffineMap map, ValueRange indices, Actor &actor);
@@ -128,6 +130,7 @@ private:
   static bool add(Count &to, const Count &more, int64_t factor);
   static std::optional<Count> product(const Count &a, const Count &b);
 
+  bool joinEnds(const Stream &stream, size_t source, size_t sink);
   LogicalResult followChannels();
   LogicalResult followRing(RingOp ring);
   /// The actor's passes as a multiple of those of the first of its tree.
@@ -254,12 +257,29 @@ bool Balance::count(Actor &actor, Block &block, const Count &times) {
   });
 }
 
-void Balance::count(Actor &actor) {
-  Block *body = &actor.queue.getBody().front();
-  auto loop = body->empty() ? LoopOp() : dyn_cast<LoopOp>(body->front());
-  actor.isEndless = loop && std::next(body->begin()) == body->end() && loop.getTimes().isSingleConstant() &&
-                    loop.getTimes().getSingleConstantResult() == kForever;
-  actor.isKnown = count(actor, actor.isEndless ? loop.getBody().front() : *body, Count{{{}, 1}});
+void Balance::count(Actor &actor, Block &body) { actor.isKnown = count(actor, body, Count{{{}, 1}}); }
+
+/// What stands before an endless loop is done once, as by a queue that ends.
+bool Balance::addQueue(DispatchQueueOp queue, ArrayRef<int64_t> place) {
+  Block &body = queue.getBody().front();
+  auto loop = body.empty() ? LoopOp() : dyn_cast<LoopOp>(body.back());
+  bool isEndless = loop && loop.getTimes().isSingleConstant() && loop.getTimes().getSingleConstantResult() == kForever;
+  Actor actor{queue, SmallVector<int64_t>(place), isEndless};
+  if (isEndless && !llvm::hasSingleElement(body)) {
+    Actor &before = actors.emplace_back(Actor{queue, SmallVector<int64_t>(place)});
+    before.isKnown = llvm::all_of(body, [&](Operation &op) {
+      if (&op == loop.getOperation())
+        return true;
+      for (Value ring : ringsOf(&op))
+        add(before.turns[ring.getDefiningOp()], Count{{{}, 1}},
+            isa<FillOp>(op) ? ring.getDefiningOp<RingOp>().getUses() : 1);
+      return isa<FillOp, DrainOp>(op) && count(before, op.getRegion(0).front(), Count{{{}, 1}});
+    });
+    actor.begins = actors.size() - 1;
+  }
+  count(actor, isEndless ? loop.getBody().front() : body);
+  actors.push_back(std::move(actor));
+  return actors.size() <= kMostActors;
 }
 
 bool Balance::addActors() {
@@ -268,8 +288,9 @@ bool Balance::addActors() {
     SmallVector<SmallVector<int64_t>> places = placesOf(queue.grid());
     if (actors.size() + places.size() > kMostActors)
       return false;
-    for (SmallVector<int64_t> &place : places)
-      count(actors.emplace_back(Actor{queue, std::move(place), false, true, {}, {}, {}}));
+    for (ArrayRef<int64_t> place : places)
+      if (!addQueue(queue, place))
+        return false;
   }
   parents.resize(actors.size());
   std::iota(parents.begin(), parents.end(), 0);
@@ -321,6 +342,20 @@ std::string Balance::compared(size_t one, const Count &count, size_t other, cons
                               : "otherwise than it is drained";
 }
 
+/// Of a queue that gets some before its loop, the loop gets what is left of a run.
+bool Balance::joinEnds(const Stream &stream, size_t source, size_t sink) {
+  Count put = actors[source].puts[stream];
+  bool isBefore = llvm::any_of(actors, [&](Actor &other) { return other.begins == sink && other.gets.count(stream); });
+  if (isBefore)
+    return true; // of its loop
+  if (size_t before = actors[sink].begins; before && actors[before].gets.count(stream)) {
+    if (actors[source].isEndless || !actors[before].isKnown || !add(put, actors[before].gets[stream], -1))
+      return true; // nothing is known
+    std::erase_if(put, [](const auto &entry) { return entry.second == 0; });
+  }
+  return join(source, put, sink, actors[sink].gets[stream]);
+}
+
 LogicalResult Balance::followChannels() {
   std::map<Stream, std::vector<size_t>> puts, gets;
   for (size_t i = 1; i < actors.size(); ++i) {
@@ -331,7 +366,7 @@ LogicalResult Balance::followChannels() {
   }
   for (const auto &[stream, sources] : puts)
     for (size_t sink : sources.size() == 1 ? gets[stream] : std::vector<size_t>()) // a join says who puts when
-      if (size_t source = sources[0]; !join(source, actors[source].puts[stream], sink, actors[sink].gets[stream]))
+      if (size_t source = sources[0]; !joinEnds(stream, source, sink))
         return program.lookupSymbol(stream.first)->emitOpError("C7: @")
                << stream.first << (stream.second.empty() ? "" : "[")
                << llvm::join(llvm::map_range(stream.second, [](int64_t i) { return std::to_string(i); }), ", ")

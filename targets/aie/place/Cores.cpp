@@ -31,15 +31,27 @@ MemRefType Placement::typeOfSums(dlir::RingOp ring) {
     std::optional<hw::KernelId> kernel = call ? hw::kernelNamed(call.getKernel().str()) : std::nullopt;
     if (!kernel || hw::macKind(*kernel).empty() || call.getBuffers().back() != ring.getResult())
       continue;
-    MemRefType a = rings[call.getBuffers()[0]].type, b = rings[call.getBuffers()[1]].type;
-    if (!a || !b || a.getRank() != 2 || b.getRank() != 2)
+    MemRefType b = rings[call.getBuffers()[1]].type;
+    if (!b || b.getRank() != 2)
       continue;
     Type element = elementOf(StringRef(hw::infoOf(*kernel).name).rsplit('_').second);
-    auto type = MemRefType::get({a.getDimSize(0), b.getDimSize(1)}, element);
-    if (type.getNumElements() * bytesOf(element) == static_cast<int64_t>(ring.getSize()))
-      return type;
+    int64_t size = static_cast<int64_t>(ring.getSize()), row = b.getDimSize(1) * bytesOf(element);
+    if (size % row == 0)
+      return MemRefType::get({size / row, b.getDimSize(1)}, element);
   }
   return {};
+}
+
+/// Matrices that cores put into the order of matrix steps are as long as the second operand says.
+void Placement::typeFirstOperands() {
+  graph->walk([&](CallOp call) {
+    std::optional<hw::KernelId> kernel = hw::kernelNamed(call.getKernel().str());
+    if (!kernel || hw::macKind(*kernel).empty() || call.getBuffers().size() < 2)
+      return;
+    MemRefType &a = rings[call.getBuffers()[0]].type, b = rings[call.getBuffers()[1]].type;
+    if (a.getRank() == 1 && b.getRank() == 2 && a.getNumElements() % b.getDimSize(0) == 0)
+      a = MemRefType::get({a.getNumElements() / b.getDimSize(0), b.getDimSize(0)}, a.getElementType());
+  });
 }
 
 /// What its program names: the device has them all before.

@@ -1,6 +1,8 @@
 //===- Cost.cpp - what a mapping costs ------------------------------------===//
 #include "Cost.h"
 
+#include "Stay.h"
+
 using namespace dmxc;
 using namespace dmxc::aie;
 
@@ -18,24 +20,28 @@ class Cost {
 public:
   Cost(const hw::Machine &machine, const Mapping &mapping)
       : machine(machine), p(mapping), n(mapping.numbers), a(n.m * n.k * n.bytes / 4), b(n.k * n.n * n.bytes / 4),
-        c(n.m * n.n), y(c * p.resultBytes() / 4), steps(mapping.paddedK() / n.k), outs(p.outs(machine)),
-        tilesOfB(steps + 2 * (p.has(Part::Bias) + p.has(Part::Scales))) {
-    if (p.has(Part::Residual))
-      tilesOfB += p.residualTiles();
+        c(n.m * n.n), y(c * p.resultBytes() / 4), steps(mapping.paddedK() / n.k), outs(p.herd.outs),
+        tilesOfB(p.tilesOfB()) {
+    if (p.herd.stays)
+      stay.emplace(machine, mapping);
   }
 
   int64_t clocks() const {
     int64_t alone = fill() + std::max(core(), streams()) + y + drain();
-    int64_t block = std::max({core(), streams(), drain(), ddr(), control(), alone / flights()});
+    int64_t block = std::max({core(), streams() + stalls(), drain() + stalls(), ddr(), control(), alone / flights()});
     int64_t late = std::max<int64_t>(0, control() + start() - fill()); // cores, behind their first tiles
-    return late + alone + (p.blocks() - 1) * block + (p.blocks() / p.usesOfA() - 1) * refill();
+    int64_t refills = stay && stay->turns == 1 ? p.blocks() / stay->uses - 1 : 0;
+    return late + alone + (p.blocks() - 1) * block + refills * (load() + firstOfPanel());
   }
 
 private:
-  /// Of rows of a that stay: the next ones come when the last use is over.
-  int64_t refill() const {
-    return p.herd.panels > 1 ? steps * (p.herd.parts() * (a + n.m * machine.shimRunClocks) + b / 2) : 0;
+  /// Of a shim that brings rows of a that stay: its words by the busier channel, and where it stops for a run of them.
+  int64_t load() const {
+    return Stay::partsOf(p.herd, 0) * stay->slot * n.bytes / 4 +
+           p.herd.parts() * (p.image ? stay->planes : n.m) * machine.shimRunClocks;
   }
+  /// What of a panel of b has to be there before cores get the first tile of it.
+  int64_t firstOfPanel() const { return p.herd.panels > 1 ? tilesOfB * b / stay->chunks : 0; }
   int64_t call(std::string_view kernel, std::array<int64_t, hw::kScalars> scalars) const {
     return hw::clocksOf(machine, {*hw::kernelNamed(kernel), {}, scalars}) + kTileInstructions;
   }
@@ -65,48 +71,50 @@ private:
       rows += p.has(row) && !p.packs(row);
     return rows * (p.biasWords() / p.biasRun());
   }
-  /// Where columns of cores share two panels of b: the shim's channel that brings rows of a besides, and what comes to
-  /// a core.
-  int64_t streamsOfPanels() const {
-    int64_t rows = p.herd.parts() * steps * a / p.usesOfA(), runs = p.herd.parts() * steps * n.m / p.usesOfA();
-    runs += 2 * runsOfRows();
-    return std::max(rows + tilesOfB * b + runs * machine.shimRunClocks, steps * (a + kBdClocks));
-  }
-  /// Of a shim that brings operands: its busier channel, and what it stops for at each run of words.
+  /// Of a shim that brings operands, and of a core that takes them: the busier channel, and what shims stop for at each
+  /// run of words.
   int64_t streams() const {
-    if (p.herd.panels > 1)
-      return streamsOfPanels();
+    int64_t rows = p.has(Part::Residual) * p.residualTiles() * n.m + p.herd.panels * runsOfRows();
+    int64_t ofB = tilesOfB * (b + kBdClocks), stops = rows * machine.shimRunClocks;
+    if (stay) {
+      int64_t ofA = stay->turns > 1 ? load() / stay->uses : 0; // while others are used
+      return std::max({steps * (a + kBdClocks), ofB, ofA}) + stops;
+    }
     bool joins = p.image && p.image->step() == n.k; // a window's tile with the next one's
-    int64_t runs =
-        steps * p.herd.parts() * (joins ? 1 : n.m) + p.has(Part::Residual) * p.residualTiles() * n.m + runsOfRows();
-    return std::max(steps * p.herd.parts() * (a + kBdClocks), tilesOfB * (b + kBdClocks)) +
-           runs * machine.shimRunClocks;
+    stops += steps * p.herd.parts() * (joins ? 1 : n.m) * machine.shimRunClocks;
+    return std::max(steps * p.herd.parts() * (a + kBdClocks), ofB) + stops;
   }
   int64_t drain() const { return (p.herd.rows + outs - 1) / outs * (y + kBdClocks); } // of a column's busier channel
-  int64_t ddr() const {
+  /// Words of a block that shims read, and that they write.
+  int64_t read() const {
     int64_t ofA = p.herd.rows * steps * a;
-    if (p.herd.panels > 1)
-      ofA = p.herd.columns * p.herd.parts() * steps * a / p.usesOfA();
-    int64_t words = ofA + p.herd.columns * (p.herd.panels * tilesOfB * b + p.herd.rows * y);
-    return 4 * words / machine.ddrBytesPerClock;
+    if (stay)
+      ofA = p.herd.bringing() * p.herd.parts() * (stay->slot * n.bytes / 4) / stay->uses;
+    return ofA + p.herd.columns * p.herd.panels * tilesOfB * b;
+  }
+  int64_t written() const { return p.herd.columns * p.herd.rows * y; }
+  int64_t ddr() const { return 4 * (read() + written()) / machine.ddrBytesPerClock; }
+  /// While results leave, all channels of shims together may ask for more than DDR has: by so much each is late.
+  int64_t stalls() const {
+    int64_t most = machine.ddrBytesPerClock / 4, asked = read() / streams() + p.herd.columns * outs;
+    return asked > most ? written() / (p.herd.columns * outs) * (asked - most) / most : 0;
   }
   /// Tasks for a block of the channels that bring rows of a and columns of b.
   int64_t tasksOfA() const {
     return p.image ? static_cast<int64_t>(tasksOf(*p.image, n.k).size()) + p.hasTileOfZeros() : 1;
   }
   int64_t tasksOfB() const { return 1 + p.has(Part::Bias) + p.has(Part::Residual) + p.has(Part::Scales); }
-  /// Blocks that are begun before the first has to be done.
+  /// Blocks that are begun before the first has to be done, as BDs allow, and queues where they are not waited for.
   int64_t flights() const {
-    if (p.herd.panels > 1)
-      return p.has(Part::Bias) || p.has(Part::Scales) ? 1 : p.usesOfA() > 2 ? 3 : 2;
-    return std::max<int64_t>(1, std::min(machine.queueDepth / std::max(tasksOfA(), tasksOfB()),
-                                         machine.tile(hw::TileKind::Shim).bds / (tasksOfA() + tasksOfB() + outs)));
+    int64_t ofA = stay ? 1 : tasksOfA(), ofB = tasksOfB(), bds = machine.tile(hw::TileKind::Shim).bds;
+    int64_t all = p.herd.panels > 1 ? 2 * (ofB + 1) + outs : ofA + ofB + outs;
+    int64_t ofQueue = machine.queueDepth / std::max(ofA, ofB);
+    return std::max<int64_t>(1, std::min(bds / all, p.open ? ofQueue : machine.queueDepth));
   }
   /// Of the controller, which starts a block's tasks and waits for them.
   int64_t control() const {
-    int64_t tasks = p.herd.rows / p.herd.parts() * tasksOfA() + p.herd.columns * (tasksOfB() + outs);
-    if (p.herd.panels > 1)
-      tasks = p.herd.columns * (2 * tasksOfB() + 2);
+    int64_t ofA = stay ? p.herd.panels : tasksOfA(), uses = stay ? stay->uses : 1;
+    int64_t tasks = p.herd.bringing() * ofA / uses + p.herd.columns * (p.herd.panels * tasksOfB() + outs);
     return machine.controlClocks * (tasks * kTaskWords + p.herd.columns * outs * kWaitWords);
   }
   /// Of cores' parameters, which are written behind the first tasks.
@@ -118,8 +126,8 @@ private:
   /// Until all cores have their first tiles.
   int64_t fill() const {
     int64_t first = std::max(p.herd.parts() * a + a, 2 * b);
-    if (p.herd.panels > 1)
-      first = p.herd.parts() * steps * (a + n.m * machine.shimRunClocks) + tilesOfB * b + b;
+    if (stay)
+      first = std::max(load() + firstOfPanel() + a, 2 * b);
     return control() + first + kHops * machine.hopClocks;
   }
 
@@ -130,6 +138,7 @@ private:
   int64_t steps;      ///< tiles along k
   int64_t outs;       ///< channels of a column's results
   int64_t tilesOfB;   ///< of a column and block, with those that a bias, scales and a residual are
+  std::optional<Stay> stay;
 };
 
 } // namespace

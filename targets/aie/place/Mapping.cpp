@@ -1,5 +1,5 @@
 //===- Mapping.cpp - a product on an array of cores -----------------------===//
-#include "Mapping.h"
+#include "Stay.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 
@@ -40,8 +40,8 @@ const Narrow *aie::narrowTo(Type result) {
 }
 
 int64_t Herd::parts() const {
-  if (panels > 1)
-    return resultRows();
+  if (owns())
+    return rows / panels;
   int64_t parts = (rows + columns - 1) / columns;
   while (rows % parts)
     ++parts;
@@ -57,7 +57,10 @@ ArrayRef<kernels::TileField<Tiling>> Tiling::fields() {
       {"tile_k", &Tiling::k, "terms of a sum that a core takes at once"},
       {"groups_a_matrix", &Tiling::groups, "groups of a convolution that are multiplied as one"},
       {"pixels_a_row", &Tiling::pixels, "output pixels beside each other that a row of the product has"},
-      {"panels", &Tiling::panels, "panels of b that the cores of a column share"}};
+      {"panels", &Tiling::panels, "panels of b that the cores of a column share"},
+      {"result_channels", &Tiling::outs, "channels by which the results of a column leave"},
+      {"bands", &Tiling::bands, "bands of rows: one of each column of cores, or one of all"},
+      {"stays", &Tiling::stays, "whether rows of a stay in memory tiles for the blocks beside each other"}};
   return all;
 }
 
@@ -75,7 +78,7 @@ Mapping::Mapping(const kernels::Contraction &contraction, const Numbers &numbers
 }
 
 void Mapping::setTiling(const Tiling &tiling) {
-  herd = {tiling.herdRows, tiling.herdColumns, tiling.panels};
+  herd = {tiling.herdRows, tiling.herdColumns, tiling.panels, tiling.outs, tiling.bands, tiling.stays};
   numbers.m = tiling.m;
   numbers.k = tiling.k;
   numbers.n = tiling.n;
@@ -96,27 +99,6 @@ void Mapping::expectResidual() {
   tiling.m = numbers.m / 2;
   tiling.k = 2 * numbers.k;
   setTiling(tiling);
-}
-
-int64_t Mapping::usesOfA() const {
-  if (herd.panels < 2)
-    return 1;
-  // The channel that brings both has a BD for each part of a and each use, an even channel as others of these.
-  constexpr int64_t kBdsOfEven = 24;
-  int64_t parts = herd.parts(), taken = parts;
-  auto take = [&](int64_t channel, int64_t bds) { taken += channel % 2 ? 0 : bds; };
-  for (int64_t row = 0; row < herd.rows; ++row)
-    take(2 + row, 2);
-  for (int64_t part = 0; part < parts; ++part)
-    take(part, 1);
-  take(parts, 2);
-  take(parts + 1, 2);
-  take(parts + 2, 2 * herd.rows);
-  int64_t blocks = paddedN() / blockN();
-  for (int64_t uses = (kBdsOfEven - taken) / 2 * 2; uses > 1; uses -= 2) // even, as slots are two
-    if (blocks % uses == 0)
-      return uses;
-  return 1;
 }
 
 const Operand *Mapping::operand(Part part) const {
@@ -140,12 +122,6 @@ bool Mapping::hasPackedWeights() const {
       operands, [](const Operand &operand) { return operand.packed || (operand.part != Part::B && !operand.isRow()); });
 }
 
-int64_t Mapping::outs(const hw::Machine &machine) const {
-  return herd.panels > 1
-             ? 1
-             : std::min<int64_t>({2, herd.rows, machine.tile(hw::TileKind::Memory).channels - herd.parts() - 1});
-}
-
 int64_t Mapping::tileBytes(int64_t m, int64_t k, int64_t n) const {
   int64_t ofResult = 4 * (narrows() ? 1 : 2) + resultSlots() * resultBytes();
   return 2 * numbers.bytes * k * (m + n) + ofResult * m * n;
@@ -163,7 +139,25 @@ int64_t Mapping::imageRows() const {
        tasksOf(w, numbers.k)) // its last tile of the last block of rows, mostly behind the image
     end = std::max(end, task.offset + (task.steps - 1) * task.stride + (task.tiles - 1) * task.tile + numbers.k +
                             (paddedM() - 1) * w.step());
+  if (herd.stays) // whole pixels of each plane
+    end = std::max(end, (planesOfWindows() - 1) * w.plane() + reachOfWindows() + paddedM() * w.step());
   return (end + w.imageRow() - 1) / w.imageRow();
+}
+
+int64_t Mapping::reachOfWindows() const {
+  int64_t reach = 0;
+  for (const ImageTask &task : tasksOf(*image, numbers.k)) {
+    int64_t down = task.stride < image->plane() ? (task.steps - 1) * task.stride : 0;
+    reach = std::max(reach, task.offset % image->plane() + down + (task.tiles - 1) * task.tile + numbers.k);
+  }
+  return reach;
+}
+
+int64_t Mapping::planesOfWindows() const {
+  int64_t planes = 0;
+  for (const ImageTask &task : tasksOf(*image, numbers.k))
+    planes = std::max(planes, (task.offset + (task.steps - 1) * task.stride) / image->plane() + 1);
+  return planes;
 }
 
 int64_t Mapping::matrixOfA() const { return image ? imageRows() * image->imageRow() : paddedM() * paddedK(); }
@@ -187,7 +181,7 @@ std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
     else
       return {all, paddedN()};
   case Part::Residual:
-    return {matrices * paddedM() + (residualTiles() - herd.rows) * numbers.m, paddedN()};
+    return {matrices * paddedM() + (residualTiles() - residualRows()) * numbers.m, paddedN()};
   case Part::C:
     break;
   }
@@ -311,24 +305,19 @@ static std::optional<std::string> refusesWalk(const hw::Machine &machine, const 
   return std::nullopt;
 }
 
-/// What several panels of b ask for. One comes with rows of a, both along all of k, the other tile after tile.
-static std::optional<std::string> refusesPanels(const hw::Machine &machine, const Mapping &p) {
-  const Numbers &n = p.numbers;
-  const hw::TileInfo &memory = machine.tile(hw::TileKind::Memory);
-  if (p.herd.panels != 2 || p.herd.rows % 2)
-    return most("panels of b are shared by pairs of cores, of ", p.herd.panels,
-                " panels and so many rows of cores: ", p.herd.rows);
-  if (p.image || p.has(Part::Residual) || p.open)
-    return "columns of cores share panels of b where a is a matrix of fixed sizes and nothing of the result's shape is "
-           "added";
-  int64_t rowsOfA = n.m * p.paddedK() * n.bytes, panel = p.rowsOfB() * n.n * n.bytes;
-  int64_t bytes =
-      p.herd.parts() * rowsOfA + 2 * (panel + n.k * n.n * n.bytes + p.herd.rows * n.m * n.n * p.resultBytes());
-  if (bytes > memory.dataBytes)
-    return most("rows of a, a panel of b twice and results are ", bytes, " bytes, a memory tile has ",
-                memory.dataBytes);
-  if (int64_t words = std::max(rowsOfA, panel) / 4; words > memory.largestLength)
-    return most("a panel has ", words, " words, a BD of a memory tile moves ", memory.largestLength);
+std::optional<std::string> aie::refusesChannels(const hw::Machine &machine, const Herd &herd) {
+  if (herd.bands != 1 && (herd.bands != herd.columns || herd.panels > 1))
+    return most("bands of rows are 1, or of columns with one panel of b as many as these: ", herd.bands,
+                " bands, and columns: ", herd.columns);
+  if (herd.owns() && !herd.stays)
+    return "columns of cores that have their own rows of a keep them in memory tiles";
+  int64_t largest = std::min<int64_t>(machine.tile(hw::TileKind::Shim).channels, herd.rows / herd.panels);
+  if (herd.outs < 1 || herd.outs > largest)
+    return most("results of a column leave by ", herd.outs, " channels, there may be ", largest);
+  int64_t all = herd.parts() + herd.panels + herd.outs, channels = machine.tile(hw::TileKind::Memory).channels;
+  if (all > channels)
+    return most("a column has parts of a, panels of b and channels of results: ", all,
+                " in all, a memory tile sends by ", channels);
   return std::nullopt;
 }
 
@@ -394,10 +383,13 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mappin
     return "a dim of the product is above " + std::to_string(largest);
   if (std::optional<std::string> why = refusesTiles(machine, mapping))
     return why;
+  if (std::optional<std::string> why = refusesChannels(machine, mapping.herd))
+    return why;
   if (std::optional<std::string> why = refusesKept(mapping))
     return why;
-  if (std::optional<std::string> why = mapping.herd.panels > 1 ? refusesPanels(machine, mapping) : std::nullopt)
-    return why;
+  if (mapping.herd.stays)
+    if (Stay stay(machine, mapping); stay.why)
+      return stay.why;
   int64_t step = machine.tile(hw::TileKind::Shim).largestStep, k = mapping.paddedK(), bytes = mapping.numbers.bytes;
   const std::string over = " words, a shim's BD steps over ";
   if (mapping.image) {

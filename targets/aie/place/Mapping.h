@@ -33,10 +33,17 @@ const Numbers *numbersOf(mlir::Type a, mlir::Type b, mlir::Type c);
 struct Herd {
   int64_t rows = 4, columns = 4;
   int64_t panels = 1; ///< of b, that the cores of a column have: each for so many fewer rows of results
-  int64_t resultRows() const { return rows / panels; }
-  int64_t resultColumns() const { return columns * panels; }
+  int64_t outs = 1;   ///< channels by which the results of a column leave, each for some rows of cores
+  int64_t bands = 1;  ///< of rows of results: one, or one of each column, and b is the same for all of them
+  int64_t stays = 0;  ///< whether rows of a stay in memory tiles for the blocks beside each other
+  int64_t resultRows() const { return rows * bands / panels; }
+  int64_t resultColumns() const { return columns / bands * panels; }
+  /// Whether each column has its own rows of a, or a copy, and not those of some rows of cores for all columns.
+  bool owns() const { return panels > 1 || bands > 1; }
   /// How many rows' parts of a a memory tile has: as few as the columns allow, the same number in each that has some.
   int64_t parts() const;
+  /// Columns whose shims bring rows of a.
+  int64_t bringing() const { return owns() ? columns : rows / parts(); }
   bool operator==(const Herd &) const = default;
 };
 
@@ -47,6 +54,8 @@ struct Tiling {
   int64_t groups = 1; ///< of a convolution, that are one matrix
   int64_t pixels = 1; ///< of a convolution's result, that a row of the product has
   int64_t panels = 1;
+  int64_t outs = 1; ///< channels of a column's results
+  int64_t bands = 1, stays = 0;
 
   static llvm::ArrayRef<kernels::TileField<Tiling>> fields();
   bool operator==(const Tiling &) const = default;
@@ -117,7 +126,10 @@ struct Mapping {
             numbers.n,
             image ? image->together : 1,
             image ? image->pixels : 1,
-            herd.panels};
+            herd.panels,
+            herd.outs,
+            herd.bands,
+            herd.stays};
   }
   void setTiling(const Tiling &tiling);
   /// Takes the default tiling of products with a residual, whose tiles are those of b.
@@ -150,15 +162,13 @@ struct Mapping {
   /// Multiplications of the cores for one of the model.
   double work() const;
   const Operand *operand(Part part) const;
-  /// Where columns have several panels of b, rows of a stay in memory tiles for so many blocks.
-  int64_t usesOfA() const;
   /// Rows of b that come for a block, with those as which a bias and scales come.
   int64_t rowsOfB() const { return paddedK() + 2 * numbers.k * (has(Part::Bias) + has(Part::Scales)); }
-  /// Channels by which the results of a column leave, each for some rows of cores: two, where the memory tile has them
-  /// and columns have one panel of b.
-  int64_t outs(const hw::Machine &machine) const;
-  /// Tiles of a column of cores, which come in pairs as those of b do.
-  int64_t residualTiles() const { return herd.rows + herd.rows % 2; }
+  /// Cores of a column that have the same panel, and the tiles of all of them, which come in pairs as those of b do.
+  int64_t residualRows() const { return herd.rows / herd.panels; }
+  int64_t residualTiles() const { return residualRows() + residualRows() % 2; }
+  /// Tiles of a panel of b that come for a block, with those of what is added.
+  int64_t tilesOfB() const { return rowsOfB() / numbers.k + (has(Part::Residual) ? residualTiles() : 0); }
   /// Bytes of what is added behind the steps, in tiles of b.
   bool addsBytes() const { return has(Part::Residual) && numbers.bytes == 1; }
   /// Of a first operand or a result that stays in the array's form.
@@ -169,6 +179,9 @@ struct Mapping {
   bool hasTileOfZeros() const { return image && k / numbers.k % 2; }
   int64_t zerosOfA() const { return herd.parts() * numbers.m * numbers.k; }
   int64_t imageRows() const; ///< of a, of one matrix
+  /// Elements of a plane from where a window begins to its end, and planes.
+  int64_t reachOfWindows() const;
+  int64_t planesOfWindows() const;
   /// Elements of a, from a matrix to the next.
   int64_t matrixOfA() const;
   /// Where the numbers of an operand lie in their form: of convolutions dim by dim, of products by matrix, row and
@@ -176,6 +189,9 @@ struct Mapping {
   std::vector<hw::Axis> axesOf(const Operand &operand) const;
   llvm::SmallVector<Dim> sizesOf(const Operand &operand) const;
 };
+/// Of columns that have something for themselves, and channels: those of results are a shim's, and a memory tile's
+/// beside those of a and b.
+std::optional<std::string> refusesChannels(const hw::Machine &machine, const Herd &herd);
 /// nullopt where the array holds the product, else a clause that says why not.
 std::optional<std::string> refuses(const hw::Machine &machine, const Mapping &mapping);
 

@@ -224,6 +224,7 @@ LogicalResult Placement::placeRings() {
     for (auto ring : graph.getBody().getOps<dlir::RingOp>())
       if (isMoved(ring) == moved && failed(typeRing(ring)))
         return failure();
+  typeFirstOperands();
   for (auto ring : graph.getBody().getOps<dlir::RingOp>())
     (ring.getKind() == "L1" ? ofCores : others).push_back(ring);
   return failure(failed(placeL1(ofCores)) || failed(placeL2(others)));
@@ -395,17 +396,16 @@ FailureOr<Step> Placement::stepOf(Operation *use, hw::Tile at, ArrayRef<int64_t>
   return step;
 }
 
-/// The endless loop of a DMA channel's queue.
+/// The endless loop of a DMA channel's queue; before it are BDs of one time.
 static FailureOr<dlir::LoopOp> ringOfBds(dlir::DispatchQueueOp queue) {
-  auto ops = queue.getBody().getOps();
-  auto loop = ops.begin() == ops.end() ? dlir::LoopOp() : dyn_cast<dlir::LoopOp>(*ops.begin());
-  bool forever = loop && std::next(ops.begin()) == ops.end() && loop.getTimes().isSingleConstant() &&
-                 loop.getTimes().getSingleConstantResult() == kForever;
+  auto loop = queue.getBody().front().empty() ? dlir::LoopOp() : dyn_cast<dlir::LoopOp>(queue.getBody().front().back());
+  bool forever = loop && loop.getTimes().isSingleConstant() && loop.getTimes().getSingleConstantResult() == kForever;
   if (!forever)
     return queue.emitOpError("is no ring of BDs: one loop of ") << kForever << " trips, which are without an end";
-  for (Operation &op : loop.getBody().front())
-    if (!isa<dlir::FillOp, dlir::DrainOp>(op))
-      return op.emitOpError("is no BD of a ring: a fill or a drain");
+  for (Block *block : {&queue.getBody().front(), &loop.getBody().front()})
+    for (Operation &op : *block)
+      if (&op != loop.getOperation() && !isa<dlir::FillOp, dlir::DrainOp>(op))
+        return op.emitOpError("is no BD of a ring: a fill or a drain");
   if (loop.getBody().front().empty())
     return queue.emitOpError("has nothing in its ring");
   return loop;
@@ -419,20 +419,26 @@ LogicalResult Placement::placeBds(dlir::DispatchQueueOp queue, ArrayRef<int64_t>
     return failure();
   std::vector<Step> steps;
   Turns turns;
+  auto add = [&](Operation &use) {
+    FailureOr<Step> step = stepOf(&use, at, place, turns);
+    steps.push_back(step.value_or(Step()));
+    return LogicalResult(step);
+  };
+  for (Operation &use : queue.getBody().front())
+    if (&use != loop->getOperation() && failed(add(use)))
+      return failure();
+  const size_t first = steps.size();
   const int64_t around = dlir::tripsAround(*loop), most = machine.tile(kindOf(queue)).bds;
   for (int64_t trip = 0; trip < around && static_cast<int64_t>(steps.size()) <= most; ++trip)
-    for (Operation &use : loop->getBody().front()) {
-      FailureOr<Step> step = stepOf(&use, at, place, turns);
-      if (failed(step))
+    for (Operation &use : loop->getBody().front())
+      if (failed(add(use)))
         return failure();
-      steps.push_back(*step);
-    }
   DMAChannelDir direction =
       queue.getEngine() == StringRef(hw::nameOf(hw::Direction::S2MM)) ? DMAChannelDir::S2MM : DMAChannelDir::MM2S;
-  if (tiles->channel(at, direction, static_cast<uint32_t>(queue.getIndex()), std::move(steps)))
+  if (tiles->channel(at, direction, static_cast<uint32_t>(queue.getIndex()), std::move(steps), first))
     return success();
-  auto first = loop->getBody().front().front().getOperand(0).getDefiningOp<dlir::RingOp>();
-  return queue.emitOpError("of ring '") << first.getName() << "' takes more BDs than a " << queue.getUnit()
+  auto ring = loop->getBody().front().front().getOperand(0).getDefiningOp<dlir::RingOp>();
+  return queue.emitOpError("of ring '") << ring.getName() << "' takes more BDs than a " << queue.getUnit()
                                         << " has left, " << most
                                         << " in all: a ring of BDs has one for each of the `slots`";
 }

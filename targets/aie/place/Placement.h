@@ -11,6 +11,8 @@
 
 #include "mlir/IR/IRMapping.h"
 
+#include <set>
+
 namespace dmxc::aie {
 
 /// An element of a channel: its name and index.
@@ -66,7 +68,9 @@ private:
     DMAChannelDir direction;
     hw::Tile at;
     llvm::SmallVector<int64_t> place;
-    std::vector<Group> groups; ///< in the order of a run
+    std::vector<Group> groups;   ///< in the order of a run
+    std::set<int64_t> waitedFor; ///< tasks
+    int64_t begun = 0;           ///< tasks
   };
 
   // Place.cpp
@@ -76,6 +80,7 @@ private:
   mlir::LogicalResult placeRings();
   mlir::LogicalResult typeRing(dlir::RingOp ring);
   mlir::MemRefType typeOfSums(dlir::RingOp ring);
+  void typeFirstOperands();
   mlir::LogicalResult placeL1(llvm::ArrayRef<dlir::RingOp> rings);
   mlir::LogicalResult placeL2(llvm::ArrayRef<dlir::RingOp> rings);
   /// Of a kind of elements; null of one that the array does not move.
@@ -116,6 +121,8 @@ private:
                                  mlir::Block &block, mlir::IRMapping &values);
   void writeParameters();
   mlir::FailureOr<int64_t> flights();
+  static int64_t tasksOf(const Group &group);
+  void noteWaits(int64_t ahead);
   mlir::LogicalResult writeMoves(size_t group, int64_t flight, const mlir::IRMapping &values);
 
   // Sizes.cpp

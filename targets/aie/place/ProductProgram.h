@@ -6,6 +6,7 @@
 #pragma once
 
 #include "Place.h"
+#include "Stay.h"
 #include "Units.h"
 
 #include <map>
@@ -15,10 +16,14 @@ namespace dmxc::aie {
 class ProductProgram {
 public:
   ProductProgram(ProgramWriter &writer, const hw::Machine &machine, const Mapping &mapping)
-      : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), outs(mapping.outs(machine)),
-        a{n.m, n.k, n.bytes, n.name}, b{n.k, n.n, n.bytes, n.name},
-        panelA{p.paddedK() / n.k * n.m, n.k, n.bytes, n.name}, panelB{p.rowsOfB(), n.n, n.bytes, n.name},
-        c{n.m, n.n, 4, p.sums()}, y{n.m, n.n, p.resultBytes(), p.results()} {}
+      : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), outs(mapping.herd.outs),
+        a{n.m, n.k, n.bytes, n.name}, b{n.k, n.n, n.bytes, n.name}, panelB(b), c{n.m, n.n, 4, p.sums()},
+        y{n.m, n.n, p.resultBytes(), p.results()} {
+    if (p.herd.stays)
+      stay.emplace(machine, mapping);
+    if (p.herd.panels > 1)
+      panelB.rows = stay->chunkRows(p);
+  }
 
   void write();
 
@@ -50,9 +55,14 @@ private:
   mlir::Value steps(const Matrix &matrix, int64_t stepRows, int64_t stepColumns);
   void writeCores();
   void shareElements();
-  void writeSharedPanels();
-  void writeSharedShims();
-  void putRowsOfA(const Sum &matrix, const Sum &row);
+  mlir::Value packedA();
+  void fillStaying(int64_t channel, int64_t turn);
+  void fillMemoryTiles(int64_t channel);
+  void writeStayingRows();
+  void writeTilesOfA();
+  void blocksOfStay(int64_t channel, bool bringsB);
+  void putStaying(int64_t channel, const Sum &matrix, const Sum &row);
+  Sum panelOf(const Sum &column, int64_t channel);
   void putPanel(llvm::StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel);
   void writeResult();
   void writeSums();
@@ -61,9 +71,10 @@ private:
   void round();
   void writeMemoryTiles();
   void writeShims();
+  void writeShimsOfResults();
   void writeRowsOfA();
   void putRow(Part part, llvm::StringRef channel, const Sum &panel);
-  void putResidual(const Sum &matrix, const Sum &row, const Sum &panel, const Matrix &of);
+  void putResidual(llvm::StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel, const Matrix &of);
   void putTiles(TaskWriter &put);
   void writeParameters();
   void writeResidualParameters();
@@ -76,12 +87,13 @@ private:
   int64_t parts; ///< of a, in a memory tile
   int64_t outs;  ///< channels of a column's results
   int64_t firstRow(int64_t out) const { return p.herd.rows * out / outs; }
-  Matrix a, b, panelA, panelB, c, y; ///< tiles of operands, these along all of k, tiles of sums and of results
+  std::optional<Stay> stay;
+  Matrix a, b, panelB, c, y; ///< tiles of operands, what of b comes at once, tiles of sums and of results
   std::map<Part, mlir::Value> ddr;
-  llvm::SmallVector<Dim> sizes;                          ///< that a run brings
-  llvm::SmallVector<mlir::Value> registers;              ///< of each of them, may be null
-  mlir::Value coreA, coreB, coreC, coreY, tileB, wholeB; ///< rings; of sums, and of results, which may be these
-  llvm::SmallVector<mlir::Value> tileA, tileC;           ///< by part, by row of cores
+  llvm::SmallVector<Dim> sizes;                       ///< that a run brings
+  llvm::SmallVector<mlir::Value> registers;           ///< of each of them, may be null
+  mlir::Value coreA, coreB, coreC, coreY;             ///< rings; of sums, and of results, which may be these
+  llvm::SmallVector<mlir::Value> tileA, tileB, tileC; ///< by turn and part, by panel, by row of cores
   std::array<mlir::Value, hw::kFirstStepWord>
       parameters; ///< pairs of tiles along k; whether there is a bias, a relu, a step
   /// Of a residual: pairs before the core's own, whether its tile is the first one of that, the second one, pairs

@@ -121,13 +121,18 @@ void ProductProgram::declareRings() {
   coreY =
       ring(kCore, p.narrows() ? "y" : "c", y, {kComputeEngine, 0}, {out, 0}, p.narrows() ? p.resultSlots() : kSlots);
   coreC = p.narrows() ? coreC : coreY;
-  const bool shares = p.herd.panels > 1;
-  for (int64_t part = 0; part < parts; ++part)
-    tileA.push_back(ring(kMemory, "a_part" + std::to_string(part), shares ? panelA : a, {in, 0}, {out, part},
-                         shares ? 1 : kSlots, p.usesOfA()));
-  if (shares)
-    wholeB = ring(kMemory, "b_whole", panelB, {in, 0}, {out, parts});
-  tileB = ring(kMemory, "b_panel", b, {in, 1}, {out, parts + shares});
+  for (int64_t turn = 0; turn < (stay ? stay->turns : 1); ++turn)
+    for (int64_t part = 0; part < parts; ++part) {
+      std::string name = (turn ? "a_next" : "a_part") + std::to_string(part);
+      if (stay)
+        tileA.push_back(ring(kMemory, name, {1, stay->slot, n.bytes, n.name}, {in, part % p.herd.panels}, {out, part},
+                             1, stay->uses * static_cast<int64_t>(stay->walks.size())));
+      else
+        tileA.push_back(ring(kMemory, name, a, {in, 0}, {out, part}));
+    }
+  for (int64_t panel = 0; panel < p.herd.panels; ++panel)
+    tileB.push_back(ring(kMemory, "b_panel" + (panel ? std::to_string(panel) : std::string()), panelB,
+                         {in, p.herd.panels > 1 ? panel : 1}, {out, parts + panel}));
   for (int64_t at = 0; at < outs; ++at)
     for (int64_t row = firstRow(at); row < firstRow(at + 1); ++row)
       tileC.push_back(
@@ -225,11 +230,15 @@ void ProductProgram::writeResidual(StringRef kernel, ArrayRef<Value> matrices) {
 
 void ProductProgram::writeCores() {
   Sum column = w.unit(0), row = w.unit(1);
-  const bool shares = p.herd.panels > 1; // then an element is one of those of the column
-  auto elementOf = [&](const Sum &one) { return shares ? SmallVector<Sum>{column, row} : SmallVector<Sum>{one}; };
-  forever(w, kCore, hw::nameOf(kS2mm), 0, {}, [&] { fill(w, coreA, "a", elementOf(row), whole(a)); });
-  forever(w, kCore, hw::nameOf(kS2mm), 1, {}, [&] { fill(w, coreB, "b", elementOf(column), whole(b)); });
-  if (shares)
+  // An element is one of those of the column where it has its own.
+  auto elementOf = [&](bool owns, const Sum &one) {
+    return owns ? SmallVector<Sum>{column, row} : SmallVector<Sum>{one};
+  };
+  forever(w, kCore, hw::nameOf(kS2mm), 0, {},
+          [&] { fill(w, coreA, "a", elementOf(p.herd.owns(), row), stay ? packedA() : whole(a)); });
+  forever(w, kCore, hw::nameOf(kS2mm), 1, {},
+          [&] { fill(w, coreB, "b", elementOf(p.herd.panels > 1, column), whole(b)); });
+  if (p.herd.panels > 1)
     shareElements();
   forever(w, kCore, hw::nameOf(kMm2s), 0, {}, [&] { drain(w, coreY, "c", {column, row}, whole(y)); });
   forever(w, kCore, kComputeEngine, 0, {}, [&] { writeResult(); });
@@ -242,7 +251,7 @@ void ProductProgram::shareElements() {
       return;
     AffineMap element = *get.getElement();
     SmallVector<AffineExpr> of(element.getResults());
-    of[1] = get.getChannel() == "a" ? of[1] % p.herd.resultRows() : of[1].floorDiv(p.herd.resultRows());
+    of[1] = get.getChannel() == "a" ? of[1] % parts : of[1].floorDiv(parts);
     get->setAttr("element", AffineMapAttr::get(
                                 AffineMap::get(element.getNumDims(), element.getNumSymbols(), of, get.getContext())));
   });
@@ -250,47 +259,102 @@ void ProductProgram::shareElements() {
 
 //===--- memory tiles -------------------------------------------------------------------===//
 
-/// Rows of a come once for the panels of b of several blocks, by one channel; the other panels by another.
-void ProductProgram::writeSharedPanels() {
-  int64_t columns = p.herd.columns;
-  auto queue = [&](hw::Direction direction, int64_t number, function_ref<void(Sum)> body) {
-    forever(w, kMemory, hw::nameOf(direction), number, columns, [&] { body(w.unit()); });
+/// The terms of a matrix step after each other, of each all rows: into the order of matrix steps.
+Value ProductProgram::packedA() {
+  const hw::MatrixStep &step = n.step;
+  DescriptorSpec spec{n.name, {}, step.m * step.k, {}};
+  spec.keepsDims = true;
+  spec.dims = {{n.k / step.k, 0, step.m * step.k * n.bytes}, {n.m / step.m, 0, step.m * n.k * n.bytes}};
+  return w.descriptor(spec);
+}
+
+/// By a channel its parts of a, of one of the turns.
+void ProductProgram::fillStaying(int64_t channel, int64_t turn) {
+  for (int64_t part = channel; part < parts; part += p.herd.panels)
+    fill(w, tileA[static_cast<size_t>(turn * parts + part)], channel ? "b_in" : "a_in", Sum(w.unit()),
+         whole({1, stay->slot, n.bytes, n.name}));
+}
+
+/// The other side of blocksOfStay.
+void ProductProgram::fillMemoryTiles(int64_t channel) {
+  int64_t chunks = stay->once ? 1 : p.herd.panels > 1 ? stay->uses * stay->chunks : 0;
+  auto panels = [&] {
+    for (int64_t chunk = 0; chunk < chunks; ++chunk)
+      fill(w, tileB[static_cast<size_t>(channel)], channel ? "b_in" : "a_in", Sum(w.unit()), whole(panelB));
   };
-  queue(kS2mm, 0, [&](const Sum &x) {
+  auto rows = [&] {
+    for (int64_t turn = 0; turn < stay->turns; ++turn)
+      fillStaying(channel, turn);
+  };
+  auto body = [&] {
+    if (stay->once)
+      rows();
+    w.loop(kForever, [&](const Sum &) {
+      if (!stay->once)
+        rows();
+      panels();
+    });
+  };
+  w.queue(hw::nameOf(kMemory), hw::nameOf(kS2mm), channel, body, p.herd.bringing());
+}
+
+/// Rows of a come once for several blocks beside each other, and leave for each of them.
+void ProductProgram::writeStayingRows() {
+  int64_t units = p.herd.bringing();
+  for (int64_t channel = 0; channel < p.herd.panels; ++channel)
+    fillMemoryTiles(channel);
+  SmallVector<Value> walks;
+  for (const Stay::Walk &walk : stay->walks) {
+    DescriptorSpec spec{n.name, {}, n.step.k, {}};
+    for (auto [count, apart] : walk.dims)
+      spec.dims.push_back({count, apart * n.bytes, 0});
+    walks.push_back(w.descriptor(spec));
+  }
+  for (int64_t part = 0; part < parts; ++part)
+    forever(w, kMemory, hw::nameOf(kMm2s), part, units, [&] {
+      SmallVector<Sum> element{Sum(w.unit()), part};
+      if (!p.herd.owns())
+        element = {Sum(w.unit()) * parts + part};
+      for (int64_t turn = 0; turn < stay->turns; ++turn)
+        for (int64_t use = 0; use < (stay->turns > 1 ? stay->uses : 1); ++use)
+          for (auto [walk, descriptor] : llvm::zip_equal(stay->walks, walks)) {
+            Value ring = tileA[static_cast<size_t>(turn * parts + part)];
+            w.drain(ring, [&] { w.put("a", element).buffer(ring, walk.offset * n.bytes).with(descriptor).create(); });
+          }
+    });
+}
+
+void ProductProgram::writeTilesOfA() {
+  int64_t units = p.herd.bringing();
+  forever(w, kMemory, hw::nameOf(kS2mm), 0, units, [&] {
     for (Value ring : tileA)
-      fill(w, ring, "a_in", x, whole(panelA));
-    for (int64_t use = 0; use < p.usesOfA(); ++use)
-      fill(w, wholeB, "a_in", x, whole(panelB));
+      fill(w, ring, "a_in", Sum(w.unit()), whole(a));
   });
   for (int64_t part = 0; part < parts; ++part)
-    queue(kMm2s, part, [&](const Sum &x) {
-      drain(w, tileA[static_cast<size_t>(part)], "a", {x, part}, steps(panelA, n.step.m, n.step.k));
+    forever(w, kMemory, hw::nameOf(kMm2s), part, units, [&] {
+      drain(w, tileA[static_cast<size_t>(part)], "a", Sum(w.unit()) * parts + part, steps(a, n.step.m, n.step.k));
     });
-  queue(kS2mm, 1, [&](const Sum &x) { fill(w, tileB, "b_in", x, whole(b)); });
-  queue(kMm2s, parts, [&](const Sum &x) { drain(w, wholeB, "b", {x, 0}, steps(panelB, n.step.k, n.step.n)); });
-  queue(kMm2s, parts + 1, [&](const Sum &x) { drain(w, tileB, "b", {x, 1}, steps(b, n.step.k, n.step.n)); });
 }
 
 /// On their way in or out matrices get the order of matrix steps.
 void ProductProgram::writeMemoryTiles() {
-  int64_t columns = p.herd.columns, withA = p.herd.rows / parts;
+  int64_t columns = p.herd.columns;
   auto queue = [&](hw::Direction direction, int64_t number, int64_t units, function_ref<void(Sum)> body) {
-    forever(w, kMemory, hw::nameOf(direction), number, units, [&] { body(w.unit()); });
+    forever(w, kMemory, hw::nameOf(direction), number, units, [&] { body(Sum(w.unit())); });
   };
-  if (p.herd.panels > 1) {
-    writeSharedPanels();
-  } else {
-    queue(kS2mm, 0, withA, [&](const Sum &x) {
-      for (Value ring : tileA)
-        fill(w, ring, "a_in", x, whole(a));
+  if (stay)
+    writeStayingRows();
+  else
+    writeTilesOfA();
+  if (p.herd.panels == 1)
+    queue(kS2mm, 1, columns, [&](const Sum &x) { fill(w, tileB[0], "b_in", x, whole(b)); });
+  for (int64_t panel = 0; panel < p.herd.panels; ++panel)
+    queue(kMm2s, parts + panel, columns, [&](const Sum &x) {
+      SmallVector<Sum> element{x};
+      if (p.herd.panels > 1)
+        element.push_back(panel);
+      drain(w, tileB[static_cast<size_t>(panel)], "b", element, steps(panelB, n.step.k, n.step.n));
     });
-    for (int64_t part = 0; part < parts; ++part)
-      queue(kMm2s, part, withA, [&](const Sum &x) {
-        drain(w, tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, n.step.m, n.step.k));
-      });
-    queue(kS2mm, 1, columns, [&](const Sum &x) { fill(w, tileB, "b_in", x, whole(b)); });
-    queue(kMm2s, parts, columns, [&](const Sum &x) { drain(w, tileB, "b", x, steps(b, n.step.k, n.step.n)); });
-  }
   for (int64_t row = 0; row < p.herd.rows; ++row)
     queue(kS2mm, 2 + row, columns,
           [&](const Sum &x) { fill(w, tileC[static_cast<size_t>(row)], "c", {x, row}, steps(y, n.step.m, n.step.n)); });
@@ -325,7 +389,8 @@ void ProductProgram::writeResidualParameters() {
   std::array<SmallVector<int64_t>, hw::kResidualWords> values;
   for (int64_t column = 0; column < p.herd.columns; ++column)
     for (int64_t row = 0; row < p.herd.rows; ++row)
-      for (const int64_t own[] = {row / 2, 1 - row % 2, row % 2, p.residualTiles() / 2 - 1 - row / 2};
+      for (const int64_t of = row % p.residualRows(),
+                         own[] = {of / 2, 1 - of % 2, of % 2, p.residualTiles() / 2 - 1 - of / 2};
            auto [all, value] : llvm::zip(values, own))
         all.push_back(value);
   for (auto [reg, all] : llvm::zip(ofResidual, values))
@@ -333,14 +398,14 @@ void ProductProgram::writeResidualParameters() {
 }
 
 void ProductProgram::write() {
-  int64_t rows = p.herd.rows, columns = p.herd.columns, withA = rows / parts;
+  int64_t rows = p.herd.rows, columns = p.herd.columns;
+  const bool owns = p.herd.owns(); // columns have their own rows of a
   for (const Operand &operand : p.operands)
     declareOperand(operand);
-  const bool shares = p.herd.panels > 1; // then columns have their own rows of a, and so many panels of b
-  w.channel("a_in", 1, shares ? columns : withA);
+  w.channel("a_in", 1, p.herd.bringing());
   w.channel("b_in", 1, columns);
-  w.channel("a", 1, shares ? SmallVector<int64_t>{columns, parts} : SmallVector<int64_t>{rows});
-  w.channel("b", 1, shares ? SmallVector<int64_t>{columns, p.herd.panels} : SmallVector<int64_t>{columns});
+  w.channel("a", 1, owns ? SmallVector<int64_t>{columns, parts} : SmallVector<int64_t>{rows});
+  w.channel("b", 1, p.herd.panels > 1 ? SmallVector<int64_t>{columns, p.herd.panels} : SmallVector<int64_t>{columns});
   w.channel("c", 1, {columns, rows});
   for (int64_t out = 0; out < outs; ++out)
     w.channel(kOut[out], 1, columns);

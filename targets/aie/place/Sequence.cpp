@@ -124,35 +124,53 @@ LogicalResult Placement::addOperand(dlir::ArgumentOp argument, SmallVector<Attri
   return success();
 }
 
-/// How many groups may be begun before the first has to be done: what BDs and queues of shims hold.
+/// How many groups may be begun before the first has to be done: what BDs and queues of shims hold. Where sizes are
+/// fixed a queue that would be too full is waited for (noteWaits).
 FailureOr<int64_t> Placement::flights() {
   int64_t bds = 0, tasks = 0, most = machine.tile(hw::TileKind::Shim).bds, flights = machine.queueDepth;
-  auto countOf = [](const Group &group) {
-    return static_cast<int64_t>(group.op->getRegion(0).front().getOperations().size());
-  };
   for (size_t i = 0; !shims.empty() && i < shims[0].groups.size(); ++i) {
     std::map<hw::Tile, int64_t> perShim;
     for (ShimQueue &shim : shims) {
-      bds = std::max(bds, perShim[shim.at] += countOf(shim.groups[i]));
+      bds = std::max(bds, perShim[shim.at] += tasksOf(shim.groups[i]));
+      tasks = std::max(tasks, tasksOf(shim.groups[i]));
+      bool isWaitedFor = this->most.empty() && shim.direction == DMAChannelDir::MM2S;
       int64_t ahead = 0, waiting = 0; // as many groups from this one on as the queue holds
-      for (; ahead < flights && i + static_cast<size_t>(ahead) < shim.groups.size(); ++ahead)
-        if (waiting += countOf(shim.groups[i + static_cast<size_t>(ahead)]); waiting > machine.queueDepth)
+      for (; ahead < flights && !isWaitedFor && i + static_cast<size_t>(ahead) < shim.groups.size(); ++ahead)
+        if (waiting += tasksOf(shim.groups[i + static_cast<size_t>(ahead)]); waiting > machine.queueDepth)
           break;
-      tasks = std::max(tasks, countOf(shim.groups[i]));
       if (waiting > machine.queueDepth)
         flights = ahead;
     }
   }
   flights = bds ? std::min(flights, most / bds) : 1;
-  if (flights < 1)
+  if (flights < 1 || tasks > machine.queueDepth)
     return graph.emitOpError("has groups of ") << bds << " tasks of a shim, " << tasks << " of one channel; a shim has "
                                                << most << " BDs and queues of " << machine.queueDepth;
   perFlight = bds;
   return flights;
 }
 
+int64_t Placement::tasksOf(const Group &group) {
+  return static_cast<int64_t>(group.op->getRegion(0).front().getOperations().size());
+}
+
+/// Of channels that bring operands: a task begins to wait when, of those before it, no more are left than one that runs
+/// and a queue of others. What the results of a group before tell is not waited for again.
+void Placement::noteWaits(int64_t ahead) {
+  for (ShimQueue &shim : shims) {
+    SmallVector<int64_t> groups; // of each task
+    for (auto [i, group] : llvm::enumerate(shim.groups))
+      groups.append(static_cast<size_t>(tasksOf(group)), static_cast<int64_t>(i));
+    const auto full = static_cast<size_t>(machine.queueDepth) + 1;
+    for (size_t task = full; task < groups.size() && shim.direction == DMAChannelDir::MM2S; ++task)
+      if (groups[task - full] > groups[task] - ahead)
+        shim.waitedFor.insert(static_cast<int64_t>(task - full));
+  }
+}
+
 LogicalResult Placement::writeMoves(size_t group, int64_t flight, const IRMapping &values) {
   std::map<hw::Tile, int64_t> bds;
+  const int64_t full = machine.queueDepth + 1;
   for (ShimQueue &shim : shims)
     for (Operation &task : shim.groups[group].op.getBody().front()) {
       End end = *endOf(&task);
@@ -172,10 +190,13 @@ LogicalResult Placement::writeMoves(size_t group, int64_t flight, const IRMappin
         walk->sizes.insert(walk->sizes.begin(), 1);
         walk->strides.insert(walk->strides.begin(), 0);
       }
-      const int64_t offsets[] = {0, 0, 0, *offset};
-      auto move = aiex::NpuDmaMemcpyNdOp::create(b, where, matrix, offsets, walk->sizes, walk->strides, shim.name,
-                                                 static_cast<uint64_t>(flight * perFlight + bds[shim.at]++), !end.isPut,
-                                                 IntegerAttr(), IntegerAttr());
+      const int64_t offsets[] = {0, 0, 0, *offset}, number = shim.begun++;
+      if (shim.waitedFor.contains(number - full))
+        aiex::NpuDmaWaitOp::create(b, where, shim.name);
+      auto move =
+          aiex::NpuDmaMemcpyNdOp::create(b, where, matrix, offsets, walk->sizes, walk->strides, shim.name,
+                                         static_cast<uint64_t>(flight * perFlight + bds[shim.at]++),
+                                         !end.isPut || shim.waitedFor.contains(number), IntegerAttr(), IntegerAttr());
       if (walk->size) {
         move.setDim(walk->size->first);
         move.setFactor(static_cast<uint64_t>(walk->size->second));
@@ -211,6 +232,7 @@ LogicalResult Placement::writeSequence() {
   FailureOr<int64_t> ahead = flights();
   if (failed(ahead))
     return failure();
+  noteWaits(*ahead);
   auto sequence = RuntimeSequenceOp::create(b, where, b.getArrayAttr({}));
   if (Attribute macs = program->getAttr(kUsefulMacs))
     sequence->setAttr(kUsefulMacs, macs);

@@ -72,11 +72,14 @@ void ProductProgram::putRow(Part part, StringRef channel, const Sum &panel) {
 }
 
 /// The tiles of all cores of a column, of numbers as those of a matrix.
-void ProductProgram::putResidual(const Sum &matrix, const Sum &row, const Sum &panel, const Matrix &of) {
+void ProductProgram::putResidual(StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel,
+                                 const Matrix &of) {
   int64_t pitch = p.paddedN() * of.bytes;
   Sum begin = matrix * (p.paddedM() * pitch) + row * (p.blockM() * pitch) + panel * (n.n * of.bytes);
+  if (p.herd.bands > 1)
+    begin = begin + Sum(w.unit()) * (p.herd.rows * n.m * pitch);
   Value walk = w.descriptor({of.kind, {}, n.n, {{p.residualTiles() * n.m, pitch, 0}}});
-  w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Residual], begin).with(walk).create();
+  w.put(channel, Sum(w.unit())).buffer(ddr[Part::Residual], begin).with(walk).create();
 }
 
 /// A panel of b, and what goes with its columns, in the order in which cores take it.
@@ -89,69 +92,94 @@ void ProductProgram::putPanel(StringRef channel, const Sum &matrix, const Sum &r
   if (p.has(Part::Bias))
     putRow(Part::Bias, channel, ofRow);
   if (p.has(Part::Residual) && !p.addsBytes())
-    putResidual(matrix, row, panel, c);
+    putResidual(channel, matrix, row, panel, c);
   if (p.has(Part::Scales))
     putRow(Part::Scales, channel, ofRow);
   if (p.addsBytes())
-    putResidual(matrix, row, panel, y);
+    putResidual(channel, matrix, row, panel, y);
 }
 
-/// All of k of a block's rows, part after part, each tile after tile.
-void ProductProgram::putRowsOfA(const Sum &matrix, const Sum &row) {
-  int64_t tile = n.k * n.bytes, pitch = p.formOf(Part::A).second * n.bytes;
-  DescriptorSpec spec{n.name, {}, n.k, {{parts, n.m * pitch, 0}, {p.paddedK() / n.k, tile, 0}, {n.m, pitch, 0}}};
-  w.put("a_in", Sum(w.unit()))
-      .buffer(ddr[Part::A], matrix * (p.paddedM() * pitch) + row * (p.blockM() * pitch))
-      .with(w.descriptor(spec))
-      .create();
+/// Of a block's rows the parts that come by a channel: of a matrix as they lie, of an image the pixels of all windows.
+void ProductProgram::putStaying(int64_t channel, const Sum &matrix, const Sum &row) {
+  int64_t pitch = p.formOf(Part::A).second * n.bytes, step = p.image ? p.image->step() * n.bytes : pitch;
+  int64_t part = n.m * step, panels = p.herd.panels;
+  Sum first = matrix * (p.matrixOfA() * n.bytes) + row * (p.blockM() * step) + channel * part;
+  if (panels == 1)
+    first = first + Sum(w.unit()) * (parts * part);
+  DescriptorSpec spec{n.name, {}, n.k, {{Stay::partsOf(p.herd, channel), panels * part, 0}}};
+  if (p.image) {
+    spec.unit = p.image->step();
+    spec.dims.push_back({stay->planes, p.image->plane() * n.bytes, 0});
+    spec.dims.push_back({stay->length / spec.unit, step, 0});
+  } else {
+    spec.dims.push_back({n.m, pitch, 0});
+    spec.dims.push_back({p.paddedK() / n.k, n.k * n.bytes, 0});
+  }
+  w.put(channel ? "b_in" : "a_in", Sum(w.unit())).buffer(ddr[Part::A], first).with(w.descriptor(spec)).create();
 }
 
-/// Of two panels of b each, one goes with the rows of a, which come once for several blocks.
-void ProductProgram::writeSharedShims() {
-  int64_t uses = p.usesOfA(), all = p.herd.resultColumns();
-  auto panelOf = [&](const Sum &column, int64_t which) { return column * all + Sum(w.unit()) * 2 + which; };
+/// Which panel of b a column of cores, or of its channels one, has of a block.
+Sum ProductProgram::panelOf(const Sum &column, int64_t channel) {
+  Sum first = column * p.herd.resultColumns();
+  return p.herd.bands > 1 ? first : first + Sum(w.unit()) * p.herd.panels + channel;
+}
+
+/// Of a channel that brings rows of a for several blocks beside each other, and perhaps panels of b.
+void ProductProgram::blocksOfStay(int64_t channel, bool bringsB) {
+  int64_t uses = stay->uses;
+  auto panel = [&](const Sum &matrix, const Sum &row, const Sum &column) {
+    if (bringsB)
+      putPanel(channel ? "b_in" : "a_in", matrix, row, panelOf(column, channel));
+  };
+  auto group = [&](function_ref<void()> body) { w.group("block", {}, {}, body); };
+  auto ofColumns = [&](const Sum &matrix, const Sum &row, const Sum &columns) {
+    group([&] {
+      if (Stay::partsOf(p.herd, channel) > 0)
+        putStaying(channel, matrix, row);
+      panel(matrix, row, columns * uses);
+    });
+    if (uses > 1)
+      w.loop(uses - 1, [&](const Sum &next) { group([&] { panel(matrix, row, columns * uses + next + 1); }); });
+  };
   w.queue(
-      hw::nameOf(kShim), hw::nameOf(kMm2s), 0,
+      hw::nameOf(kShim), hw::nameOf(kMm2s), channel,
       [&] {
         w.loop(p.matrices, [&](const Sum &matrix) {
           w.loop(p.paddedM() / p.blockM(), [&](const Sum &row) {
-            w.loop(p.paddedN() / p.blockN() / uses, [&](const Sum &columns) {
-              w.group("block", {}, {}, [&] {
-                putRowsOfA(matrix, row);
-                putPanel("a_in", matrix, row, panelOf(columns * uses, 0));
-              });
-              if (uses > 1)
-                w.loop(uses - 1, [&](const Sum &next) {
-                  w.group("block", {}, {},
-                          [&] { putPanel("a_in", matrix, row, panelOf(columns * uses + next + 1, 0)); });
-                });
-            });
+            w.loop(p.paddedN() / p.blockN() / uses, [&](const Sum &columns) { ofColumns(matrix, row, columns); });
           });
         });
       },
-      p.herd.columns);
-  blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
-    putPanel("b_in", matrix, row, panelOf(column, 1));
-  });
+      p.herd.bringing());
+}
+
+/// Each channel of results has rows of cores: some rows of a panel, all of a panel, or all of all of them.
+void ProductProgram::writeShimsOfResults() {
+  int64_t pitch = p.paddedN() * y.bytes, panels = std::max<int64_t>(1, p.herd.panels / outs);
+  for (int64_t out = 0; out < outs; ++out) {
+    int64_t rows = (firstRow(out + 1) - firstRow(out)) / panels * n.m;
+    Value ofC = w.descriptor({y.kind, {}, n.n, {{panels, 0, n.n * y.bytes}, {rows, 0, pitch}}});
+    bool isPanel = p.herd.panels > 1 && outs > 1;
+    int64_t firstOfRows = isPanel ? 0 : firstRow(out) * n.m * pitch, firstOfColumns = isPanel ? out : 0;
+    blocks(kS2mm, out, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
+      Sum begin = matrix * (p.paddedM() * pitch) + row * (p.blockM() * pitch) + firstOfRows;
+      if (p.herd.bands > 1)
+        begin = begin + Sum(w.unit()) * (parts * n.m * pitch);
+      Sum first = panelOf(column, firstOfColumns) * (n.n * y.bytes);
+      w.get(kOut[out], Sum(w.unit())).buffer(ddr[Part::C], begin + first).with(ofC).create();
+    });
+  }
 }
 
 void ProductProgram::writeShims() {
-  if (p.herd.panels > 1) {
-    writeSharedShims();
-  } else {
+  if (stay)
+    for (int64_t channel = 0; channel < p.herd.panels; ++channel)
+      blocksOfStay(channel, p.herd.panels > 1);
+  else
     writeRowsOfA();
+  if (p.herd.panels == 1)
     blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
-      putPanel("b_in", matrix, row, column * p.herd.columns + Sum(w.unit()));
+      putPanel("b_in", matrix, row, panelOf(column, 0));
     });
-  }
-  int64_t out = p.paddedN() * y.bytes, panels = p.herd.panels;
-  for (int64_t part = 0; part < outs; ++part) {
-    int64_t rows = (firstRow(part + 1) - firstRow(part)) / panels * n.m;
-    Value ofC = w.descriptor({y.kind, {}, n.n, {{panels, 0, n.n * y.bytes}, {rows, 0, out}}});
-    blocks(kS2mm, part, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
-      Sum begin = matrix * (p.paddedM() * out) + row * (p.blockM() * out) + firstRow(part) * n.m * out;
-      Sum first = (column * p.blockN() + Sum(w.unit()) * (panels * n.n)) * y.bytes;
-      w.get(kOut[part], Sum(w.unit())).buffer(ddr[Part::C], begin + first).with(ofC).create();
-    });
-  }
+  writeShimsOfResults();
 }

@@ -31,9 +31,9 @@ Value Tiles::lock(hw::Tile at, const std::string &name, uint32_t number, int64_t
   return made;
 }
 
-bool Tiles::channel(hw::Tile at, DMAChannelDir direction, uint32_t number, std::vector<Step> steps) {
+bool Tiles::channel(hw::Tile at, DMAChannelDir direction, uint32_t number, std::vector<Step> steps, size_t again) {
   Use &use = uses[at];
-  Channel &out = use.programs.emplace_back(Channel{direction, number, std::move(steps), {}});
+  Channel &out = use.programs.emplace_back(Channel{direction, number, std::move(steps), again, {}});
   bool isMemory = machine.kindOf(at.row) == hw::TileKind::Memory, odd = isMemory && number % 2;
   for (size_t i = 0; i < out.steps.size(); ++i)
     out.bds.push_back(use.bds[odd]++);
@@ -74,7 +74,7 @@ void Tiles::write(hw::Tile at, const Use &use) {
                       static_cast<uint32_t>(step.length), step.walk, channel.bds[i]);
       if (step.release)
         UseLockOp::create(builder, where, step.release, LockAction::Release, static_cast<uint32_t>(step.times));
-      NextBDOp::create(builder, where, blocks[(i + 1) % blocks.size()]);
+      NextBDOp::create(builder, where, blocks[i + 1 < blocks.size() ? i + 1 : channel.again]);
     }
     start = next;
   }

@@ -23,8 +23,8 @@ public:
   mlir::Value tile(hw::Tile at);
   mlir::Value buffer(hw::Tile at, const std::string &name, mlir::MemRefType type, int64_t address);
   mlir::Value lock(hw::Tile at, const std::string &name, uint32_t number, int64_t value);
-  /// A channel that does these steps again and again; false where the tile has not so many BDs.
-  bool channel(hw::Tile at, DMAChannelDir direction, uint32_t number, std::vector<Step> steps);
+  /// A channel that does these steps, from one on again and again; false where the tile has not so many BDs.
+  bool channel(hw::Tile at, DMAChannelDir direction, uint32_t number, std::vector<Step> steps, size_t again);
   void flow(hw::Tile from, uint32_t channel, hw::Tile to, uint32_t toChannel);
   /// The DMA programs of all tiles.
   void writeChannels();
@@ -35,6 +35,7 @@ private:
     DMAChannelDir direction;
     uint32_t number;
     std::vector<Step> steps;
+    size_t again = 0;          ///< the step behind the last one
     std::vector<uint32_t> bds; ///< of each step
   };
   struct Use {

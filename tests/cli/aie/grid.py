@@ -28,7 +28,7 @@ M, K, N = 128, 256, 256
 TILING = """module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%m: !transform.any_op {transform.readonly}) {
     %r = transform.dmx.match {op = "dmir.matmul"} in %m : !transform.any_op -> !transform.any_op
-    transform.dmx.decide %r {herd_rows = 4, herd_columns = 4, tile_m = 64, tile_n = 64, tile_k = 32, panels = 1} : !transform.any_op
+    transform.dmx.decide %r {herd_rows = 4, herd_columns = 4, tile_m = 64, tile_n = 64, tile_k = 32, panels = 1, result_channels = 2, stays = 0} : !transform.any_op
     transform.yield
   }
 }

@@ -118,7 +118,7 @@ class Shares(unittest.TestCase):
         m, k = (2048, 2048) if sampling.LONG else (512, 4096)
         for kind, (logged, tile) in LOGGED.items():
             with self.subTest(kind):
-                tiling = f"herd_columns = 4 : i64, herd_rows = 4 : i64, panels = 1 : i64, tile_k = {tile} : i64, tile_m = 64 : i64, tile_n = 64 : i64"
+                tiling = f"bands = 1 : i64, stays = 0 : i64, herd_columns = 4 : i64, herd_rows = 4 : i64, panels = 1 : i64, result_channels = 1 : i64, tile_k = {tile} : i64, tile_m = 64 : i64, tile_n = 64 : i64"
                 useful, main = self.share(product(m, k, m, kind), kind, m * k * m, tiling)
                 print(f"{kind} {m}x{k}x{m}: {100 * useful:.1f} % of the peak in {main['clocks']} clocks, logged {100 * logged:.1f} %")
                 self.assertLess(abs(useful / logged - 1), 0.1)

@@ -21,7 +21,7 @@ dlir::DeviceModel pipes(bool fixedSlots) {
   dlir::DeviceModel model;
   model.name = "pipes";
   model.memories = {{"DDR", 1 << 20, 1, 64, false, 4, {{"L1"}}}, {"L1", 1 << 12, 4, 32, false, 4, {{"L1"}, {"DDR"}}}};
-  model.units = {{"group", {{"load", 1}, {"math", 2}}, 4}, {"host", {{"dma", 2}}, 0}};
+  model.units = {{"group", {{"load", 1}, {"math", 2}}, 6}, {"host", {{"dma", 2}}, 0}};
   model.descriptorDims = 3;
   model.channels = model.arrays = true;
   model.fixedSlots = fixedSlots;
@@ -132,8 +132,8 @@ TEST_F(Rings, SayWhatIsAllowed) {
        {"    dlir.dispatch_queue",
         "%b = dlir.ring \"L1\" \"a\" slots 1 size 4 on \"group\" from \"load\" 0 to \"math\" 0\n dlir.dispatch_queue",
         "C6: is a second ring named 'a'"},
-       {"    %two", "%t = dlir.token\n %v = dlir.token\n %w = dlir.token\n %two",
-        "C5: ring 'a' is one too many: it takes two tokens, a group holds 4"}});
+       {"    %two", "%t = dlir.token\n %v = dlir.token\n %w = dlir.token\n %p = dlir.token\n %q = dlir.token\n %two",
+        "C5: ring 'a' is one too many: it takes two tokens, a group holds 6"}});
 }
 
 TEST_F(Rings, AreHeldWhereTheirSlotsAreUsed) {
@@ -216,6 +216,28 @@ TEST_F(Rings, AreCountedByWhatChannelsBring) {
        {"slots 2", "slots 1", ""},
        {"get @in[%u] to %a[0] with %row", "get @in[1 - %u] to %a[0] with %row", ""},
        {"slots 2 size 64", "slots 2 size 128", ""}});
+}
+
+/// One row more comes before the endless loop and is drained in each of the six trips that make pairs.
+TEST_F(Rings, AreFilledOnceBeforeALoopWithoutAnEnd) {
+  std::string text = kStages;
+  auto replace = [&](StringRef from, StringRef to) {
+    size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from.str();
+    text.replace(at, from.size(), to);
+  };
+  replace("times[12]", "times[13]");
+  replace("    %b = dlir.ring", "    %f = dlir.ring \"L1\" \"first\" slots 1 size 64 on \"group\" from \"load\" 0 to "
+                                "\"math\" 0 {uses = 6}\n    %b = dlir.ring");
+  replace("      dlir.loop %i times[4294967295] { dlir.fill %a",
+          "      dlir.fill %f { dlir.get @in[%u] to %f[0] with %row }\n"
+          "      dlir.loop %i times[4294967295] { dlir.fill %a");
+  replace("          dlir.drain %a {}\n", "          dlir.drain %f {}\n          dlir.drain %a {}\n");
+  expectEach(text,
+             {{"times[13]", "times[12]", "C7: ring 'first' is filled 12 times where it is drained 11 by \"math\" 0"},
+              {"uses = 6", "uses = 5", "C7: ring 'first' is filled 5 times where it is drained 6 by \"math\" 0"},
+              {"dlir.fill %f {", "dlir.fill %f { dlir.get @in[%u] to %f[0] with %row",
+               "C7: ring 'first' is filled 12 times where it is drained 11 by \"math\" 0"}});
 }
 
 TEST_F(Rings, OfWhichCodeNamesSlotsKeepTheirTurns) {

@@ -15,7 +15,7 @@ using namespace aietest;
 namespace {
 
 const Sizes kSizes{600, 128, 300}; // 6 blocks: BDs and queues are used again
-const Form kForm{.herd = {4, 4}};
+const Form kForm{.herd = {4, 4, 1, 2}};
 
 /// The first (of `all`: each) `from` becomes `to`.
 void replace(std::string &text, const std::string &from, const std::string &to, size_t all = 1) {

@@ -89,14 +89,23 @@ TEST(AieProduct, DelaysAndColumnsChangeNoBit) {
   }
 }
 
-/// Two panels of b for each column: one with rows of a that stay for 1, 2, 4 and 6 blocks, the other tile after tile.
+/// Two panels of b for each column, each behind rows of a that stay for some blocks.
 TEST(AieProduct, PanelsOfAColumnChangeNoBit) {
-  Form form{.herd = {4, 4, 2}, .integers = true, .bias = true};
+  Form form{.herd = {4, 4, 2, 1, 1, 1}, .integers = true, .bias = true};
   for (const Sizes &sizes : {Sizes{20, 70, 200}, Sizes{70, 40, 500}, Sizes{130, 130, 1000}, Sizes{5, 33, 1500}})
     expectByTheRule(sizes, form, 3);
   form.integers = form.bias = false;
-  form.herd = {2, 3, 2};
+  form.herd = {2, 3, 2, 1, 1, 1};
   expectByTheRule({70, 100, 1500}, form, 4);
+}
+
+/// Rows of a that stay for the blocks beside each other, of all columns or of each its own; one more of them meanwhile.
+TEST(AieProduct, RowsThatStayChangeNoBit) {
+  for (const Herd &herd :
+       {Herd{4, 4, 1, 1, 1, 1}, Herd{2, 4, 1, 2, 1, 1}, Herd{4, 4, 1, 1, 4, 1}, Herd{3, 2, 1, 2, 2, 1}})
+    for (const Sizes &sizes : {Sizes{20, 70, 200}, Sizes{600, 40, 300}, Sizes{300, 130, 600}})
+      for (bool integers : {false, true})
+        expectByTheRule(sizes, {.herd = herd, .integers = integers, .bias = integers}, 6);
 }
 
 TEST(AieProduct, PackedOperandsGiveTheSameBits) {

@@ -203,7 +203,7 @@ def DLIR_TaskGroupOp : DLIR_Op<"task_group", [AttrSizedOperandSegments, SingleBl
 def DLIR_LoopOp : DLIR_Op<"loop", [SingleBlock, NoTerminator]> {
   let summary = "repeats groups, or tasks of a group; code is that of one trip";
   let description = [{
-    `dlir.loop %i times[%n] {..}`: %i counts from 0; 4294967295 trips are without an end. C1: it stands in a queue, a group, a fill or a drain. C2: where
+    `dlir.loop %i times[%n] {..}`: %i counts from 0; 4294967295 trips are without an end, and what stands before such a loop in its queue is done once. C1: it stands in a queue, a group, a fill or a drain. C2: where
     the device's code names slots by address, its trips go round whole rings, or it has no end.
   }];
   let arguments = (ins Variadic<Index>:$indices, AffineMapAttr:$times);
