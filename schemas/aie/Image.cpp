@@ -8,7 +8,7 @@ namespace dmx::aie {
 namespace {
 
 constexpr uint32_t kElements = static_cast<uint32_t>(Element::Count);
-constexpr uint32_t kMagic = 0x42454941, kVersion = 3; ///< "AIEB"
+constexpr uint32_t kMagic = 0x42454941, kVersion = 4; ///< "AIEB"
 /// Of names, and of what a list may hold at most beyond what there are bytes for.
 constexpr uint32_t kLongestName = 4096;
 
@@ -92,7 +92,7 @@ void put(Writer &out, const Overlay &overlay) {
 
 void put(Writer &out, const KernelCode &kernel, const ControlHeader &header) {
   out.name(kernel.name);
-  out.put({kernel.overlay, kernel.usefulMacs & UINT32_MAX, kernel.usefulMacs >> 32, kernel.arguments.size()});
+  out.put({kernel.overlay, kernel.arguments.size()});
   for (const Argument &argument : kernel.arguments) {
     out.name(argument.name);
     out.put({size_t(argument.packed) * 2 + argument.output, static_cast<size_t>(argument.element), argument.rows,
@@ -152,8 +152,6 @@ bool getDims(Reader &in, KernelCode &kernel) {
 bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::string &error) {
   kernel.name = in.name();
   kernel.overlay = in.word();
-  kernel.usefulMacs = in.word();
-  kernel.usefulMacs |= uint64_t(in.word()) << 32;
   kernel.arguments.resize(in.count(6));
   for (Argument &argument : kernel.arguments) {
     argument.name = in.name();
@@ -238,7 +236,7 @@ std::optional<Image> readImage(std::span<const std::byte> bytes, std::string &er
     std::memcpy(words.data(), bytes.data(), 4 * words.size());
   Reader in(words);
   if (bytes.size() % 4 || in.word() != kMagic || in.word() != kVersion) {
-    error = "it is no image of version 3 for the array";
+    error = "it is no image of version 4 for the array";
     return std::nullopt;
   }
   Image image;

@@ -98,7 +98,6 @@ struct DimWord {
 struct KernelCode {
   std::string name;
   uint32_t overlay = 0;
-  uint64_t usefulMacs = 0; ///< multiplications that the model asks for, whatever the cores do; 0: nobody said
   std::vector<Argument> arguments;
   std::vector<ControlOp> control;
   std::vector<uint32_t> most;    ///< of each dim of the dispatch: the largest that the kernel is for

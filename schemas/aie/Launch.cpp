@@ -23,7 +23,7 @@ static std::vector<bool> runOps(const KernelCode &kernel, std::span<const int64_
 }
 
 KernelCode launched(const KernelCode &kernel, std::span<const int64_t> dims) {
-  KernelCode out{kernel.name, kernel.overlay, kernel.usefulMacs, kernel.arguments, {}, kernel.most, {}, {}};
+  KernelCode out{kernel.name, kernel.overlay, kernel.arguments, {}, kernel.most, {}, {}};
   for (Argument &argument : out.arguments)
     for (Axis &axis : argument.axes)
       if (axis.dim)

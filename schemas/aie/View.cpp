@@ -46,8 +46,7 @@ Json describeKernel(const Image &image, const KernelCode &kernel) {
   return {
       {"name", kernel.name},         {"runs_on", image.machine + ", overlay " + image.overlays[kernel.overlay].name},
       {"streams", {"control"}},      {"instructions", counts},
-      {"footprint", {{"DDR", ddr}}}, {"arguments", arguments},
-      {"macs", kernel.usefulMacs}};
+      {"footprint", {{"DDR", ddr}}}, {"arguments", arguments}};
 }
 
 std::string shapeOf(const Argument &argument) {
@@ -128,8 +127,7 @@ Text printCode(Bytes code, std::string_view kernel, std::string &error) {
   for (const Overlay &overlay : image->overlays)
     print(text, overlay);
   for (const KernelCode &each : image->kernels) {
-    text += "kernel \"" + each.name + "\" overlay \"" + image->overlays[each.overlay].name + "\" macs " +
-            std::to_string(each.usefulMacs) + "\n";
+    text += "kernel \"" + each.name + "\" overlay \"" + image->overlays[each.overlay].name + "\"\n";
     for (const Argument &argument : each.arguments)
       text += "  argument \"" + argument.name + "\" " + roleOf(argument) + " " + shapeOf(argument) + " as " +
               std::string(nameOf(argument.element)) + " " + std::to_string(argument.rows) + "x" +

@@ -141,7 +141,7 @@ private:
           give(arguments[i], static_cast<const std::byte *>(task.buffers[i]), form);
     Clock::duration atHost = Clock::now() - start;
     array.run();
-    Figures figures = figuresOf(array, code);
+    Figures figures = figuresOf(array, code, task.operations / 2);
     start = Clock::now();
     for (size_t i = 0; i < arguments.size() && array.fault.empty(); ++i)
       if (arguments[i].output)

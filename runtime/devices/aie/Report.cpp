@@ -5,31 +5,10 @@
 
 namespace dmxrt::aie {
 
-/// Of a kernel whose sizes a run brings, by its arguments: each number of b is multiplied once for each row of the
-/// result, whose columns lie one beside the other.
-static uint64_t openMacs(const hw::KernelCode &kernel) {
-  uint64_t weights = 0, rows = 0;
-  for (const hw::Argument &argument : kernel.arguments) {
-    if (argument.name == "b") {
-      weights = argument.hostElements();
-      size_t rank = argument.axes.size();
-      if (!argument.packed && rank > 2) // of matrices one, which meets its own rows alone
-        weights = uint64_t(argument.axes[rank - 2].extent) * argument.axes[rank - 1].extent;
-    }
-    if (!argument.output)
-      continue;
-    auto columns = std::ranges::find_if(argument.axes, [](const hw::Axis &axis) { // in each group
-      return axis.stride == 1 || (axis.split > 1 && axis.phase == 1);
-    });
-    rows = columns == argument.axes.end() ? 0 : argument.hostElements() / columns->extent;
-  }
-  return weights * rows;
-}
-
-Figures figuresOf(const Array &array, const hw::KernelCode &kernel) {
+Figures figuresOf(const Array &array, const hw::KernelCode &kernel, uint64_t modelMacs) {
   Figures out;
   out.kernel = kernel.name;
-  out.usefulMacs = kernel.most.empty() ? kernel.usefulMacs : openMacs(kernel);
+  out.usefulMacs = modelMacs;
   for (const hw::Argument &argument : kernel.arguments)
     (argument.output ? out.hostOut : out.hostIn) += argument.kept() ? 0 : argument.hostBytes();
   out.clocks = array.now;

@@ -20,7 +20,8 @@ struct Figures {
 };
 inline constexpr std::string_view kMemories[] = {"DDR", "L2", "L1"};
 
-Figures figuresOf(const Array &array, const hw::KernelCode &kernel);
+/// `modelMacs`: the multiplications that the model asks for.
+Figures figuresOf(const Array &array, const hw::KernelCode &kernel, uint64_t modelMacs);
 /// What kept the run from being faster: "compute", "stream", "DDR" or "control".
 std::string_view boundOf(const hw::Machine &machine, const Figures &figures);
 void write(sim::ReportWriter &out, const hw::Machine &machine, const Figures &figures);

@@ -29,10 +29,6 @@ using dlir::kForever;
 // directions, and
 inline constexpr llvm::StringLiteral kDevice = "aie", kComputeEngine = "compute"; ///< of cores
 inline constexpr llvm::StringLiteral kMachineKey = "aie.machine"; ///< of a program: which machine it is for
-/// Of a program and a runtime sequence: the multiplications that the model asks for, an i64.
-inline constexpr llvm::StringLiteral kUsefulMacs = "aie.useful_macs";
-/// 0 where nobody says; an error of the op where it is no number of times.
-mlir::FailureOr<uint64_t> usefulMacsOf(mlir::Operation *op);
 /// Registers the table that programs of the array are checked by.
 void registerDevice(mlir::DialectRegistry &registry, const hw::Machine &machine);
 

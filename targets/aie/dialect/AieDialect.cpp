@@ -383,18 +383,7 @@ std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned
   return hw::checkForm(out).empty() ? std::optional(out) : std::nullopt;
 }
 
-FailureOr<uint64_t> aie::usefulMacsOf(Operation *op) {
-  Attribute macs = op->getAttr(kUsefulMacs);
-  auto number = dyn_cast_or_null<IntegerAttr>(macs);
-  if (macs && (!number || !number.getType().isInteger(64) || number.getInt() < 0))
-    return op->emitOpError("says by ") << kUsefulMacs << " how often the model multiplies: an i64 from 0 on, not "
-                                       << macs;
-  return number ? static_cast<uint64_t>(number.getInt()) : 0;
-}
-
 LogicalResult RuntimeSequenceOp::verify() {
-  if (failed(usefulMacsOf(*this)))
-    return failure();
   if (getOperandsAttr().size() != getBody().getNumArguments())
     return emitOpError("says of ") << getOperandsAttr().size() << " operands what the host has, it has "
                                    << getBody().getNumArguments();

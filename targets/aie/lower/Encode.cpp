@@ -239,10 +239,6 @@ LogicalResult Encoding::add(Operation &op, hw::KernelCode &kernel) {
 
 LogicalResult Encoding::control(hw::KernelCode &kernel) {
   RuntimeSequenceOp sequence = device.sequence();
-  FailureOr<uint64_t> macs = usefulMacsOf(sequence);
-  if (failed(macs))
-    return failure();
-  kernel.usefulMacs = *macs;
   for (unsigned i = 0; i < sequence.getBody().getNumArguments(); ++i)
     kernel.arguments.push_back(*argumentOf(sequence, i));
   kernel.most.assign(mostOf(device).begin(), mostOf(device).end());

@@ -59,8 +59,6 @@ LogicalResult Placement::check() {
   if (program.getDevice() != kDevice || !known)
     return program.emitOpError("says by ") << kMachineKey << " which machine it is for: " << hw::machineNames();
   machine = *known;
-  if (failed(usefulMacsOf(program)))
-    return failure();
   auto graphs = program.getBody().getOps<dlir::ScheduledGraphOp>();
   if (graphs.empty() || std::next(graphs.begin()) != graphs.end() || (*graphs.begin()).getName() != "main")
     return program.emitOpError("has one graph, which is \"main\"");

@@ -423,8 +423,6 @@ dlir::DeviceProgramOp aie::writeProgram(OpBuilder &builder, Location where, cons
   OpBuilder::InsertionGuard guard(builder);
   ProgramWriter writer(builder, where, name, kDevice);
   writer.program()->setAttr(kMachineKey, builder.getStringAttr(StringRef(machine.name)));
-  if (!mapping.open) // else a run tells
-    writer.program()->setAttr(kUsefulMacs, builder.getI64IntegerAttr(mapping.macs));
   ProductProgram(writer, machine, mapping).write();
   return writer.program();
 }

@@ -234,8 +234,6 @@ LogicalResult Placement::writeSequence() {
     return failure();
   noteWaits(*ahead);
   auto sequence = RuntimeSequenceOp::create(b, where, b.getArrayAttr({}));
-  if (Attribute macs = program->getAttr(kUsefulMacs))
-    sequence->setAttr(kUsefulMacs, macs);
   Block &block = sequence.getBody().emplaceBlock();
   SmallVector<Attribute> operands;
   IRMapping values;

@@ -50,8 +50,6 @@ const Change kChanges[] = {
     {"a task out of its matrix", "[0, 0, 0, 0][1, 2, 64, 32]", "[0, 0, 0, 9][1, 2, 64, 32]",
      "goes from element 9 over 4095"},
     {"a task with a BD too many", "{id = 0 : i64", "{id = 16 : i64", "has BD 16 of 16"},
-    {"work that is no number", "aie.useful_macs = 262144 : i64", "aie.useful_macs = \"much\"",
-     "says by aie.useful_macs how often the model multiplies: an i64 from 0 on, not \"much\""},
     {"a parameter behind its buffer", "@parameters_0_2, 2,", "@parameters_0_2, 22,", "writes word 22 of 22"},
 };
 
@@ -59,8 +57,6 @@ const Change kChanges[] = {
 const Change kProgramChanges[] = {
     {"an unknown machine", "aie.machine = \"npu1\"", "aie.machine = \"npu9\"",
      "says by aie.machine which machine it is for: npu1, "},
-    {"less work than none", "aie.useful_macs = ", "aie.useful_macs = -",
-     "how often the model multiplies: an i64 from 0 on"},
     {"a grid of more columns than there are", "aie.machine = \"npu1\"", "aie.machine = \"npu1_1col\"",
      "is of 4 columns by 4, the machine npu1_1col has 1 by 4"},
     {"a queue that ends", "times[4294967295]", "times[6]", "is no ring of BDs"}, // as many as a run has

@@ -276,7 +276,7 @@ TEST(HostileCode, BundlesThatWereTakenOnce) {
   if (!std::filesystem::exists(folder))
     GTEST_SKIP() << "there is no " << folder;
   expectRefused(judge((folder / "aie-wrap-out.bundle").string()),
-                "it is no image of version 3"); // it is one of version 2
+                "it is no image of version 4"); // it is one of version 2
   expectRefused(judge((folder / "span1-load.bundle").string(), {"cuda.sim=on"}), "more than 2^63 bytes");
   Verdict load = judge((folder / "tma-load.bundle").string(), {"cuda.sim=on"});
   EXPECT_NE(load.run.find("bounds: the box of a bulk load is bytes"), std::string::npos) << load.run;

@@ -12,7 +12,7 @@
 // RUN: FileCheck %s --input-file=%t/control.mlir --check-prefix=CONTROL
 // RUN: head -3 %t/control.insts.txt | FileCheck %s --check-prefix=INSTS
 
-// DLIR: dlir.device_program @{{.*}} on "aie" attributes {aie.machine = "npu1", aie.useful_macs = 1024 : i64} {
+// DLIR: dlir.device_program @{{.*}} on "aie" attributes {aie.machine = "npu1"} {
 // DLIR: dlir.argument input "a" : tensor<8x16xi32> as "i32"
 // DLIR: %[[X:.*]] = dlir.memory "DDR" "a" size 8192
 // DLIR: dlir.piece "a" unit 0 in %[[X]] offset 0 begin [0, 0] extent [8, 16] strides [256, 4]
