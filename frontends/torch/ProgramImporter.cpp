@@ -107,10 +107,17 @@ static bool makesStorage(const Node &node) {
   return makers.count(name.substr(0, name.find('.'))) != 0;
 }
 
-/// The value that an operator changes; empty where it changes none, or several.
+/// Whether an operator changes an operand, as far as its name says where it is not known here.
+static bool isChanging(const Node &node) {
+  std::string_view name = operatorName(node.target);
+  name = name.substr(0, name.find('.'));
+  return inPlaceOperator(node) || (name.ends_with("_") && !name.ends_with("__"));
+}
+
+/// The value that such an operator changes; empty where it is not one.
 static std::string changedBy(const Node &node) {
   const AtenOp *op = inPlaceOperator(node);
-  std::string parameter = op ? "self" : "", changed;
+  std::string parameter = "self", changed;
   int written = 0;
   for (size_t i = 0; op && i < op->schema.parameters.size(); ++i)
     if (op->schema.parameters[i].written)
@@ -147,7 +154,7 @@ void ProgramImporter::Uses::findDead(const Graph &graph) {
           gives = true;
           isRead |= read.count(name) != 0;
         });
-      if (inPlaceOperator(node)) {
+      if (isChanging(node)) {
         inPlace = true;
         isRead |= made.count(changedBy(node)) == 0 || read.count(changedBy(node)) != 0;
       }
