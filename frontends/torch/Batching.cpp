@@ -12,7 +12,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
+#include <string_view>
 
 namespace dmxc::torchfe {
 namespace {
@@ -22,29 +22,30 @@ using Levels = std::vector<int64_t>;
 /// More samples than this are a loop.
 constexpr int64_t kMaxUnrolled = 16;
 
+constexpr std::string_view kElementwise =
+    " __and__ __or__ __xor__ _to_copy abs acos add alias asin atan atan2 bitwise_and bitwise_left_shift"
+    " bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil celu clamp clamp_max clamp_min clone"
+    " contiguous cos cosh detach div elu eq erf erfc exp exp2 expm1 floor floor_divide fmax fmin fmod"
+    " full_like ge gelu gt hardsigmoid hardswish hardtanh hypot isfinite isinf isnan le leaky_relu lerp"
+    " log log10 log1p log2 log_sigmoid logaddexp logical_and logical_not logical_or logical_xor logit lt"
+    " masked_fill maximum minimum mish mul ne neg ones_like pow reciprocal relu relu6 remainder round"
+    " rsqrt rsub selu sigmoid sign silu sin sinc sinh softplus sqrt square sub tan tanh to true_divide"
+    " trunc where xlogy zeros_like ";
+
 bool isElementwise(const std::string &name) {
-  static const std::set<std::string, std::less<>> names = {
-      "abs",          "add",         "alias",     "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
-      "ceil",         "clamp",       "clamp_max", "clamp_min",   "clone",       "contiguous", "cos",
-      "detach",       "div",         "eq",        "erf",         "exp",         "expm1",      "floor",
-      "floor_divide", "fmod",        "ge",        "gelu",        "gt",          "isnan",      "le",
-      "leaky_relu",   "log",         "log1p",     "logical_and", "logical_not", "logical_or", "logical_xor",
-      "lt",           "masked_fill", "maximum",   "minimum",     "mul",         "ne",         "neg",
-      "pow",          "reciprocal",  "relu",      "remainder",   "round",       "rsqrt",      "rsub",
-      "sigmoid",      "sign",        "silu",      "sin",         "softplus",    "sqrt",       "square",
-      "sub",          "tanh",        "to",        "where",       "__and__",     "__or__",     "__xor__",
-      "_to_copy"};
-  return names.count(name.substr(0, name.find('.'))) != 0;
+  return kElementwise.find(" " + name.substr(0, name.find('.')) + " ") != std::string_view::npos;
 }
 
-/// Whether what it gives are sizes, which all samples share.
-bool givesSizes(const std::string &name) {
-  return name.starts_with("sym_") || name.starts_with("size.") || name.starts_with("numel.") || name == "dim.default";
+/// Whether what it gives are sizes, or hangs on the operand's type alone: all samples share it.
+bool isShared(const std::string &name) {
+  return name.starts_with("sym_") || name.starts_with("size.") || name.starts_with("numel.") || name == "dim.default" ||
+         name.starts_with("new_");
 }
 
 Levels levelsOf(const Arg &arg, size_t i) { return i < arg.levels.size() ? arg.levels[i] : Levels(); }
 
-/// All levels of the operands, in the order in which they are met.
+/// All levels of the operands, outer ones first: whatever order an operator's operands stand in, what has all levels is
+/// not turned.
 Levels unionOf(const std::vector<Arg> &arguments) {
   Levels all;
   for (const Arg &arg : arguments)
@@ -52,32 +53,13 @@ Levels unionOf(const std::vector<Arg> &arguments) {
       for (int64_t level : levels)
         if (std::find(all.begin(), all.end(), level) == all.end())
           all.push_back(level);
+  llvm::sort(all, [](int64_t a, int64_t b) { return std::abs(a) < std::abs(b); });
   return all;
 }
 
 /// The axis of a hidden level.
 int64_t placeOf(const Levels &levels, int64_t level) {
   return std::find(levels.begin(), levels.end(), level) - levels.begin();
-}
-
-/// The tensor with all of `all` in front, in that order, of size 1 where it lacks one, and `rank` axes of its sample.
-Val aligned(Emitter &e, const Val &x, const Levels &own, const Levels &all, int64_t rank) {
-  std::vector<int64_t> order;
-  Dims dims;
-  for (int64_t level : all) {
-    int64_t at = placeOf(own, level);
-    bool has = at < static_cast<int64_t>(own.size());
-    if (has)
-      order.push_back(at);
-    dims.push_back(has ? x.extent(at) : Dim(1));
-  }
-  const int64_t hidden = own.size(), sample = x.rank() - hidden;
-  dims.append(rank - sample, Dim(1));
-  for (int64_t axis = hidden; axis < x.rank(); ++axis) {
-    order.push_back(axis);
-    dims.push_back(x.extent(axis));
-  }
-  return e.reshape(e.transpose(x, order), dims);
 }
 
 /// The operands of one sample along a level.
@@ -114,7 +96,7 @@ std::vector<Arg> callAligned(const AtenOp &op, std::vector<Arg> arguments, const
   for (Arg &arg : arguments) {
     for (size_t i = 0; i < arg.levels.size(); ++i)
       if (arg.tensors[i] && !arg.levels[i].empty())
-        arg.tensors[i] = aligned(e, arg.tensors[i], arg.levels[i], all, rank);
+        arg.tensors[i] = withLevels(e, arg.tensors[i], arg.levels[i], all, rank);
     arg.levels.clear();
   }
   std::vector<Arg> results = callOperator(op, std::move(arguments), name, e);
@@ -123,12 +105,39 @@ std::vector<Arg> callAligned(const AtenOp &op, std::vector<Arg> arguments, const
   return results;
 }
 
+/// Whether it reads x[i, j, ..] with an index of integers for each axis from the first on.
+bool isIndexing(const std::string &name, const std::vector<Arg> &arguments) {
+  return (name == "index.Tensor" || name == "_unsafe_index.Tensor") &&
+         llvm::all_of(arguments[1].tensors, [](const Val &index) { return index && index.dtype() != DType::Bool; });
+}
+
+/// All samples at once: hidden axes, which stand first, are indexed by their own places.
+std::vector<Arg> callIndexed(const AtenOp &op, std::vector<Arg> arguments, const Levels &all, const std::string &name,
+                             Emitter &e) {
+  Arg &x = arguments[0], &index = arguments[1];
+  int64_t rank = 0;
+  for (size_t i = 0; i < index.tensors.size(); ++i)
+    rank = std::max<int64_t>(rank, index.tensors[i].rank() - levelsOf(index, i).size());
+  std::vector<Val> whole;
+  const Levels own = levelsOf(x, 0);
+  for (size_t axis = 0; axis < own.size(); ++axis)
+    whole.push_back(withLevels(e, e.iota(DType::I64, {x.tensors[0].extent(axis)}, 0), {own[axis]}, all, rank));
+  for (size_t i = 0; i < index.tensors.size(); ++i)
+    whole.push_back(withLevels(e, index.tensors[i], levelsOf(index, i), all, rank));
+  index.tensors = std::move(whole);
+  index.levels.clear();
+  x.levels.clear();
+  std::vector<Arg> results = callOperator(op, std::move(arguments), name, e);
+  results.at(0).levels = {all};
+  return results;
+}
+
 /// Sample by sample along a level; what each gives is stacked along a first axis.
 std::vector<Arg> callSamples(const AtenOp &op, const std::vector<Arg> &arguments, int64_t level,
                              const std::string &name, Emitter &e) {
   const Dim count = samplesOf(arguments, level);
   auto sample = [&](const Val &index) { return callBatched(op, sampleOf(e, arguments, level, index), name, e); };
-  if (givesSizes(op.schema.name))
+  if (isShared(op.schema.name))
     return sample(e.intScalar(DType::I64, 0));
   std::vector<Arg> results; // the last sample's, whose tensors give way to all samples'
   std::vector<Val> stacked;
@@ -171,11 +180,32 @@ std::vector<Arg> callBatched(const AtenOp &op, const std::vector<Arg> &arguments
   const Levels all = unionOf(arguments);
   if (all.empty())
     return callOperator(op, arguments, name, e);
+  if (isIndexing(op.schema.name, arguments))
+    return callIndexed(op, arguments, all, name, e);
   return isElementwise(op.schema.name) ? callAligned(op, arguments, all, name, e)
                                        : callSamples(op, arguments, all.back(), name, e);
 }
 
 } // namespace
+
+Val withLevels(Emitter &e, const Val &x, const Levels &own, const Levels &all, int64_t rank) {
+  std::vector<int64_t> order;
+  Dims dims;
+  for (int64_t level : all) {
+    int64_t at = placeOf(own, level);
+    bool has = at < static_cast<int64_t>(own.size());
+    if (has)
+      order.push_back(at);
+    dims.push_back(has ? x.extent(at) : Dim(1));
+  }
+  const int64_t hidden = own.size(), sample = x.rank() - hidden;
+  dims.append(rank - sample, Dim(1));
+  for (int64_t axis = hidden; axis < x.rank(); ++axis) {
+    order.push_back(axis);
+    dims.push_back(x.extent(axis));
+  }
+  return e.reshape(e.transpose(x, order), dims);
+}
 
 bool isBatched(const Arg &arg) {
   return std::any_of(arg.levels.begin(), arg.levels.end(), [](const Levels &levels) { return !levels.empty(); });

@@ -15,7 +15,6 @@ struct Operands {
 [[noreturn]] void refuse(const std::string &hop) {
   static const std::map<std::string, const char *> advice = {
       {"wrap_with_autocast", "export without torch.autocast, the model in the type that it shall compute in"},
-      {"flex_attention", "scaled_dot_product_attention with a mask"},
       {"auto_functionalized", "operators of other libraries are not known here; write them with torch's own"},
       {"auto_functionalized_v2", "operators of other libraries are not known here; write them with torch's own"}};
   auto found = advice.find(hop);
@@ -153,7 +152,7 @@ std::vector<Val> importMap(Emitter &e, const Operands &given, const Inline &inli
 } // namespace
 
 std::vector<Arg> ProgramImporter::importHigherOrder(const Node &node, const std::string &hop, const std::string &name,
-                                                    Scope &scope) {
+                                                    Scope &scope, const std::vector<bool> &read) {
   Operands given;
   for (const NamedArgument &input : node.inputs)
     if (input.value.kind == Argument::Kind::Graph)
@@ -169,6 +168,8 @@ std::vector<Arg> ProgramImporter::importHigherOrder(const Node &node, const std:
       return tensorsOf(inlineGraph(*given.graphs[graph], std::move(arguments), name + suffix + "/"));
     };
     results = argumentsOf(control->second(emitter, given, inlined), {});
+  } else if (hop == "flex_attention") {
+    results = importFlexAttention(given.before, given.behind, given.graphs, name, read);
   } else if (given.graphs.size() == 1 && computesPlainly(node, hop)) { // what stands before the body are settings
     results = inlineGraph(*given.graphs[0], std::move(given.behind), name + "/");
   } else {

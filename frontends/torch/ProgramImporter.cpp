@@ -71,7 +71,6 @@ std::string lastFrame(const std::string &trace) {
 ProgramImporter::Uses::Uses(const Graph &graph) {
   findDead(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    inPlace |= inPlaceOperator(graph.nodes[i]) != nullptr;
     if (dead[i])
       continue;
     for (const NamedArgument &input : graph.nodes[i].inputs)
@@ -100,28 +99,74 @@ std::vector<bool> ProgramImporter::Uses::read(const Node &node, size_t index) co
   return results;
 }
 
+/// Whether what a node gives is storage of its own, which nothing has a view of yet.
+static bool makesStorage(const Node &node) {
+  static const std::set<std::string_view> makers = {"empty", "full",      "new_empty", "new_full",
+                                                    "ones",  "new_zeros", "new_ones",  "zeros"};
+  std::string_view name = operatorName(node.target);
+  return makers.count(name.substr(0, name.find('.'))) != 0;
+}
+
+/// Whether an operator changes an operand, as far as its name says where it is not known here.
+static bool isChanging(const Node &node) {
+  std::string_view name = operatorName(node.target);
+  name = name.substr(0, name.find('.'));
+  return inPlaceOperator(node) || (name.ends_with("_") && !name.ends_with("__"));
+}
+
+/// The value that such an operator changes; empty where it is not one.
+static std::string changedBy(const Node &node) {
+  const AtenOp *op = inPlaceOperator(node);
+  std::string parameter = "self", changed;
+  int written = 0;
+  for (size_t i = 0; op && i < op->schema.parameters.size(); ++i)
+    if (op->schema.parameters[i].written)
+      ++written, parameter = op->schema.parameters[i].name;
+  for (const NamedArgument &input : node.inputs)
+    if (input.name == parameter && written < 2)
+      forEachName(input.value, [&](const std::string &name) { changed = name; });
+  return changed;
+}
+
 /// From the end: dead are assertions and what gives values of which none is read by a node that is not dead. A node
-/// that changes its operand is not dead.
+/// that changes its operand is dead only where that is storage of its own, of which no live node reads anything: so are
+/// tables that are filled for what does not read them.
 void ProgramImporter::Uses::findDead(const Graph &graph) {
-  std::set<std::string> read;
+  std::set<std::string> read, made;
+  for (const Node &node : graph.nodes)
+    if (makesStorage(node))
+      for (const Argument &output : node.outputs)
+        forEachName(output, [&](const std::string &name) { made.insert(name); });
   auto addNames = [&](const Argument &argument) {
     forEachName(argument, [&](const std::string &name) { read.insert(name); });
   };
-  for (const Argument &output : graph.outputs)
-    addNames(output);
-  dead.assign(graph.nodes.size(), false);
-  for (size_t i = graph.nodes.size(); i-- > 0;) {
-    const Node &node = graph.nodes[i];
-    bool gives = false, isRead = false;
-    for (const Argument &output : node.outputs)
-      forEachName(output, [&](const std::string &name) {
-        gives = true;
-        isRead |= read.count(name) != 0;
-      });
-    dead[i] = isAssertion(node) || (gives && !isRead && !inPlaceOperator(node));
-    if (!dead[i])
+  // Views that are read later may stand before the node that changes what they are of: again with what was read.
+  for (bool again = true; again;) {
+    again = false;
+    for (const Argument &output : graph.outputs)
+      addNames(output);
+    dead.assign(graph.nodes.size(), false);
+    for (size_t i = graph.nodes.size(); i-- > 0;) {
+      const Node &node = graph.nodes[i];
+      bool gives = false, isRead = false;
+      for (const Argument &output : node.outputs)
+        forEachName(output, [&](const std::string &name) {
+          gives = true;
+          isRead |= read.count(name) != 0;
+        });
+      if (isChanging(node)) {
+        inPlace = true;
+        isRead |= made.count(changedBy(node)) == 0 || read.count(changedBy(node)) != 0;
+      }
+      dead[i] = isAssertion(node) || (gives && !isRead);
+      if (dead[i])
+        continue;
       for (const NamedArgument &input : node.inputs)
-        addNames(input.value);
+        forEachName(input.value, [&](const std::string &name) {
+          const bool isNew = read.insert(name).second;
+          again |= isNew && inPlace && made.count(name) != 0;
+        });
+    }
   }
 }
 
@@ -259,7 +304,8 @@ void ProgramImporter::importKnown(const Node &node, const std::string &name, con
   if (batching)
     results = importBatching(emitter, std::string(target.substr(kBatching.size())), operands);
   else if (higherOrder)
-    results = importHigherOrder(node, std::string(target.substr(kHigherOrder.size())), name, scope);
+    results =
+        importHigherOrder(node, std::string(target.substr(kHigherOrder.size())), name, scope, uses.read(node, index));
   else if (symbolic)
     results.push_back(*importSymbolic(emitter, node.target, operands));
   else

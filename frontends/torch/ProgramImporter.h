@@ -74,7 +74,13 @@ private:
   std::vector<Arg> importOperator(const Node &node, const std::string &name, Scope &scope, size_t index,
                                   const Uses &uses);
   std::vector<Arg> bindArguments(const AtenOp &op, bool inPlace, const Node &node, const Scope &scope) const;
-  std::vector<Arg> importHigherOrder(const Node &node, const std::string &hop, const std::string &name, Scope &scope);
+  /// `read`: of each result whether something reads it.
+  std::vector<Arg> importHigherOrder(const Node &node, const std::string &hop, const std::string &name, Scope &scope,
+                                     const std::vector<bool> &read);
+  std::vector<Arg> importFlexAttention(const std::vector<Arg> &before, const std::vector<Arg> &behind,
+                                       const std::vector<const Graph *> &graphs, const std::string &name,
+                                       const std::vector<bool> &read);
+  Val atAllPlaces(const Graph &graph, std::vector<Arg> arguments, const std::string &prefix);
   std::vector<Arg> inlineGraph(const Graph &graph, std::vector<Arg> arguments, const std::string &prefix);
   void noteViews(const AtenOp &op, const Node &node, const std::vector<Arg> &arguments, const std::vector<Arg> &results,
                  Scope &scope) const;
@@ -124,6 +130,9 @@ bool isBatched(const Arg &arg);
 /// What an operator gives for each sample.
 std::vector<Arg> callWithLevels(const AtenOp &op, const std::vector<Arg> &arguments, const std::string &name,
                                 Emitter &e);
+/// The tensor with all of `all` in front, in that order, of size 1 where it lacks one, and `rank` axes of its sample.
+Val withLevels(Emitter &e, const Val &x, const std::vector<int64_t> &own, const std::vector<int64_t> &all,
+               int64_t rank);
 /// A call of torch._functorch.predispatch, which begins or ends a vmap.
 std::vector<Arg> importBatching(Emitter &e, const std::string &call, const std::vector<Arg> &operands);
 

@@ -16,6 +16,7 @@ std::unique_ptr<Pass> createFindMasksPass(const PhaseContext &);
 std::unique_ptr<Pass> createRaiseSlicesPass(const PhaseContext &);
 std::unique_ptr<Pass> createPropagateSparsityPass(const PhaseContext &);
 std::unique_ptr<Pass> createFoldConstantsPass(const PhaseContext &);
+std::unique_ptr<Pass> createRecognizeSoftmaxPass(const PhaseContext &);
 std::unique_ptr<Pass> createRecognizeFunctionsPass(const PhaseContext &);
 std::unique_ptr<Pass> createSimplifyPass(const PhaseContext &);
 std::unique_ptr<Pass> createBindStatesPass(const PhaseContext &);
@@ -47,7 +48,8 @@ static constexpr PassRow frontend[] = {
     {createNarrowDimsPass, optimising},   // before dims are compared
     {createIntegerPoolsPass, optimising}, // before constants are no longer bytes
     {createIntegerProductsPass, optimising},
-    {createFindMasksPass, optimising}, // before masks are tensors
+    {createRecognizeSoftmaxPass, optimising}, // before masks are looked for behind it
+    {createFindMasksPass, optimising},        // before masks are tensors
     {createFoldConstantsPass},
     {createIntegerPoolsPass, optimising}, // once products are of bytes it is seen who rounds behind them
     {createRecognizeFunctionsPass, recognising},

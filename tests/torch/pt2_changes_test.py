@@ -45,6 +45,29 @@ class Changes(ProgramCase):
         for read in ("part", "c"):
             self.assertIn("unless it is a copy", self.compile_program(program(read=read), code=1))
 
+    def test_storage_that_nothing_reads(self):
+        """What only fills a tensor that is made for it goes, even in ways that are refused; a view that was taken before is a reader."""
+        def program(*, read):
+            result = pt2file.Program()
+            result.input("x", "f32", [2, 3])
+            self.steps(result, ("new_zeros.default", "made", {"self": "x", "size": {"as_ints": [2, 3]}}), ("t.default", "turned", {"self": "made"}),
+                       ("add_.Tensor", "filled", {"self": "made", "other": "x"}), ("neg.default", "y", {"self": read}))
+            result.output("y")
+            return result
+        x = np.arange(6, dtype=np.float32).reshape(2, 3)
+        for read, want in (("x", x), ("made", x), ("filled", x), ("turned", x.T)):
+            self.compile_program(program(read=read))
+            with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+                self.close(session.run(x=x)["out0"], -want, read)
+        strange = program(read="x")
+        strange.nodes[2]["target"] = "torch.ops.aten.uniform_.default"  # random numbers, but of no one
+        strange.nodes[2]["inputs"] = strange.nodes[2]["inputs"][:1]
+        self.compile_program(strange)
+        strange = program(read="turned")
+        strange.nodes[2]["target"] = "torch.ops.aten.uniform_.default"
+        strange.nodes[2]["inputs"] = strange.nodes[2]["inputs"][:1]
+        self.assertIn("the operator is unknown", self.compile_program(strange, code=1))
+
     def test_in_place_operators(self):
         program = pt2file.Program()
         program.input("x", "f32", [3])

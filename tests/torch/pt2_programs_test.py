@@ -94,14 +94,14 @@ class Programs(ProgramCase):
         program = pt2file.Program()
         program.input("x", "f32", [2])
         for i, target in enumerate(("torch.ops.aten.rand_like.default", "torch.ops.aten.unheard_of.default", "torch.ops.mylib.op.default",
-                                    "torch.ops.higher_order.flex_attention")):
+                                    "torch.ops.higher_order.wrap_with_autocast")):
             program.node(target, {"self": self.X}, [{"as_tensor": {"name": f"y{i}"}}])
         program.node("torch.ops.aten.relu.default", {"self": {"as_tensor": {"name": "y0"}}}, [{"as_tensor": {"name": "z"}}])
         for output in ("z", "y1", "y2", "y3"):
             program.output(output)
         text = self.compile_program(program, code=1)
         self.assertEqual(text.count(" error: "), 4, text)
-        for part in ("random numbers", "the operator is unknown", "ep.run_decompositions()", "other libraries", "'flex_attention' is not known", "scaled_dot_product"):
+        for part in ("random numbers", "the operator is unknown", "ep.run_decompositions()", "other libraries", "'wrap_with_autocast' is not known", "without torch.autocast"):
             self.assertIn(part, text)
 
     def test_no_decomposition_is_named_where_torch_has_none(self):

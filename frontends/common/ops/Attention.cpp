@@ -55,6 +55,15 @@ Val rotatePairs(Emitter &e, const Val &x, const Val &cosine, const Val &sine, bo
   return turning == size ? turned : e.concat({turned, e.sliceAxis(x, last, turning, size - turning)}, last);
 }
 
+Val rowsWithoutKeys(Emitter &e, const Val &bias) {
+  Val best = e.reduce(Reduction::max, bias, {bias.rank() - 1}, true);
+  Val blind = e.compare(Compare::eq, best, e.scalar(bias.dtype(), kMasked));
+  bool none = blind.isConstant();
+  for (int64_t i = 0; none && i < blind.constant().numElements(); ++i)
+    none = blind.constant().asInt(i) == 0;
+  return none ? Val() : blind;
+}
+
 Val additiveMask(Emitter &e, const Val &mask, DType type, const Val &zero, const Val &masked) {
   return mask.dtype() == DType::Bool ? e.select(mask, zero, masked) : e.cast(mask, type);
 }

@@ -21,6 +21,9 @@ Val scaledScores(Emitter &e, const Val &q, const Val &k, const Val &rootOfQ, con
 /// x [.., size] with pairs of its first numbers turned by angles, whose cosines and sines [.., half] broadcast against
 /// x; numbers behind the pairs stay. A pair is two neighbours, or numbers `half` apart.
 Val rotatePairs(Emitter &e, const Val &x, const Val &cosine, const Val &sine, bool neighbours);
+/// Queries that see no key under what is added to their scores, [.., keys], with an axis of 1 for keys: torch gives 0
+/// for them, not NaN. Null where each is known to see one.
+Val rowsWithoutKeys(Emitter &e, const Val &bias);
 /// A mask that is added to scores of `type`: bools say who may see whom.
 Val additiveMask(Emitter &e, const Val &mask, DType type, const Val &zero, const Val &masked);
 

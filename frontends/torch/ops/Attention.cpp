@@ -22,17 +22,6 @@ Val biasOf(AtenContext &c, DType type, Dim queries, Dim keys) {
   return bias;
 }
 
-/// Queries that may see no key: they give 0, not NaN. Null where each is known to see one.
-Val blindQueries(AtenContext &c, const Val &bias) {
-  c.requireShape(bias.rank() >= 1, "the mask must have an axis of keys");
-  Val best = c.e.reduce(Reduction::max, bias, {bias.rank() - 1}, true);
-  Val blind = c.e.compare(Compare::eq, best, c.e.scalar(bias.dtype(), kMasked));
-  bool none = blind.isConstant();
-  for (int64_t i = 0; none && i < blind.constant().numElements(); ++i)
-    none = blind.constant().asInt(i) == 0;
-  return none ? Val() : blind;
-}
-
 /// With `both` also the weights of the values.
 template <bool both> void importAttention(AtenContext &c) {
   Emitter &e = c.e;
@@ -56,8 +45,9 @@ template <bool both> void importAttention(AtenContext &c) {
   if (bias)
     scores = e.add(scores, bias);
   Val weights = e.softmax(scores, scores.rank() - 1);
+  c.requireShape(!c.given("attn_mask") || bias.rank() >= 1, "the mask must have an axis of keys");
   if (c.given("attn_mask"))
-    if (Val blind = blindQueries(c, bias))
+    if (Val blind = rowsWithoutKeys(e, bias))
       weights = e.select(blind, e.scalar(weights.dtype(), 0), weights);
   c.result(0, e.matmul(weights, v));
   if (both)

@@ -6,11 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "Norms.h"
 
+#include "Formulas.h"
 #include "Quantised.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
-
-#include "mlir/IR/OperationSupport.h"
 
 #include <cmath>
 
@@ -33,22 +32,10 @@ template <typename OpTy> Value besideNumber(Value value, llvm::function_ref<bool
   return {};
 }
 
-/// Whether two values are one, or two of the same ops: equal ops are not merged yet.
-bool isSame(Value a, Value b, int depth = 4) {
-  if (a == b)
-    return true;
-  Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
-  return x && y && depth > 0 && x->getNumResults() == 1 && y->getNumResults() == 1 && x->getNumRegions() == 0 &&
-         x->getName() == y->getName() && x->getNumOperands() == y->getNumOperands() && isMemoryEffectFree(x) &&
-         x->getAttrDictionary() == y->getAttrDictionary() && x->getResultTypes() == y->getResultTypes() &&
-         llvm::all_of(llvm::zip(x->getOperands(), y->getOperands()),
-                      [&](auto pair) { return isSame(std::get<0>(pair), std::get<1>(pair), depth - 1); });
-}
-
 /// What a value is the square of; null if of nothing.
 Value squared(Value value) {
   if (auto mul = value.getDefiningOp<dmir::MulOp>())
-    return isSame(mul.getLhs(), mul.getRhs()) ? mul.getLhs() : Value();
+    return isSameFormula(mul.getLhs(), mul.getRhs()) ? mul.getLhs() : Value();
   auto pow = value.getDefiningOp<dmir::PowOp>();
   return pow && isNumber(pow.getRhs(), 2) ? pow.getLhs() : Value();
 }
@@ -96,18 +83,6 @@ Value underInverseRoot(Value value) {
   return pow && isNumber(pow.getRhs(), -0.5) ? pow.getLhs() : Value();
 }
 
-/// What a value is but for dims of 1.
-Value withoutOnes(Value value) {
-  auto reshape = value.getDefiningOp<dmir::ReshapeOp>();
-  auto isOne = [](Dim dim) { return dim.is(1); };
-  if (!reshape)
-    return value;
-  SmallVector<Dim> from(dmir::dimsOf(reshape.getInput().getType())), to(dmir::dimsOf(reshape.getType()));
-  llvm::erase_if(from, isOne);
-  llvm::erase_if(to, isOne);
-  return from == to ? withoutOnes(reshape.getInput()) : value;
-}
-
 /// (x - mean) * (1 / sqrt(max(mean(x^2) - mean^2, 0) + epsilon) * scale), as JAX writes it.
 std::optional<Norm> matchFastVariance(Value centred, Value factor) {
   auto sub = centred.getDefiningOp<dmir::SubOp>();
@@ -132,8 +107,9 @@ std::optional<Norm> matchFastVariance(Value centred, Value factor) {
                  center = meanOf(withoutOnes(sub.getRhs()), true);
   Value square = squares ? squared(squares.getInput()) : Value(),
         mean = difference ? squared(withoutOnes(difference.getRhs())) : Value();
-  if (!square || !center || !mean || !isSame(square, sub.getLhs()) || !isSame(center.getInput(), sub.getLhs()) ||
-      squares.getAxes() != center.getAxes() || meanOf(withoutOnes(mean), true) != center)
+  if (!square || !center || !mean || !isSameFormula(square, sub.getLhs()) ||
+      !isSameFormula(center.getInput(), sub.getLhs()) || squares.getAxes() != center.getAxes() ||
+      meanOf(withoutOnes(mean), true) != center)
     return std::nullopt;
   // The mean must stand where it was taken: dims of 1 on the axes.
   SmallVector<Dim> kept(dmir::dimsOf(sub.getLhs().getType()));
@@ -153,12 +129,12 @@ std::optional<Norm> matchQuotient(Value x, Value mean) {
     epsilon = 0;
   dmir::ReduceOp squares = meanOf(mean);
   Value base = squares ? squared(squares.getInput()) : Value();
-  if (!base || !isSame(base, x))
+  if (!base || !isSameFormula(base, x))
     return std::nullopt;
   SmallVector<int64_t> axes(squares.getAxes());
   if (auto sub = x.getDefiningOp<dmir::SubOp>())
     if (dmir::ReduceOp center = meanOf(sub.getRhs());
-        center && isSame(center.getInput(), sub.getLhs()) && center.getAxes() == squares.getAxes())
+        center && isSameFormula(center.getInput(), sub.getLhs()) && center.getAxes() == squares.getAxes())
       return Norm{dmir::Normalization::standard, sub.getLhs(), axes, epsilon};
   return Norm{dmir::Normalization::rms, x, axes, epsilon};
 }
@@ -199,7 +175,7 @@ std::optional<UnitLength> dmxc::matchUnitLength(Operation *op) {
   else
     least = 0;
   dmir::ReduceOp squares = rootOfSquares(divisor);
-  if (!squares || !squares.getKeepDims() || !isSame(squared(squares.getInput()), div.getLhs()))
+  if (!squares || !squares.getKeepDims() || !isSameFormula(squared(squares.getInput()), div.getLhs()))
     return std::nullopt;
   Dim terms = 1;
   if (squares.getKind() == dmir::Reduction::sum)

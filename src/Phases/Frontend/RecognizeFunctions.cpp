@@ -5,6 +5,7 @@
 // targets have instructions for: Functions.cpp, Rotations.cpp.
 //
 //===----------------------------------------------------------------------===//
+#include "Formulas.h"
 #include "Functions.h"
 #include "Norms.h"
 #include "Quantised.h"
@@ -83,27 +84,9 @@ struct RecognizeFunctions : dmxc::impl::RecognizeFunctionsBase<RecognizeFunction
   }
 
 private:
-  /// Whether the user places some op of a formula, which `op` ends, otherwise than `op`.
-  bool isPlacedApart(Operation *op, Operation *function) const {
-    if (context.places.empty())
-      return false;
-    const PlaceRule *place = context.placeOf(op);
-    llvm::SetVector<Operation *> formula;
-    formula.insert(op);
-    for (size_t i = 0; i < formula.size(); ++i) // grows while it runs
-      for (Value operand : formula[i]->getOperands())
-        if (Operation *maker = operand.getDefiningOp();
-            maker && !isa<dmir::ConstantOp>(maker) && !llvm::is_contained(function->getOperands(), operand)) {
-          formula.insert(maker);
-          if (context.placeOf(maker) != place)
-            return true;
-        }
-    return false;
-  }
-
   /// Whether a target has an instruction for a function, and no target before it computes the op that ends the formula.
   bool isWanted(Operation *op, Operation *function) const {
-    if (isPlacedApart(op, function))
+    if (isPlacedApart(context, op, function))
       return false;
     for (const TargetBackend *target : context.targets)
       if (target->hasFunction(function) && !context.refusal(*target, function))
@@ -141,33 +124,13 @@ private:
   /// the formula alone. What only the formula read goes with it.
   void replace(Operation *op, Operation *part, Operation *function, Value scale = {}) {
     const TargetBackend *target = context.responsible(part);
-    if ((target && context.refusal(*target, function)) || isPlacedApart(op, function))
+    if ((target && context.refusal(*target, function)) || isPlacedApart(context, op, function))
       return function->erase();
     OpBuilder b(op);
     Value value = function->getResult(0);
     if (scale)
       value = dmir::MulOp::create(b, op->getLoc(), value, scale);
     replaceBy(op, value);
-  }
-
-  static void replaceBy(Operation *op, Value value) {
-    op->getResult(0).replaceAllUsesWith(value);
-    eraseUnused(op);
-  }
-
-  /// With what is read by nothing else.
-  static void eraseUnused(Operation *op) {
-    llvm::SmallSetVector<Operation *, 8> unused;
-    unused.insert(op);
-    while (!unused.empty()) {
-      Operation *last = unused.pop_back_val();
-      if (!isOpTriviallyDead(last))
-        continue;
-      for (Value operand : last->getOperands())
-        if (Operation *maker = operand.getDefiningOp())
-          unused.insert(maker);
-      last->erase();
-    }
   }
 
   const PhaseContext &context;

@@ -32,6 +32,21 @@ def FoldConstants : Pass<"dmir-fold-constants", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def RecognizeSoftmax : Pass<"dmir-recognize-softmax", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createRecognizeSoftmaxPass(context)";
+  let summary = "Softmax that is spelt out becomes the op; between two products it is along the last axis";
+  let description = [{
+    exp(x) over its sum along an axis is a softmax of x, with the maximum along that axis taken off x or not, divided by or multiplied by the
+    inverse, where nothing else reads the powers and the target that computes the formula computes the op. The op takes the maximum off, so
+    where exp(x) overflowed and the formula gave NaN it gives the weights.
+
+    Weights between a product of two values of the run and a product that reads them become queries by keys, on the left: scores whose softmax is
+    along rows are computed from their operands exchanged, transposes between the products go, and a product with weights on its right is the
+    transpose of the one with its operands exchanged. Elsewhere a softmax stays along the axis that it has.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def RecognizeFunctions : Pass<"dmir-recognize-functions", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createRecognizeFunctionsPass(context)";
   let summary = "Formulas become the functions that they are: logarithms to base 2, normalisation, activations";
