@@ -1,6 +1,8 @@
 //===- Views.cpp - buffers looked at in other ways ------------------------===//
 #include "Views.h"
 
+#include "targets/corsair/dialect/AffineExt/AffineExt.h"
+
 using namespace mlir;
 using namespace dmxc;
 using corsair::DeviceTensor;
@@ -58,4 +60,10 @@ Value dmxc::reshapedView(OpBuilder &builder, Location loc, Value buffer, ArrayRe
 
 bool dmxc::isBufferView(Operation *op) {
   return isa_and_present<memref::SubViewOp, memref::TransposeOp, memref::ReinterpretCastOp>(op);
+}
+
+Value dmxc::rootOf(Value buffer) {
+  while (isBufferView(buffer.getDefiningOp()) || buffer.getDefiningOp<affine_ext::TilesOp>())
+    buffer = buffer.getDefiningOp()->getOperand(0);
+  return buffer;
 }

@@ -43,5 +43,7 @@ template <typename Op> mlir::LogicalResult checkSlice(Op op, bool whole = false)
 
 /// Whether an op is one of these.
 bool isBufferView(mlir::Operation *op);
+/// What a view, grid of tiles, or one of these again, is of.
+mlir::Value rootOf(mlir::Value buffer);
 
 } // namespace dmxc

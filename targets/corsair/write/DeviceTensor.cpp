@@ -67,6 +67,12 @@ std::pair<DeviceTensor, DeviceTensor> DeviceTensor::folded(Split by) const {
 
 bool DeviceTensor::isRowMajor() const { return isDense() && order() == rowMajor(rank()); }
 
+bool DeviceTensor::liesAs(const DeviceTensor &other) const {
+  return shape == other.shape && llvm::all_of(llvm::seq(rank()), [&](size_t dim) {
+           return shape[dim] == 1 || strides[dim] == other.strides[dim];
+         });
+}
+
 SmallVector<int64_t> dmxc::corsair::denseStrides(ArrayRef<int64_t> shape, ArrayRef<unsigned> order,
                                                  int64_t elementSize) {
   SmallVector<int64_t> strides(shape.size());

@@ -34,6 +34,8 @@ struct DeviceTensor {
   bool isDense() const;
   /// Whether they do in the order of the dims.
   bool isRowMajor() const;
+  /// Whether elements lie alike in both, from the first one on.
+  bool liesAs(const DeviceTensor &other) const;
   DeviceTensor transposed(llvm::ArrayRef<int64_t> permutation) const;
   /// Of a shape that this one is broadcast to; its split says no more.
   DeviceTensor broadcast(llvm::ArrayRef<int64_t> to) const;

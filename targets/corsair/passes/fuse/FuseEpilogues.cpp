@@ -35,13 +35,6 @@ using corsair::DeviceTensor;
 
 namespace {
 
-/// What a view, or a view of one, is of.
-Value rootOf(Value buffer) {
-  while (isBufferView(buffer.getDefiningOp()) || buffer.getDefiningOp<affine_ext::TilesOp>())
-    buffer = buffer.getDefiningOp()->getOperand(0);
-  return buffer;
-}
-
 /// The op of the function's body that an op is in.
 Operation *topOf(Operation *op) {
   while (!isa<func::FuncOp>(op->getParentOp()))
@@ -262,18 +255,13 @@ private:
   }
   bool reshapes(const DeviceTensor &layout) {
     if (nest.conv)
-      return liesAs(layout, layoutOf(nest.type()));
+      return liesAs(layout);
     return layout.shape == nest.type().getShape() ||
            (layout.elements() == nest.type().getNumElements() && layout.reshaped(nest.type().getShape()));
   }
 
-  /// Whether elements lie alike in both, from the first one on: a convolution walks over both in one way.
-  static bool liesAs(const DeviceTensor &a, const DeviceTensor &b) {
-    bool same = a.shape == b.shape && a.address.offset == 0;
-    for (size_t dim = 0; same && dim < a.rank(); ++dim)
-      same = a.shape[dim] == 1 || a.strides[dim] == b.strides[dim];
-    return same;
-  }
+  /// Whether a convolution walks over it as over its result.
+  bool liesAs(const DeviceTensor &layout) { return layout.address.offset == 0 && layout.liesAs(layoutOf(nest.type())); }
 
   /// Whether an operand is a buffer with all its elements in their order.
   static bool isAllOf(Value input, Value buffer, lldmir::SimdOp op) {
@@ -290,7 +278,7 @@ private:
     if (!isThereBefore(input) || isWrittenUntil(op, rootOf(input)) || type.getRank() > out.getRank() ||
         ShapedType::isDynamic(layoutOf(type).address.offset))
       return std::nullopt;
-    if (nest.conv && !liesAs(layoutOf(type), layoutOf(nest.type())))
+    if (nest.conv && !liesAs(layoutOf(type)))
       return std::nullopt;
     Side side{input, SmallVector<int64_t>(out.getShape()), SmallVector<int64_t>(nest.type().getShape())};
     if (nest.quads && !takePart(side, type, deal))

@@ -66,21 +66,13 @@ Result<StageWriter::Epilogues> StageWriter::epiloguesOf(affine::AffineForOp loop
   return made;
 }
 
-/// Whether elements lie alike in both, from the first one on.
-static bool liesAs(const DeviceTensor &a, const DeviceTensor &b) {
-  bool same = a.shape == b.shape && a.kind == b.kind;
-  for (size_t dim = 0; same && dim < a.rank(); ++dim)
-    same = a.shape[dim] == 1 || a.strides[dim] == b.strides[dim];
-  return same;
-}
-
 Result<StageWriter::Epilogues> StageWriter::epiloguesOf(lldmir::ConvOp conv, const DeviceTensor &out) {
   Epilogues made;
   for (Value buffer : conv.getBeside()) {
     Result<DeviceTensor> tensor = tensorOf(conv, buffer);
     if (!tensor)
       return tensor.takeError();
-    if (!liesAs(*tensor, out))
+    if (tensor->kind != out.kind || !tensor->liesAs(out))
       return fail(conv, "has beside it what does not lie as its result does").takeError();
     made.beside.push_back(*tensor);
   }
@@ -106,12 +98,11 @@ Result<StageWriter::Epilogues> StageWriter::epiloguesOf(lldmir::ConvOp conv, con
 
 Value StageWriter::rootOf(Value buffer) {
   for (;;) {
-    if (Value given = outside(buffer))
-      buffer = given;
-    Operation *op = buffer.getDefiningOp();
-    if (!isBufferView(op) && !isa_and_present<affine_ext::TilesOp>(op))
-      return buffer;
-    buffer = op->getOperand(0);
+    Value root = dmxc::rootOf(buffer);
+    Value given = outside(root);
+    if (!given)
+      return root;
+    buffer = given;
   }
 }
 

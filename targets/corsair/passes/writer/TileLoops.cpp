@@ -1,7 +1,7 @@
 //===- TileLoops.cpp - what loops over tiles do ---------------------------===//
 #include "TileLoops.h"
+#include "TileForms.h"
 
-#include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,27 +21,6 @@ static constexpr int64_t kMostSteps = int64_t(1) << 26;
 
 namespace {
 
-enum class Form : uint8_t { Index, Number, Activations, Weights, Bias, Sum };
-
-/// As what a tile of this type takes part in a product; nothing for other types.
-std::optional<Form> formOf(Type type) {
-  auto tile = dyn_cast<VecExtType>(type);
-  if (!tile)
-    return std::nullopt;
-  const Type element = tile.getElementType();
-  if (tile.getShape() == ArrayRef<int64_t>{64} && dmir::isBfp32(element))
-    return Form::Bias;
-  if (tile.getShape() != ArrayRef<int64_t>{64, 64})
-    return std::nullopt;
-  if (dmir::isBfp32(element))
-    return Form::Sum;
-  if (auto block = dyn_cast<dmir::BlockFpType>(element))
-    return block.getName() == "BFP16_64R"   ? std::optional(Form::Activations)
-           : block.getName() == "BFP16_64C" ? std::optional(Form::Weights)
-                                            : std::nullopt;
-  return element.isF16() || element.isF32() ? std::optional(Form::Number) : std::nullopt;
-}
-
 /// A value while the loops run: an index, the place of a tile in a grid, or of the operands of a sum and what it has.
 struct Item {
   int64_t first = 0, second = 0;
@@ -51,30 +30,6 @@ struct Item {
   int unit = -1;                     ///< what the sum became
   int64_t beside = -1, besideAt = 0; ///< the row and column of the tiles in that
 };
-
-int64_t evaluate(AffineExpr expr, ArrayRef<int64_t> dims, ArrayRef<int64_t> symbols) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return constant.getValue();
-  if (auto dim = dyn_cast<AffineDimExpr>(expr))
-    return dims[dim.getPosition()];
-  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
-    return symbols[symbol.getPosition()];
-  auto binary = cast<AffineBinaryOpExpr>(expr);
-  const int64_t a = evaluate(binary.getLHS(), dims, symbols), b = evaluate(binary.getRHS(), dims, symbols);
-  const auto wrapped = [](uint64_t value) { return static_cast<int64_t>(value); };
-  switch (expr.getKind()) {
-  case AffineExprKind::Add:
-    return wrapped(uint64_t(a) + uint64_t(b));
-  case AffineExprKind::Mul:
-    return wrapped(uint64_t(a) * uint64_t(b));
-  case AffineExprKind::Mod:
-    return b < 1 ? -1 : llvm::mod(a, b);
-  case AffineExprKind::FloorDiv:
-    return b < 1 ? -1 : llvm::divideFloorSigned(a, b);
-  default:
-    return b < 1 ? -1 : llvm::divideCeilSigned(a, b);
-  }
-}
 
 /// Runs the loops on places of tiles instead of on tiles.
 class Follower {
@@ -150,14 +105,14 @@ private:
             .Case([&](affine::AffineForOp loop) { return readLoop(loop, made); })
             .Case([&](affine::AffineIfOp condition) { return readCondition(condition, made); })
             .Case([&](affine::AffineLoadOp load) {
-              std::optional<Form> form = formOf(load.getType());
-              const bool fits = form && load.getMemRefType().getRank() == (*form == Form::Bias ? 1 : 2);
+              std::optional<TileForm> form = formOf(load.getType());
+              const bool fits = form && load.getMemRefType().getRank() == (*form == TileForm::Bias ? 1 : 2);
               made.made = units.grid(load.getMemRef());
               return fits ? readMap(op, load.getAffineMap(), load.getMapOperands(), made.map)
                           : refuse(op, "loads what is no tile of a matrix or of a bias");
             })
             .Case([&](affine::AffineStoreOp store) {
-              if (formOf(store.getValueToStore().getType()) != Form::Number || store.getMemRefType().getRank() != 2)
+              if (formOf(store.getValueToStore().getType()) != TileForm::Number || store.getMemRefType().getRank() != 2)
                 return refuse(op, "stores what is no tile of numbers of a matrix");
               if (loops.out && loops.out != store.getMemRef())
                 return refuse(op, "stores tiles of a second matrix");
@@ -209,8 +164,8 @@ private:
   }
 
   bool readProduct(lldmir::MatMulOp product, Code &made) {
-    for (auto [tiles, form] :
-         {std::pair(product.getActivations(), Form::Activations), std::pair(product.getWeights(), Form::Weights)})
+    for (auto [tiles, form] : {std::pair(product.getActivations(), TileForm::Activations),
+                               std::pair(product.getWeights(), TileForm::Weights)})
       for (Value tile : tiles)
         if (formOf(tile.getType()) != form)
           return refuse(product, "multiplies tiles of other types than 64x64 of BFP16_64R and BFP16_64C");
@@ -238,21 +193,23 @@ private:
   }
 
   bool readUnit(lldmir::SimdOp unit, Code &made) {
-    SmallVector<std::optional<Form>> forms;
+    SmallVector<std::optional<TileForm>> forms;
     for (Value input : unit.getInputs())
       forms.push_back(formOf(input.getType()));
-    const std::optional<Form> to = unit.getResults().size() == 1 ? formOf(unit.getResult(0).getType()) : std::nullopt;
-    const bool casts = unit.getFunction() == "cast" && forms.size() == 1 && to &&
-                       (forms[0] == Form::Sum ? *to == Form::Number
-                                              : forms[0] == Form::Number && unit.getInputs()[0].getDefiningOp() &&
-                                                    isa<affine::AffineLoadOp>(unit.getInputs()[0].getDefiningOp()) &&
-                                                    (*to == Form::Activations || *to == Form::Weights));
-    const bool adds = unit.getFunction() == "add" && forms.size() == 2 && forms[0] == Form::Sum &&
-                      forms[1] == Form::Bias && to == Form::Sum;
+    const std::optional<TileForm> to =
+        unit.getResults().size() == 1 ? formOf(unit.getResult(0).getType()) : std::nullopt;
+    const bool casts =
+        unit.getFunction() == "cast" && forms.size() == 1 && to &&
+        (forms[0] == TileForm::Sum ? *to == TileForm::Number
+                                   : forms[0] == TileForm::Number && unit.getInputs()[0].getDefiningOp() &&
+                                         isa<affine::AffineLoadOp>(unit.getInputs()[0].getDefiningOp()) &&
+                                         (*to == TileForm::Activations || *to == TileForm::Weights));
+    const bool adds = unit.getFunction() == "add" && forms.size() == 2 && forms[0] == TileForm::Sum &&
+                      forms[1] == TileForm::Bias && to == TileForm::Sum;
     made.isFunction = !casts && !adds;
     if (made.isFunction) {
       auto isF16 = [](Type type) {
-        return formOf(type) == Form::Number && cast<VecExtType>(type).getElementType().isF16();
+        return formOf(type) == TileForm::Number && cast<VecExtType>(type).getElementType().isF16();
       };
       if (!to || !llvm::all_of(unit->getOperandTypes(), isF16) || !isF16(unit.getResult(0).getType()))
         return refuse(unit,
