@@ -262,7 +262,9 @@ class PhaseFacts(Base):
         for name, target, phase, says in (("memory-placement-output-16", "corsair:quads=2", "memory", "is the output 16"), ("memory-formats-not-dictionaries", "corsair:quads=2", "memory", "'dmir.formats'"),
                                           ("corsair-array-order-1000000", "corsair", "schedule.array", "'lldmir.gather' op")):
             with self.subTest(name):
-                err = self.run_tool(REPRO / f"{name}.mlir", "-t", target, "--from", phase, "-o", self.dir / "o.bundle", code=1, cwd=REPRO).stderr
+                # They are older than the multiply-adds in strategies of corsair.
+                (self.dir / f"{name}.mlir").write_text((REPRO / f"{name}.mlir").read_text().replace("flops = 0 : i64, ", ""))
+                err = self.run_tool(self.dir / f"{name}.mlir", "--allow-external-data", REPRO, "-t", target, "--from", phase, "-o", self.dir / "o.bundle", code=1, cwd=REPRO).stderr
                 self.assertIn(says, err)
 
 

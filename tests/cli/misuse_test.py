@@ -132,7 +132,7 @@ class Misuse(Base):
 
     def test_what_belongs_to_phases_that_do_not_run(self):
         self.run_tool(self.small, "--emit", "memory", "-o", "s.mlir")
-        for flags in (["--dim", "n=1"], ["--entry", "main"], ["--placement-report", "-"], ["--place", "*=cpu"], ["--schedule", "s"]):
+        for flags in (["--dim", "n=1"], ["--entry", "main"], ["--placement-report", "-"], ["--place", "*=cpu"]):
             err = self.run_tool("s.mlir", "--from", "memory", "-o", "o", *flags, code=2).stderr
             self.assertIn(flags[0] + " ", err)
         self.assertIn("does not run", self.run_tool(self.small, "--emit", "frontend", "--require-target", "cpu", code=2).stderr)

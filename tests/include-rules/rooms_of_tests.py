@@ -17,6 +17,7 @@ ROWS = [
     (r"blockfp", ("BlockFp",)),
     (r"dialect", ("Dialect",)),
     (r"driver", ("Driver",)),
+    (r"phases", ("Phases", "frontends/mlir")),
     (r"reference", ("Reference",)),
     (r"unit\.Bundle", ("Bundle", "runtime")),
     (r"unit\.Tools", ("Tools",)),

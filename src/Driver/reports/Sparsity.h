@@ -24,7 +24,9 @@ struct MaskedAttention {
   std::optional<dmir::TileCounts> counts; ///< of all batch items and heads; nothing where sizes are open
   double operations = 0;                  ///< of both products, on all scores; where sizes are known
   bool skipsTiles = false;                ///< as the strategy says
-  bool skips() const { return skipsTiles || algorithm == "attention-tiles"; }
+  bool skips() const {
+    return skipsTiles || algorithm == "attention-tiles" || llvm::StringRef(algorithm).ends_with("-ranges");
+  }
   double issued() const;
 };
 

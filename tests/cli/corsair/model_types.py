@@ -99,9 +99,9 @@ def main(scratch):
             if run(scratch / "m.onnx", *flags, "--emit", stop, "-o", "-") != text:
                 sys.exit(f"FAIL: --emit {stop} and --dump-phases differ")
             stops += 1
-        if stops != 7:
-            sys.exit(f"FAIL: {stops} stops instead of 7")
-    print("inputs, outputs and constants of the ONNX file at 7 stops, 1 and 4 quads")
+        if stops != 8:
+            sys.exit(f"FAIL: {stops} stops instead of 8")
+    print("inputs, outputs and constants of the ONNX file at 8 stops, 1 and 4 quads")
 
 
 with tempfile.TemporaryDirectory(prefix="dmxc-model-types-") as folder:
