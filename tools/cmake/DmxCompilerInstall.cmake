@@ -59,6 +59,8 @@ foreach(program dmxc dmx-run dmx-inspect dmx-opt)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/tools/${program}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/dmxc/${program}
     COMPONENT compiler EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.cpp" PATTERN "*.h")
 endforeach()
+install(FILES ${CMAKE_BINARY_DIR}/tools/dmx-opt/Transforms.inc DESTINATION ${CMAKE_INSTALL_DATADIR}/dmxc/dmx-opt
+  COMPONENT compiler EXCLUDE_FROM_ALL)
 
 set(DMXC_DESCRIPTIONS "")
 foreach(target IN LISTS DMXC_TARGETS)

@@ -198,11 +198,12 @@ Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matric
     std::swap(inputs[0], inputs[1]);
   if (form.bias)
     inputs.push_back(of.bias);
-  return run(code, std::move(inputs), static_cast<size_t>(sizes.m * sizes.n), settings);
+  return run(code, std::move(inputs), static_cast<size_t>(sizes.m * sizes.n), settings,
+             2 * static_cast<uint64_t>(sizes.m * sizes.k * sizes.n));
 }
 
 Outcome run(const std::vector<std::byte> &code, std::vector<std::vector<uint32_t>> inputs, size_t results,
-            const std::vector<std::string> &settings) {
+            const std::vector<std::string> &settings, uint64_t operations) {
   using namespace dmxrt;
   Outcome outcome;
   auto failed = [&](const Error &error) {
@@ -232,6 +233,7 @@ Outcome run(const std::vector<std::byte> &code, std::vector<std::vector<uint32_t
   task.kernel = (*image)->findKernel("product");
   task.buffers = buffers.data();
   task.work = 1;
+  task.operations = operations;
   task.bufferBytes = bytes;
   task.written = 1;
   const Segment segment{0, 1};

@@ -54,8 +54,8 @@ struct Outcome {
 /// Loads the image's bytes and runs its first kernel as a session does. Options as --device-opt has them.
 Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matrices &of, const Form &form = {},
             const std::vector<std::string> &options = {});
-/// The same of inputs as the kernel has them, and a number of results.
+/// The same of inputs as the kernel has them, and a number of results; `operations`: that the model asks for.
 Outcome run(const std::vector<std::byte> &code, std::vector<std::vector<uint32_t>> inputs, size_t results,
-            const std::vector<std::string> &options = {});
+            const std::vector<std::string> &options = {}, uint64_t operations = 0);
 
 } // namespace aietest
