@@ -218,8 +218,7 @@ LogicalResult Encoding::add(Operation &op, hw::KernelCode &kernel) {
       return failure();
     kernel.control.push_back(hw::blockWriteOp(write.getAddress(), std::move(*words)));
   } else if (auto patch = dyn_cast<NpuAddressPatchOp>(op)) {
-    kernel.control.push_back(
-        hw::patchOp(patch.getAddr(), patch.getArgIdx(), static_cast<uint64_t>(patch.getArgPlus())));
+    kernel.control.push_back(hw::patchOp(patch.getAddr(), patch.getArgIdx(), patch.getArgPlus()));
   } else if (auto sync = dyn_cast<NpuSyncOp>(op)) {
     hw::ControlOp wait = hw::syncOp({sync.getColumn(), sync.getRow()},
                                     sync.getDirection() ? hw::Direction::MM2S : hw::Direction::S2MM, sync.getChannel());

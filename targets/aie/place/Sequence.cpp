@@ -220,8 +220,8 @@ void Placement::writeParameters() {
       auto written = aiex::NpuWriteRTPOp::create(b, where, bufferOf(parameters(at)).getSymName(),
                                                  static_cast<uint32_t>(reg.getNumber()), static_cast<uint32_t>(value),
                                                  IntegerAttr());
-      if (std::optional<size_t> size = sizeIn(reg))
-        written.setDim(*size);
+      if (std::optional<uint64_t> size = sizeIn(reg))
+        written.setDim(size);
     }
     aiex::SetLockOp::create(b, where, start(at), 1);
   }

@@ -11,6 +11,9 @@ using namespace dmxc::dmir;
 using namespace dmxc::sparsity;
 
 static constexpr size_t kMostCases = 16, kMostConditions = 16;
+/// Parts that users demand of one value: of more, as of steps of a recurrence, all is demanded, for the complement of a
+/// union takes time that doubles with each.
+static constexpr size_t kMostParts = 2;
 
 namespace {
 
@@ -108,9 +111,10 @@ void Demands::demand(Value value, const std::optional<Rule> &rule) {
   for (const Conditions &one : space.casesAt(*rule, index))
     if (!llvm::is_contained(cases, one))
       cases.push_back(one);
-  std::optional<SmallVector<Conditions>> rest = space.outside(cases);
-  bool isPart = rest && !rest->empty() && cases.size() <= kMostCases;
-  found->second = isPart ? space.ruleOf(cases) : std::nullopt;
+  std::optional<SmallVector<Conditions>> rest;
+  if (cases.size() <= kMostParts)
+    rest = space.outside(cases);
+  found->second = rest && !rest->empty() ? space.ruleOf(cases) : std::nullopt;
 }
 
 void Demands::demandAll(Operation *op) {
@@ -138,6 +142,12 @@ void Demands::read(Operation *op) {
       found != rules.end() && llvm::all_of(op->getOperandTypes(), isTensor) && isTensor(op->getResult(0).getType());
   if (!reads)
     return demandAll(op);
+  auto isWhole = [&](Value value) {
+    auto demanded = rules.find(acrossRegions(value));
+    return demanded != rules.end() && !demanded->second;
+  };
+  if (llvm::all_of(op->getOperands(), isWhole)) // no more can be
+    return;
   const std::optional<Rule> own = found->second;
   if (auto mask = dyn_cast<MaskOp>(op))
     return ofMask(mask, own);
