@@ -45,6 +45,9 @@ void Stay::layOut(const hw::Machine &machine, const Mapping &p) {
             std::to_string(window * n.bytes / 4) + " words, a dim of a shim's BD has " + std::to_string(wrap);
   }
   for (const Walk &walk : walks) {
+    auto isWord = [&](int64_t place) { return place * n.bytes % 4 == 0; };
+    if (!isWord(walk.offset) || !llvm::all_of(walk.dims, [&](auto dim) { return isWord(dim.second); }))
+      why = "windows begin between the words that a memory tile moves";
     int64_t words = n.bytes * step.k / 4;
     for (auto [count, apart] : walk.dims)
       words *= count;
