@@ -373,14 +373,15 @@ private:
     auto load = [&](Value grid) -> Value {
       return affine::AffineLoadOp::create(builder, loc, grid, store.getAffineMap(), store.getMapOperands());
     };
+    // What the nest made is at hand: a load of it would have to be forwarded past stores of other tiles.
     SmallVector<Value> tiles;
     for (int input : unit.inputs)
-      tiles.push_back(load(input >= 0 ? grids[input] : input == -1 ? store.getMemRef() : beside[-2 - input]));
+      tiles.push_back(input >= 0 ? tilesMade[input] : input == -1 ? store.getValueToStore() : load(beside[-2 - input]));
     auto made = lldmir::SimdOp::create(builder, loc, store.getValueToStore().getType(), unit.op.getFunction(), tiles,
                                        ValueRange(), unit.op.getParametersAttr());
     last = affine::AffineStoreOp::create(builder, loc, made.getResult(0), stored, store.getAffineMap(),
                                          store.getMapOperands());
-    grids.push_back(stored);
+    tilesMade.push_back(made.getResult(0));
   }
 
   void fuseConvolution() {
@@ -455,7 +456,7 @@ private:
   const int64_t places;             ///< for tiles
   llvm::MapVector<Value, int> made; ///< buffers of tiles: the product's is -1, those of functions by number
   std::vector<Unit> units;
-  SmallVector<Value> grids; ///< that fused functions fill
+  SmallVector<Value> tilesMade; ///< by fused functions
   Operation *last = nullptr;
 };
 
