@@ -1,5 +1,21 @@
-"""What the tests of the array say and count: `expect`, `run`, and `failures`, which decides the exit code."""
+"""What the tests of the array share: BIN, the folder of the programs; numpy, without which they end with 77; the tests' own modules of models
+and samples; `expect`, `run`, and `failures`, which decides the exit code."""
+import pathlib
 import subprocess
+import sys
+
+try:
+    import numpy as np  # noqa: F401
+except ImportError:
+    print("SKIPPED: numpy is not installed (python3-numpy)")
+    sys.exit(77)
+
+TESTS = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
+import onnx_file  # noqa: E402, F401
+import sampling  # noqa: E402, F401
+
+BIN = pathlib.Path(sys.argv[1]).resolve()
 
 failures = []
 

@@ -7,19 +7,7 @@ import pathlib
 import sys
 import tempfile
 
-try:
-    import numpy as np
-except ImportError:
-    print("SKIPPED: numpy is not installed (python3-numpy)")
-    sys.exit(77)
-
-TESTS = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
-import onnx_file as onnx  # noqa: E402
-from checks import expect, failures, run  # noqa: E402
-
-BIN = pathlib.Path(sys.argv[1])
-
+from checks import BIN, expect, failures, np, onnx_file as onnx, run
 
 def bf16(values):
     """f32 to the nearest bf16, to even where two are as near; finite ones."""

@@ -11,18 +11,8 @@ import tempfile
 import unittest
 import zipfile
 
-try:
-    import numpy as np
-except ImportError:
-    print("SKIPPED: numpy is not installed (python3-numpy)")
-    sys.exit(77)
+from checks import BIN, np, onnx_file, sampling
 
-TESTS = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
-import onnx_file  # noqa: E402
-import sampling  # noqa: E402
-
-BIN = pathlib.Path(sys.argv[1]).resolve()
 M, K, N = 128, 256, 256
 # Cores and tiles that the texts below are of.
 TILING = """module attributes {transform.with_named_sequence} {

@@ -10,18 +10,8 @@ import sys
 import tempfile
 import unittest
 
-try:
-    import numpy as np
-except ImportError:
-    print("SKIPPED: numpy is not installed (python3-numpy)")
-    sys.exit(77)
+from checks import BIN, np, onnx_file, sampling
 
-TESTS = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
-import onnx_file  # noqa: E402
-import sampling  # noqa: E402
-
-BIN = pathlib.Path(sys.argv[1]).resolve()
 ZOO = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None
 KINDS = {np.int8: onnx_file.INT8, np.uint8: onnx_file.UINT8, np.float32: onnx_file.FLOAT, np.int32: onnx_file.INT32}
 MODELS, PRODUCTS, CHAINS = 12, 5, 30

@@ -7,19 +7,8 @@ import sys
 import tempfile
 from random import Random
 
-try:
-    import numpy as np
-except ImportError:
-    print("SKIPPED: numpy is not installed (python3-numpy)")
-    sys.exit(77)
+from checks import BIN, expect, failures, np, onnx_file, run, sampling
 
-TESTS = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
-import onnx_file  # noqa: E402
-import sampling  # noqa: E402
-from checks import expect, failures, run  # noqa: E402
-
-BIN = pathlib.Path(sys.argv[1])
 COUNT, TOGETHER = 48, 4
 F = np.float32
 

@@ -10,7 +10,6 @@ using namespace dmxc;
 using namespace dmxc::dmir;
 using namespace dmxc::sparsity;
 
-static constexpr size_t kMostCases = 16, kMostConditions = 16;
 /// Parts that users demand of one value: of more, as of steps of a recurrence, all is demanded, for the complement of a
 /// union takes time that doubles with each.
 static constexpr size_t kMostParts = 2;

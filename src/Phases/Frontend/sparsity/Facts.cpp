@@ -13,7 +13,6 @@ using namespace dmxc::dmir;
 using namespace dmxc::sparsity;
 
 static constexpr int64_t kMostRank = 6;
-static constexpr size_t kMostCases = 16, kMostConditions = 16;
 
 //===----------------------------------------------------------------------===//
 // Facts of pieces

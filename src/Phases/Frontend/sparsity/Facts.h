@@ -7,6 +7,9 @@
 
 namespace dmxc::sparsity {
 
+/// Of a rule that is kept, and of a case of it; a larger one is nothing that is known.
+inline constexpr size_t kMostCases = 16, kMostConditions = 16;
+
 /// What follows of each value of a block from constants, masks, comparisons of indices and what ops do with them.
 class Knowledge {
 public:
