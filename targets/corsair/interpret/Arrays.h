@@ -16,6 +16,8 @@ struct Sums {
   std::optional<View> bias; ///< BFP32_1 of each column
 };
 
+/// Of a matrix, these blocks of 64 along an axis, one behind the other; zeros beyond its end.
+View blocksOf(const View &matrix, size_t axis, llvm::ArrayRef<int64_t> blocks);
 /// The sums, m x n of BFP32_1. Null, or why these are no product.
 Result<View> addedUp(const Sums &sums);
 
