@@ -6,7 +6,7 @@
 #include "decide/ModelWork.h"
 #include "decide/Ops.h"
 #include "decide/ProductDecisions.h"
-#include "decide/ProductFacts.h"
+#include "decide/kept/ProductFacts.h"
 #include "decide/scores/Bands.h"
 #include "dialect/Corsair/Corsair.h"
 #include "dialect/LLDMIR/LLDMIR.h"

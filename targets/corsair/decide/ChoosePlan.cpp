@@ -63,9 +63,11 @@ static Spread leaveOut(const hw::Machine &machine, const Spread &product, const 
         continue;
       Spread next = plan;
       chooseCores(machine, next, {imc, sharing});
+      if (next.bytesPerSlice() > room) // --sparsity off has all of it, in the same order
+        continue;
       next.kept = roundsOf(next, *product.columns, /*all=*/false);
       const double clocks = arrayClocks(machine, next);
-      if (next.bytesPerSlice() <= std::min(most, room) && clocks < least)
+      if (next.bytesPerSlice() <= most && clocks < least)
         best = next, least = clocks;
     }
   }

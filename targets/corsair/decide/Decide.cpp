@@ -135,6 +135,8 @@ static Status keep(Operation *op, const Distribution &deal, const hw::Machine &m
   Attribute given = op->getAttr(lldmir::kKeptAttr);
   if (!given && product.columns) {
     const double all = arrayClocks(machine, product);
+    if (product.bytesPerSlice() > static_cast<int64_t>(machine.memory(hw::Memory::ST).size))
+      return Status::ok(); // weights that come in pieces come whole
     product.kept = roundsOf(product, *product.columns, /*all=*/false);
     if (arrayClocks(machine, product) < 0.9 * all)
       writeKept(op, roundsOf(product, *product.columns, computesZeros));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "Distribution.h"
-#include "KeptTiles.h"
+#include "kept/KeptTiles.h"
 
 #include <algorithm>
 #include <optional>

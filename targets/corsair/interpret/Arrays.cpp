@@ -117,6 +117,13 @@ Result<View> dmxc::corsair::stages::addedUp(const Sums &sums) {
   return result;
 }
 
+Status dmxc::corsair::stages::sumsInto(const Sums &sums, const View &out) {
+  Result<View> made = addedUp(sums);
+  if (made)
+    copyInto(*made, out);
+  return made ? Status::ok() : Status(made.takeError());
+}
+
 //===----------------------------------------------------------------------===//
 // Convolutions
 //===----------------------------------------------------------------------===//

@@ -20,6 +20,8 @@ struct Sums {
 View blocksOf(const View &matrix, size_t axis, llvm::ArrayRef<int64_t> blocks);
 /// The sums, m x n of BFP32_1. Null, or why these are no product.
 Result<View> addedUp(const Sums &sums);
+/// The same, in what is of the result's format.
+Status sumsInto(const Sums &sums, const View &out);
 
 /// A convolution of images [n, c, h, w] (or [n, c, w]) by weights [o, c / groups, kh, kw]: a product whose rows are
 /// pixels, with K over the kernel's places and then blocks of 64 channels. Fills f16.

@@ -7,6 +7,7 @@
 #include "Arrays.h"
 #include "Indices.h"
 #include "Interpreter.h"
+#include "Kept.h"
 #include "VectorDevice.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
@@ -269,59 +270,11 @@ private:
     auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
     if (deal && deal.isSums())
       return multiplyParts(deal.getQuads(), atOnce(op), a, b, out);
-    if (op->hasAttr(lldmir::kKeptAttr))
-      return multiplyRounds(op, a, b, bias, out);
-    if (auto blocks = op->getAttrOfType<DenseI64ArrayAttr>(lldmir::kBlocksAttr))
-      return multiplyBlocks(op, blocks, a, b, bias, out);
     Sums sums;
     sums.parts.push_back({a, b, atOnce(op)});
     sums.bias = bias;
-    return fill(sums, out);
-  }
-
-  static Status fill(const Sums &sums, const View &out) {
-    Result<View> made = addedUp(sums);
-    if (made)
-      copyInto(*made, out);
-    return made ? Status::ok() : Status(made.takeError());
-  }
-
-  /// Some blocks of 64 along K, in this order.
-  static Status multiplyBlocks(dmir::MatMulOp op, ArrayRef<int64_t> blocks, const View &a, const View &b,
-                               const std::optional<View> &bias, const View &out) {
-    if (blocks.empty() || !llvm::all_of(blocks, [&](int64_t block) { return block >= 0 && block * 64 < a.shape[1]; }))
-      return modelError("has no such blocks along K as are to be multiplied");
-    Sums sums;
-    sums.parts.push_back({blocksOf(a, 1, blocks), blocksOf(b, 0, blocks), atOnce(op)});
-    sums.bias = bias;
-    return fill(sums, out);
-  }
-
-  /// In each round of a quad's columns the blocks along K that it takes.
-  static Status multiplyRounds(dmir::MatMulOp op, const View &a, const View &b, const std::optional<View> &bias,
-                               const View &out) {
-    auto plan = op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
-    auto rounds = op->getAttrOfType<ArrayAttr>(lldmir::kKeptAttr);
-    auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
-    if (!plan || !rounds)
-      return modelError("takes rounds of columns without a plan that says how wide they are");
-    const bool own = deal && deal.getDim() + 1 == typeOf(op.getResult()).getRank();
-    const int64_t columns = b.shape[1] / (own ? deal.getQuads() : 1),
-                  slices = plan.getSpread().getShare() == "columns" ? plan.getSpread().getSlices() : 1,
-                  width = 64 * plan.getSpread().getGroups() * slices;
-    if (columns < 1 || static_cast<int64_t>(rounds.size()) != (columns + width - 1) / width)
-      return modelError("has not the rounds of columns that its plan makes");
-    for (int64_t from = 0; from < b.shape[1];) {
-      const int64_t at = from % columns, count = std::min(width, columns - at);
-      auto blocks = dyn_cast<DenseI64ArrayAttr>(rounds[at / width]);
-      std::optional<View> vector = bias ? std::optional(bias->slice(0, from, count)) : std::nullopt;
-      if (Status done = multiplyBlocks(op, blocks ? blocks.asArrayRef() : ArrayRef<int64_t>(), a,
-                                       b.slice(1, from, count), vector, out.slice(1, from, count));
-          !done)
-        return done;
-      from += count;
-    }
-    return Status::ok();
+    return op->hasAttr(lldmir::kKeptAttr) || op->hasAttr(lldmir::kBlocksAttr) ? multiplyKept(op, sums, out)
+                                                                              : sumsInto(sums, out);
   }
 
   /// Each quad's part along K, and the sums of all.

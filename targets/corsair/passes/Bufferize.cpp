@@ -97,7 +97,6 @@ private:
         .Case([](affine::AffineYieldOp) { return success(); }) // what is carried was stored to
         .Default([&](Operation *other) { return inTiles(other) ? lowerTile(other) : lowerWhole(other); });
   }
-
   using WholeBuffers::lower;
 
   /// What has elements gets its place where it is written to.
@@ -437,9 +436,7 @@ private:
                             << "' of its weights theirs?";
     auto type = VecExtType::get(op.getContext(), {64, 64}, dmir::BlockFpType::getBfp32(op.getContext()));
     auto product = affine_ext::MatMulOp::create(builder, op.getLoc(), type, a, b, IntegerAttr());
-    for (StringRef key : {lldmir::kPlanAttr, lldmir::kBlocksAttr})
-      if (Attribute value = op->getAttr(key))
-        product->setAttr(key, value);
+    product->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     mapping.map(op.getResult(), product.getResult());
     return success();
   }

@@ -1,7 +1,7 @@
 //===- ProductFacts.h - what is known of products, and used -----*- C++ -*-===//
 #pragma once
 
-#include "Distribution.h"
+#include "targets/corsair/decide/Distribution.h"
 
 namespace dmxc::corsair {
 

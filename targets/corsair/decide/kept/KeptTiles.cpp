@@ -1,7 +1,7 @@
 //===- KeptTiles.cpp - tiles of weights that are not all zero -------------===//
 
 #include "KeptTiles.h"
-#include "Spread.h"
+#include "targets/corsair/decide/Spread.h"
 
 #include "dmxc/Support/ElementAt.h"
 

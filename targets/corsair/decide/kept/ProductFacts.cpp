@@ -1,10 +1,9 @@
 //===- ProductFacts.cpp - what is known of products, and used -------------===//
 
 #include "ProductFacts.h"
-#include "KeptTiles.h"
-#include "ModelWork.h"
-#include "Spread.h"
-#include "scores/Bands.h"
+#include "targets/corsair/decide/ModelWork.h"
+#include "targets/corsair/decide/Spread.h"
+#include "targets/corsair/decide/scores/Bands.h"
 
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/masks/Sparsity.h"
