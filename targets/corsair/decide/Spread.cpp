@@ -21,10 +21,16 @@ Spread Spread::ofSizes(int64_t m, int64_t n, int64_t k) {
 double Spread::steps() const {
   const int64_t bands = (tilesM() + rowSlices() - 1) / rowSlices(), all = std::max<int64_t>(batch, 1);
   const int64_t products = sharing == Sharing::Batch ? (all + slices - 1) / slices : all;
-  int64_t steps = 0;
-  for (int64_t chunk = 0; chunk < kChunks; chunk += segment)
-    steps += (std::min(segment, kChunks - chunk) + imc - 1) / imc;
-  return static_cast<double>(bands * rounds() * products * steps);
+  auto stepsOf = [&](int64_t blocks) {
+    int64_t steps = 0;
+    for (int64_t block = 0; block < blocks; block += segment)
+      steps += (std::min(segment, blocks - block) + imc - 1) / imc;
+    return steps;
+  };
+  int64_t steps = kept.empty() ? rounds() * stepsOf(kChunks) : 0;
+  for (const auto &round : kept)
+    steps += stepsOf(static_cast<int64_t>(round.size()));
+  return static_cast<double>(bands * products * steps);
 }
 
 //===----------------------------------------------------------------------===//
@@ -153,6 +159,8 @@ Spread dmxc::corsair::productOf(Operation *op, const Distribution &deal) {
   Spread product = Spread::ofSizes(shape[shape.size() - 2], shape.back(), depth ? depth : numberOf(whole.k));
   if (deal.packed.contains(matmul.getRhs())) {
     product.m = plannedRows(matmul.getRhs(), deal);
+    if (auto columns = deal.zeros.lookup(matmul.getRhs()); columns && !depth)
+      product.columns = deal.columns.contains(matmul) ? columns->folded(product.n) : columns;
     return product;
   }
   if (isInBands(matmul, deal)) {

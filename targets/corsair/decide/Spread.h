@@ -2,6 +2,7 @@
 #pragma once
 
 #include "Distribution.h"
+#include "kept/KeptTiles.h"
 
 #include <algorithm>
 #include <optional>
@@ -26,6 +27,9 @@ struct Spread {
   int64_t batch = 0;           ///< products that slices may share; 0: B is constant, or there is one product
   bool conv = false;
   bool sharesBand = false; ///< of a strip of weights: slices that share rows have a part of 64
+  /// Of constant weights that have zeros, a quad's columns; null of others.
+  std::shared_ptr<const KeptColumns> columns;
+  Rounds kept; ///< what its rounds take of K; empty: all
 
   Sharing sharing = Sharing::Columns;
   int slices = 1;                   ///< that take part
@@ -61,11 +65,18 @@ struct Spread {
     return imc == kChunks && m > 64 * rowSlices;
   }
   /// Whether the loop over columns is the outer one: a round's tiles stay in WB, one a core, while bands of rows pass.
-  bool isStationary() const { return passesRows(imc, kChunks, m, rowSlices()); }
+  bool isStationary() const { return kept.empty() && passesRows(imc, kChunks, m, rowSlices()); }
   int64_t segments() const { return (kChunks + segment - 1) / segment; }
   /// Bytes of B's tiles of a group of columns, and of all in one slice: [round][group][chunk].
   int64_t bytesPerGroup() const { return kChunks * kTileBytes; }
-  int64_t bytesPerSlice() const { return rounds() * groups * bytesPerGroup(); }
+  int64_t bytesPerSlice() const { return groups * kTileBytes * blocks(); }
+  /// Blocks along K that all rounds take.
+  int64_t blocks() const {
+    int64_t sum = kept.empty() ? rounds() * kChunks : 0;
+    for (const auto &round : kept)
+      sum += static_cast<int64_t>(round.size());
+    return sum;
+  }
   /// Rows of sums for which half of OB has room.
   int64_t rowsAtOnce() const { return groups > 2 ? 32 : 64; }
 

@@ -73,6 +73,17 @@ static std::optional<std::string> unfit(const Sums &sums) {
   return std::nullopt;
 }
 
+View dmxc::corsair::stages::blocksOf(const View &matrix, size_t axis, ArrayRef<int64_t> blocks) {
+  Dims shape = matrix.shape;
+  shape[axis] = static_cast<int64_t>(blocks.size()) * kTileRuns;
+  View made = View::zeros(hw::ElemKind::F32, shape);
+  for (auto [i, block] : llvm::enumerate(blocks)) {
+    const int64_t from = block * kTileRuns, count = std::min<int64_t>(kTileRuns, matrix.shape[axis] - from);
+    copyInto(matrix.slice(axis, from, count), made.slice(axis, static_cast<int64_t>(i) * kTileRuns, count));
+  }
+  return made;
+}
+
 Result<View> dmxc::corsair::stages::addedUp(const Sums &sums) {
   if (std::optional<std::string> why = unfit(sums))
     return modelError("multiplies " + *why);
@@ -104,6 +115,13 @@ Result<View> dmxc::corsair::stages::addedUp(const Sums &sums) {
         std::copy_n(tile + row * kTileRuns, width, reinterpret_cast<float *>(result.data()) + (i + row) * n + j);
     }
   return result;
+}
+
+Status dmxc::corsair::stages::sumsInto(const Sums &sums, const View &out) {
+  Result<View> made = addedUp(sums);
+  if (made)
+    copyInto(*made, out);
+  return made ? Status::ok() : Status(made.takeError());
 }
 
 //===----------------------------------------------------------------------===//

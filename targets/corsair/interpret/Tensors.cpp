@@ -7,6 +7,7 @@
 #include "Arrays.h"
 #include "Indices.h"
 #include "Interpreter.h"
+#include "Kept.h"
 #include "VectorDevice.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
@@ -272,10 +273,8 @@ private:
     Sums sums;
     sums.parts.push_back({a, b, atOnce(op)});
     sums.bias = bias;
-    Result<View> made = addedUp(sums);
-    if (made)
-      copyInto(*made, out);
-    return made ? Status::ok() : Status(made.takeError());
+    return op->hasAttr(lldmir::kKeptAttr) || op->hasAttr(lldmir::kBlocksAttr) ? multiplyKept(op, sums, out)
+                                                                              : sumsInto(sums, out);
   }
 
   /// Each quad's part along K, and the sums of all.

@@ -32,6 +32,9 @@ inline constexpr llvm::StringLiteral kGatherAttr = "lldmir.gather";
 /// Unit, of an addition: its vector lies in OB before the product's sums do.
 inline constexpr llvm::StringLiteral kBiasAttr = "lldmir.bias";
 
+/// Of a product by packed weights: of each round of a quad's columns the blocks of 64 along K that it takes, in this
+/// order, an array of arrays of i64; the weights' other tiles are zero. Of a product of tiles: such an array.
+inline constexpr llvm::StringLiteral kKeptAttr = "lldmir.kept", kBlocksAttr = "lldmir.blocks";
 /// Unit, of a softmax: what makes its rows and what they weigh is computed with it, 64 rows after the others; of a
 /// loop: that over such bands.
 inline constexpr llvm::StringLiteral kBandsAttr = "lldmir.bands";

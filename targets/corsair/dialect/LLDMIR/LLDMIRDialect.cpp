@@ -101,7 +101,11 @@ static std::string expectedOf(Operation *op, NamedAttribute attribute) {
     return unless(isa<DealAttr>(value), "a #lldmir.deal");
   if (name == kPlanAttr)
     return unless(isa<PlanAttr>(value), "a #lldmir.plan");
-  if (name == kGatherAttr)
+  if (name == kKeptAttr) {
+    auto lists = dyn_cast<ArrayAttr>(value);
+    return unless(lists && llvm::all_of(lists, llvm::IsaPred<DenseI64ArrayAttr>), "an array of arrays of i64");
+  }
+  if (name == kGatherAttr || name == kBlocksAttr)
     return unless(isa<DenseI64ArrayAttr>(value), "an array of i64");
   if (name == kQuadsAttr && isa<FunctionOpInterface>(op)) {
     const int64_t most = machineOf(op->getContext()).quadCount();

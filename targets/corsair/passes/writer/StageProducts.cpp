@@ -29,6 +29,10 @@ Status StageWriter::product(affine::AffineForOp loop) {
   if (loop->hasAttr(lldmir::kBandsAttr))
     return bands(loop);
   TileLoops loops;
+  loops.formOf = [&](Value grid) {
+    auto tiles = weights.find(outside(grid) ? outside(grid) : grid);
+    return tiles == weights.end() ? nullptr : &tiles->second.form;
+  };
   if (!loops.follow(loop))
     return fail(loops.at, loops.problem);
   SmallVector<Value> operands{loops.left, loops.right};
@@ -160,11 +164,13 @@ Result<Spread> StageWriter::fitted(const TileLoops &loops, const Spread &product
 
 TileOrder StageWriter::orderOf(const TileLoops &loops, const Spread &product) const {
   OrderRules rules;
-  rules.rows = product.m, rules.columns = product.n, rules.kChunks = product.kChunks;
+  rules.rows = product.m, rules.columns = product.n, rules.kChunks = product.kept.empty() ? product.kChunks : -1;
   rules.period = product.columnSlices() > 1 ? product.tilesARound() : 1;
   rules.rowSlices = product.rowSlices();
   constexpr int own = 2; // loops over rows and over columns in a box
-  return {loops.terms, loops.tiles, rules, std::max(0, kLoopsDeep - own - static_cast<int>(batch.size()))};
+  // Rounds that have other numbers of tiles than others lie at no equal distances.
+  const int deepest = product.kept.empty() ? std::max(0, kLoopsDeep - own - static_cast<int>(batch.size())) : 0;
+  return {loops.terms, loops.tiles, rules, deepest};
 }
 
 Status StageWriter::checkTiles(const TileLoops &loops, const TileOrder &order, const Spread &product) {
@@ -202,10 +208,11 @@ Status StageWriter::byWeights(affine::AffineForOp loop, const TileLoops &loops, 
   Result<lldmir::PlanAttr> given = spreadOf(loops, &tiles.form);
   if (!given)
     return given.takeError();
+  placed.product.kept = tiles.form.kept;
   const TileOrder order = orderOf(loops, product.by(*given));
   if (Status s = checkTiles(loops, order, product); !s)
     return s;
-  if (!order.isWhole() && comesInPieces(tiles))
+  if ((!order.isWhole() || !tiles.form.kept.empty()) && comesInPieces(tiles))
     return fail(loop, "is in an order that weights which ST does not hold cannot follow");
   if (order.isWhole()) // rows of a batch go on
     placed.joinBatch();

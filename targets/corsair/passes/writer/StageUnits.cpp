@@ -110,7 +110,7 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
   product = product.by(plan);
   const TileForm &form = tiles->second.form, wanted = TileForm::of(product);
   if (form.n != wanted.n || form.kChunks != wanted.kChunks || form.rounds != wanted.rounds ||
-      form.slices != wanted.slices || form.groups != wanted.groups || form.products != groups)
+      form.slices != wanted.slices || form.groups != wanted.groups || form.products != groups || !form.kept.empty())
     return fail(op, "does not fit the packed form of its weights");
   Address bias;
   if (op.getBias()) {
