@@ -134,6 +134,8 @@ protected:
     llvm::ArrayRef<DeviceTensor> beside; ///< that it reads, which lie as the result does
   };
   void convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv);
+  /// By a plan of whole windows.
+  void convolveWindows(const DeviceTensor &image, const DeviceTensor &result, Split split, const Convolution &conv);
   /// A convolution of each channel on its own; the image's channels lie side by side.
   void convolveEach(const DeviceTensor &source, const DeviceTensor &weights, const DeviceTensor &out,
                     const hw::Window &window);

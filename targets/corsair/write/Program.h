@@ -41,7 +41,9 @@ enum Token : int {
   kWeightsFree = 20,
   kTilesFull = 22, ///< of an epilogue (Drain.cpp)
   kTilesFree = 24,
-  kFirstPairToken = 26
+  kWindowsFull = 26, ///< whole windows of a convolution; one each
+  kWindowsFree = 28,
+  kFirstPairToken = 30
 };
 
 /// Registers that a launch sets, each with a value a quad.
