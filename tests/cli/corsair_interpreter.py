@@ -438,7 +438,7 @@ def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=p
     lines = partition.splitlines()
     for at, line in enumerate(lines):
         words = line.split()
-        if line.startswith("#loc") or not words or words[0] in ("module", "}"):
+        if line.startswith("#") or not words or words[0] in ("module", "}"):
             continue
         operands = re.findall(r"%\w+(?:#\d+)?", line.split(" : ")[0])
         if words[0] == "func.func":

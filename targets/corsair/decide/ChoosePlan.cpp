@@ -67,12 +67,13 @@ static Spread spreadFastest(const hw::Machine &machine, const Spread &product, P
 /// device, with zeros around the image and row by row, and packed while others are multiplied.
 static double imageClocks(const hw::Machine &machine, const Spread &plan) {
   const double rate = machine.memory(hw::Memory::GM).write, array = arrayClocks(machine, plan);
-  constexpr double row = 65; // of a tile, with its exponent
+  constexpr double row = 65, // of a tile, with its exponent
+      instructions = 300;    // that fill, copy and pack before the first is multiplied
   const auto m = static_cast<double>(plan.m), image = static_cast<double>(plan.rows.image),
              laid = m * static_cast<double>(plan.rows.perPixel);
   if (!plan.windows)
     return array + row * static_cast<double>(plan.rows.tiles) / rate;
-  return 2 * (image + laid) / rate + std::max(array, row * m * static_cast<double>(plan.kChunks) / rate);
+  return instructions + 2 * (image + laid) / rate + std::max(array, row * m * static_cast<double>(plan.kChunks) / rate);
 }
 
 Spread dmxc::corsair::chooseSpread(const hw::Machine &machine, Spread product, PlanChoice choice, bool narrow) {

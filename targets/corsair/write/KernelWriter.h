@@ -30,6 +30,8 @@ enum LaunchRegister : int {
   kLaunchRegisters
 };
 
+struct ImageStep;
+
 /// What the tasks of a kernel are written with, whatever they are written for.
 class KernelWriter {
 public:
@@ -134,7 +136,10 @@ protected:
     llvm::ArrayRef<DeviceTensor> beside; ///< that it reads, which lie as the result does
   };
   void convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv);
-  /// By a plan of whole windows.
+  /// Where one of its products reads and writes, but for its image.
+  static MatmulOperands operandsAt(const ImageStep &step, const Convolution &conv, const DeviceTensor &result);
+  /// By a plan of whole windows (Windows.cpp).
+  friend class WindowWriter;
   void convolveWindows(const DeviceTensor &image, const DeviceTensor &result, Split split, const Convolution &conv);
   /// A convolution of each channel on its own; the image's channels lie side by side.
   void convolveEach(const DeviceTensor &source, const DeviceTensor &weights, const DeviceTensor &out,
