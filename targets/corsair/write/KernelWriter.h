@@ -77,16 +77,18 @@ protected:
   /// An input's buffer in DDR.
   DeviceTensor declareInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order,
                             Split split);
-  /// `split`: what of it a quad fetches, which is all that it has.
+  /// `split`: what of it a quad fetches, which is all that it has. With `arrives` it does not: that is where a quad's
+  /// rows are.
   DeviceTensor addInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order,
-                        Split split);
+                        Split split, Address *arrives = nullptr);
   /// All of it, fetched by fetchLate, while something else is computed.
   DeviceTensor addLateInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order);
   /// Fetches an input that is in this buffer and is not there yet; the quads' load queues meet then.
   void fetchLate(int buffer);
   bool isLateInput(int buffer) const { return lateInputs.count(buffer); }
   /// A matrix as tiles for products, of which `part` rows at a time begin at a tile of their own.
-  DeviceTensor addTiles(const std::string &name, mlir::RankedTensorType type, int64_t part, Split split);
+  DeviceTensor addTiles(const std::string &name, mlir::RankedTensorType type, int64_t part, Split split,
+                        Address *arrives = nullptr);
   void fetch(const DeviceTensor &ddr, const DeviceTensor &tensor, Split split);
   void fetchOnce(DeviceTensor ddr, DeviceTensor tensor);
   /// `inDdr`: it stays there.
@@ -97,6 +99,8 @@ protected:
   Address residentTiles(const Tiles &packed);
   /// `tensor`: in GM without gaps, all of it or a quad's share by the split.
   void storeResult(DeviceTensor tensor, mlir::RankedTensorType type, unsigned index, Split split);
+  /// The result's place in DDR, its dims in the order of the tensor's.
+  DeviceTensor declareResult(const DeviceTensor &tensor, mlir::RankedTensorType type, unsigned index, Split split);
   /// A tensor that stays in GM from run to run: every quad of the team has a copy, and all keep theirs up to date.
   DeviceTensor addState(unsigned argument, mlir::RankedTensorType type);
   /// A state's next value: it is in place already, or is copied there.

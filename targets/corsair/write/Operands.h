@@ -52,6 +52,9 @@ struct MatmulOperands {
   /// Batch sharing: from one slice's product to the next.
   int64_t aSlice = 0, bSlice = 0, outSlice = 0;
   Address bias; ///< BFP32_1 of each column, added to the sums; no buffer: none
+  /// In DDR, where A's rows come from and the result's go to while others are computed; no buffer: they do not. Rows
+  /// follow each other without gaps, there and in GM.
+  Address arrives, leaves;
   /// A convolution: `a` is its image and `pixel` the first output pixel.
   const ConvSource *conv = nullptr;
   Address pixel;

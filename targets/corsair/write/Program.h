@@ -43,7 +43,8 @@ enum Token : int {
   kTilesFree = 24,
   kWindowsFull = 26, ///< whole windows of a convolution; one each
   kWindowsFree = 28,
-  kFirstPairToken = 30
+  kRowsFull = 30, ///< rows of a result that leave while others are computed
+  kFirstPairToken = 31
 };
 
 /// Registers that a launch sets, each with a value a quad.
