@@ -4,6 +4,8 @@
 #include "Views.h"
 #include "writer/TileLoops.h"
 
+#include "targets/corsair/decide/Constants.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace dmxc {
@@ -100,7 +102,8 @@ struct BandTransfers : dmxc::impl::BandTransfersBase<BandTransfers> {
           !hasRows(value, function.getResultAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr)))
         continue;
       TileLoops loops;
-      if (follow(value, loops) && rootOf(loops.out) == given(value) && storesBands(loops))
+      if (follow(value, loops) && rootOf(loops.out) == given(value) && storesBands(loops) &&
+          !comesInPieces(loops.right))
         function.setResultAttr(number, lldmir::kBandsAttr, unit);
     }
   }
@@ -118,6 +121,21 @@ struct BandTransfers : dmxc::impl::BandTransfersBase<BandTransfers> {
     const bool isShare = quads == 1 || (deal && deal.getDim() == 0 && !deal.getFolded());
     return isShare && type.getRank() == 2 && type.getLayout().isIdentity() && type.getNumElements() > 0 &&
            (isa<affine_ext::VecExtType>(type.getElementType()) || type.getElementType().isF16());
+  }
+
+  /// Whether weights are more than ST holds: then columns are computed of all rows before others come.
+  bool comesInPieces(Value grid) {
+    auto argument = dyn_cast<BlockArgument>(rootOf(grid));
+    auto outer = argument && argument.getOwner()->getParentOp() == kernel
+                     ? dyn_cast<BlockArgument>(launch.getKernelOperand(argument.getArgNumber()))
+                     : BlockArgument();
+    auto form = outer ? cast<func::FuncOp>(outer.getOwner()->getParentOp())
+                            .getArgAttrOfType<DictionaryAttr>(outer.getArgNumber(), kFormAttr)
+                      : DictionaryAttr();
+    const corsair::hw::Machine &machine = lldmir::machineOf(kernel.getContext());
+    const std::optional<corsair::TileForm> tiles =
+        form && corsair::isTiles(form) ? corsair::TileForm::parse(form, machine) : std::nullopt;
+    return tiles && tiles->sliceBytes() > static_cast<int64_t>(machine.memory(corsair::hw::Memory::ST).size);
   }
 
   /// As what the kernel has a value of the function; null: it is not given.

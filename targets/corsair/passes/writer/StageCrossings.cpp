@@ -27,18 +27,19 @@ Status StageWriter::addLeaving() {
         leaving.count(tensor->address.buffer))
       return refuse("whose rows do not lie one after the other");
     const DeviceTensor ddr = declareResult(*tensor, host->type, index, host->split);
-    leaving[tensor->address.buffer] = {static_cast<unsigned>(index), ddr.local(host->split).address};
+    leaving[tensor->address.buffer] = {static_cast<unsigned>(index), ddr.local(host->split).address,
+                                       tensor->elements() * tensor->elementSize()};
   }
   return Status::ok();
 }
 
-Status StageWriter::cross(affine::AffineForOp loop, const TileOrder &order, PlacedProduct &placed) {
+Status StageWriter::cross(affine::AffineForOp loop, const TileOrder &order, bool inPieces, PlacedProduct &placed) {
   MatmulOperands &at = placed.operands;
   const Spread &product = placed.product;
   const auto in = arriving.find(at.a.buffer), out = leaving.find(at.out.buffer);
   const bool isPlain = order.isWhole() && batch.empty() && placed.batch.empty() && product.sharing != Sharing::Batch;
-  auto isAll = [&](const Address &place, int64_t bytes) {
-    return place.offset == 0 && place.terms.empty() && buffers[place.buffer].size == bytes;
+  auto isAll = [](const Crossing &crossing, const Address &place, int64_t bytes) {
+    return place.offset == 0 && place.terms.empty() && crossing.bytes == bytes;
   };
   auto refuse = [&](const Crossing &crossing, const char *what, const char *why) {
     return fail(loop, "has rows of " + Twine(what) + " " + Twine(crossing.number) +
@@ -47,14 +48,14 @@ Status StageWriter::cross(affine::AffineForOp loop, const TileOrder &order, Plac
   };
   if (in != arriving.end()) {
     const int64_t rows = at.aTiles ? (product.m + 63) / 64 * 64 : product.m;
-    if (!isPlain || !isAll(at.a, rows * at.aRow))
+    if (!isPlain || !isAll(in->second, at.a, rows * at.aRow))
       return refuse(in->second, "argument", "its tiles do not come row after row, or column after column, all of them");
     at.arrives = in->second.ddr;
     arriving.erase(in);
   }
   if (out != leaving.end()) {
-    const bool isByRows = isPlain && (!order.nodes.front().box.columnsOutside || product.rounds() == 1);
-    if (!isByRows || !isAll(at.out, product.m * at.outRow))
+    const bool isByRows = isPlain && !inPieces && (!order.nodes.front().box.columnsOutside || product.rounds() == 1);
+    if (!isByRows || !isAll(out->second, at.out, product.m * at.outRow))
       return refuse(out->second, "result", "others are begun before all columns of a band are there");
     at.leaves = out->second.ddr;
     leaving.erase(out);

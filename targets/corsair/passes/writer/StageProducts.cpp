@@ -224,7 +224,7 @@ Status StageWriter::byWeights(affine::AffineForOp loop, const TileLoops &loops, 
       return vector.takeError();
     placed.operands.bias = vector->address;
   }
-  if (Status s = cross(loop, order, placed); !s)
+  if (Status s = cross(loop, order, comesInPieces(tiles), placed); !s)
     return s;
   multiplyByConstant(std::move(placed), order, tiles);
   return Status::ok();
@@ -279,7 +279,7 @@ Status StageWriter::byValues(affine::AffineForOp loop, const TileLoops &loops) {
   if (!spread)
     return spread.takeError();
   placed.product = *spread;
-  if (Status s = cross(loop, order, placed); !s)
+  if (Status s = cross(loop, order, /*inPieces=*/false, placed); !s)
     return s;
   multiplyValues(std::move(placed), order);
   return Status::ok();

@@ -184,7 +184,8 @@ Status StageWriter::addArgument(BlockArgument argument) {
         return fail(function, "has a '" + kTilesAttr + "' that does not fit argument " + Twine(number));
       tensors[argument] = addTiles(name, type, part, split, inBands ? &ddr : nullptr);
       if (inBands)
-        arriving[tensors[argument].address.buffer] = {number, ddr};
+        arriving[tensors[argument].address.buffer] = {
+            number, ddr, (tensors[argument].shape[0] + 63) / 64 * 64 * tensors[argument].strides[0]};
       return Status::ok();
     }
     std::optional<SmallVector<unsigned>> order = orderOfDims(function, number, type.getRank());
@@ -198,7 +199,8 @@ Status StageWriter::addArgument(BlockArgument argument) {
     tensors[argument] =
         isLate ? addLateInput(name, type, *order) : addInput(name, type, *order, split, inBands ? &ddr : nullptr);
     if (inBands && !isLate)
-      arriving[tensors[argument].address.buffer] = {number, ddr};
+      arriving[tensors[argument].address.buffer] = {number, ddr,
+                                                    tensors[argument].elements() * tensors[argument].elementSize()};
     return Status::ok();
   }
   return addConstant(argument, type, form);

@@ -41,10 +41,12 @@ private:
   struct Crossing {
     unsigned number;
     corsair::Address ddr;
+    int64_t bytes; ///< of all rows that a quad has
   };
   Status addLeaving();
-  /// Lets the rows of a product cross that are to; fails where they cannot.
-  Status cross(mlir::affine::AffineForOp loop, const corsair::TileOrder &order, corsair::PlacedProduct &placed);
+  /// Lets the rows of a product cross that are to; fails where they cannot. `inPieces`: its weights come so.
+  Status cross(mlir::affine::AffineForOp loop, const corsair::TileOrder &order, bool inPieces,
+               corsair::PlacedProduct &placed);
   /// Fails where rows that have not come are read.
   Status checkArrived(mlir::Operation *user, mlir::Value buffer);
   Status checkCrossed();
