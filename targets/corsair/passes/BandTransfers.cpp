@@ -92,7 +92,7 @@ struct BandTransfers : dmxc::impl::BandTransfersBase<BandTransfers> {
           !hasRows(argument, function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr)))
         continue;
       TileLoops loops;
-      if (follow(argument, loops) && rootOf(loops.left) == given(argument) && orderOf(loops) != Order::Other)
+      if (follow(argument, loops) && isLeftAlone(given(argument), loops) && orderOf(loops) != Order::Other)
         function.setArgAttr(number, lldmir::kBandsAttr, unit);
     }
     Operation *end = function.getBody().front().getTerminator();
@@ -136,6 +136,13 @@ struct BandTransfers : dmxc::impl::BandTransfersBase<BandTransfers> {
     const std::optional<corsair::TileForm> tiles =
         form && corsair::isTiles(form) ? corsair::TileForm::parse(form, machine) : std::nullopt;
     return tiles && tiles->sliceBytes() > static_cast<int64_t>(machine.memory(corsair::hw::Memory::ST).size);
+  }
+
+  /// Whether loops read a matrix as the rows of their product and as nothing else.
+  static bool isLeftAlone(Value buffer, const TileLoops &loops) {
+    SmallVector<Value> others(loops.beside.begin(), loops.beside.end());
+    others.push_back(loops.right);
+    return rootOf(loops.left) == buffer && llvm::none_of(others, [&](Value grid) { return rootOf(grid) == buffer; });
   }
 
   /// As what the kernel has a value of the function; null: it is not given.

@@ -99,8 +99,9 @@ protected:
   Address residentTiles(const Tiles &packed);
   /// `tensor`: in GM without gaps, all of it or a quad's share by the split.
   void storeResult(DeviceTensor tensor, mlir::RankedTensorType type, unsigned index, Split split);
-  /// The result's place in DDR, its dims in the order of the tensor's.
-  DeviceTensor declareResult(const DeviceTensor &tensor, mlir::RankedTensorType type, unsigned index, Split split);
+  /// A result's place in DDR, its dims in the order of the tensor's; results are declared in their order.
+  DeviceTensor resultInDdr(const DeviceTensor &tensor, mlir::RankedTensorType type, unsigned index);
+  void declareResult(const DeviceTensor &ddr, mlir::RankedTensorType type, unsigned index, Split split);
   /// A tensor that stays in GM from run to run: every quad of the team has a copy, and all keep theirs up to date.
   DeviceTensor addState(unsigned argument, mlir::RankedTensorType type);
   /// A state's next value: it is in place already, or is copied there.

@@ -210,23 +210,27 @@ Address KernelWriter::residentTiles(const Tiles &packed) {
   return home;
 }
 
-DeviceTensor KernelWriter::declareResult(const DeviceTensor &tensor, RankedTensorType type, unsigned index,
-                                         Split split) {
-  const std::string name = "result" + std::to_string(index);
-  const SmallVector<unsigned> order = tensor.order();
-  DeviceTensor ddr = DeviceTensor::dense(tensor.kind, type.getShape(), order);
+DeviceTensor KernelWriter::resultInDdr(const DeviceTensor &tensor, RankedTensorType type, unsigned index) {
+  DeviceTensor ddr = DeviceTensor::dense(tensor.kind, type.getShape(), tensor.order());
+  const int64_t bytes = ddr.elements() * ddr.elementSize();
+  ddr.address = {buffers.add(hw::Memory::DDR, "result" + std::to_string(index), bytes, true), 0, {}};
+  return ddr;
+}
+
+void KernelWriter::declareResult(const DeviceTensor &ddr, RankedTensorType type, unsigned index, Split split) {
+  const SmallVector<unsigned> order = ddr.order();
   std::vector<hw::Piece> pieces = piecesOf(ddr, order, split);
   if (!split)
     pieces.resize(1);
-  ddr.address = {buffers.add(hw::Memory::DDR, name, ddr.elements() * ddr.elementSize(), true), 0, {}};
-  declare(dlir::ArgumentRole::output, name, type, tensor.kind, order, ddr.address.buffer, pieces);
-  return ddr;
+  declare(dlir::ArgumentRole::output, "result" + std::to_string(index), type, ddr.kind, order, ddr.address.buffer,
+          pieces);
 }
 
 void KernelWriter::storeResult(DeviceTensor tensor, RankedTensorType type, unsigned index, Split split) {
   node = "result" + std::to_string(index);
   tensor.strides = denseStrides(tensor.shape, tensor.order(), tensor.elementSize());
-  const DeviceTensor ddr = declareResult(tensor, type, index, split);
+  const DeviceTensor ddr = resultInDdr(tensor, type, index);
+  declareResult(ddr, type, index, split);
   main->task(node);
   auto store = [&] {
     for (const auto &[part, to] : partsOf(tensor, ddr, split))

@@ -26,7 +26,7 @@ Status StageWriter::addLeaving() {
     if (tensor->shape != shareOf(host->type.getShape(), host->split) || !tensor->isRowMajor() ||
         leaving.count(tensor->address.buffer))
       return refuse("whose rows do not lie one after the other");
-    const DeviceTensor ddr = declareResult(*tensor, host->type, index, host->split);
+    const DeviceTensor &ddr = left[index] = resultInDdr(*tensor, host->type, index);
     leaving[tensor->address.buffer] = {static_cast<unsigned>(index), ddr.local(host->split).address,
                                        tensor->elements() * tensor->elementSize()};
   }

@@ -124,7 +124,9 @@ Status StageWriter::addResult(Value value, unsigned index) {
     return fail(function, "returns result " + Twine(index) + " with gaps; a copy in GM has none");
   if (state != states.end())
     keepState(*found, state->second, host->type, index, host->split);
-  else if (!function.getResultAttr(index, lldmir::kBandsAttr))
+  else if (auto leaves = left.find(index); leaves != left.end())
+    declareResult(leaves->second, host->type, index, host->split);
+  else
     storeResult(*found, host->type, index, host->split);
   return Status::ok();
 }

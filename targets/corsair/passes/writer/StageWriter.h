@@ -154,6 +154,7 @@ private:
   llvm::DenseMap<mlir::Value, corsair::DeviceTensor> tensors; ///< of memrefs, by what allocates or views them
   llvm::DenseMap<mlir::Value, Tiles> weights;
   std::map<int, Crossing> arriving, leaving;
+  std::map<unsigned, corsair::DeviceTensor> left;                ///< results that leave so, in DDR
   std::vector<corsair::BandedScores> banded;                     ///< whose tasks are not written yet
   llvm::DenseMap<unsigned, corsair::DeviceTensor> states;        ///< by the result that is the next value
   llvm::DenseSet<mlir::Value> written;                           ///< buffers
