@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Images.h"
 #include "KernelWriter.h"
 
 using namespace mlir;

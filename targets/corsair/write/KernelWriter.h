@@ -30,8 +30,6 @@ enum LaunchRegister : int {
   kLaunchRegisters
 };
 
-struct ImageStep;
-
 /// What the tasks of a kernel are written with, whatever they are written for.
 class KernelWriter {
 public:

@@ -147,7 +147,7 @@ Status StageWriter::addArguments() {
 
 Status StageWriter::addArgument(BlockArgument argument) {
   const unsigned number = argument.getArgNumber();
-  const std::string name = node = "arg" + std::to_string(number);
+  node = "arg" + std::to_string(number);
   auto given = function.getArgAttrOfType<TypeAttr>(number, kTypeAttr);
   auto type = given ? dyn_cast<RankedTensorType>(given.getValue()) : RankedTensorType();
   if (!type)
@@ -164,48 +164,50 @@ Status StageWriter::addArgument(BlockArgument argument) {
     tensors[argument] = states[of] = addState(number, type);
     return Status::ok();
   }
-  if (!form) {
-    Split split;
-    if (auto deal = function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr)) {
-      split = splitOf(deal, type.getShape(), quads);
-      if (split && deal.getFolded() && (split.part % 2 || function.getArgAttr(number, kTilesAttr)))
-        split = {};
-      split.folded = split && deal.getFolded();
-    }
-    if (function.getArgAttr(number, lldmir::kDealAttr) && !split)
-      return fail(function, "has a '" + lldmir::kDealAttr + "' of argument " + Twine(number) + " that gives no parts");
-    const bool inBands = static_cast<bool>(function.getArgAttr(number, lldmir::kBandsAttr));
-    Address ddr;
-    if (inBands && (type.getRank() != 2 || split.folded || (quads > 1 && split.dim != 0)))
-      return fail(function, "has '" + lldmir::kBandsAttr + "' of argument " + Twine(number) +
-                                ", of which no quad has rows of its own");
-    if (auto rows = function.getArgAttrOfType<IntegerAttr>(number, kTilesAttr)) {
-      const int64_t part = rows.getInt();
-      const bool fits = type.getRank() == 2 && type.getNumElements() > 0 && part > 0 && type.getDimSize(0) % part == 0;
-      if (!fits || (split && (split.dim == 0 ? split.part != part : split.part % 64 != 0)))
-        return fail(function, "has a '" + kTilesAttr + "' that does not fit argument " + Twine(number));
-      tensors[argument] = addTiles(name, type, part, split, inBands ? &ddr : nullptr);
-      if (inBands)
-        arriving[tensors[argument].address.buffer] = {
-            number, ddr, (tensors[argument].shape[0] + 63) / 64 * 64 * tensors[argument].strides[0]};
-      return Status::ok();
-    }
-    std::optional<SmallVector<unsigned>> order = orderOfDims(function, number, type.getRank());
-    if (!order)
-      return fail(function,
-                  "has a '" + kOrderAttr + "' of argument " + Twine(number) + " that is no order of its dims");
-    auto buffer = dyn_cast<MemRefType>(argument.getType());
-    if (!buffer || buffer.getShape() != ArrayRef(shareOf(type.getShape(), split)))
-      return fail(function, "has a '" + kTypeAttr + "' of argument " + Twine(number) + " that is not its shape");
-    const bool isLate = quads > 1 && !split && isValuesOfBands(argument);
-    tensors[argument] =
-        isLate ? addLateInput(name, type, *order) : addInput(name, type, *order, split, inBands ? &ddr : nullptr);
-    if (inBands && !isLate)
-      arriving[tensors[argument].address.buffer] = {number, ddr,
-                                                    tensors[argument].elements() * tensors[argument].elementSize()};
+  return form ? addConstant(argument, type, form) : addFetched(argument, type);
+}
+
+Status StageWriter::addFetched(BlockArgument argument, RankedTensorType type) {
+  const unsigned number = argument.getArgNumber();
+  const std::string &name = node;
+  Split split;
+  if (auto deal = function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr)) {
+    split = splitOf(deal, type.getShape(), quads);
+    if (split && deal.getFolded() && (split.part % 2 || function.getArgAttr(number, kTilesAttr)))
+      split = {};
+    split.folded = split && deal.getFolded();
+  }
+  if (function.getArgAttr(number, lldmir::kDealAttr) && !split)
+    return fail(function, "has a '" + lldmir::kDealAttr + "' of argument " + Twine(number) + " that gives no parts");
+  const bool inBands = static_cast<bool>(function.getArgAttr(number, lldmir::kBandsAttr));
+  Address ddr;
+  if (inBands && (type.getRank() != 2 || split.folded || (quads > 1 && split.dim != 0)))
+    return fail(function, "has '" + lldmir::kBandsAttr + "' of argument " + Twine(number) +
+                              ", of which no quad has rows of its own");
+  if (auto rows = function.getArgAttrOfType<IntegerAttr>(number, kTilesAttr)) {
+    const int64_t part = rows.getInt();
+    const bool fits = type.getRank() == 2 && type.getNumElements() > 0 && part > 0 && type.getDimSize(0) % part == 0;
+    if (!fits || (split && (split.dim == 0 ? split.part != part : split.part % 64 != 0)))
+      return fail(function, "has a '" + kTilesAttr + "' that does not fit argument " + Twine(number));
+    tensors[argument] = addTiles(name, type, part, split, inBands ? &ddr : nullptr);
+    if (inBands)
+      arriving[tensors[argument].address.buffer] = {
+          number, ddr, (tensors[argument].shape[0] + 63) / 64 * 64 * tensors[argument].strides[0]};
     return Status::ok();
   }
-  return addConstant(argument, type, form);
+  std::optional<SmallVector<unsigned>> order = orderOfDims(function, number, type.getRank());
+  if (!order)
+    return fail(function, "has a '" + kOrderAttr + "' of argument " + Twine(number) + " that is no order of its dims");
+  auto buffer = dyn_cast<MemRefType>(argument.getType());
+  if (!buffer || buffer.getShape() != ArrayRef(shareOf(type.getShape(), split)))
+    return fail(function, "has a '" + kTypeAttr + "' of argument " + Twine(number) + " that is not its shape");
+  const bool isLate = quads > 1 && !split && isValuesOfBands(argument);
+  tensors[argument] =
+      isLate ? addLateInput(name, type, *order) : addInput(name, type, *order, split, inBands ? &ddr : nullptr);
+  if (inBands && !isLate)
+    arriving[tensors[argument].address.buffer] = {number, ddr,
+                                                  tensors[argument].elements() * tensors[argument].elementSize()};
+  return Status::ok();
 }
 
 Status StageWriter::addConstant(BlockArgument argument, RankedTensorType type, DictionaryAttr form) {

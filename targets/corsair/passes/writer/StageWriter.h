@@ -50,6 +50,8 @@ private:
   /// Fails where rows that have not come are read.
   Status checkArrived(mlir::Operation *user, mlir::Value buffer);
   Status checkCrossed();
+  /// One that the host brings in every run.
+  Status addFetched(mlir::BlockArgument argument, mlir::RankedTensorType type);
   Status addConstant(mlir::BlockArgument argument, mlir::RankedTensorType type, mlir::DictionaryAttr form);
   Status lower(mlir::Operation *op);
   Status product(mlir::affine::AffineForOp loop);

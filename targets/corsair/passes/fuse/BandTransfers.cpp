@@ -1,8 +1,8 @@
 //===- BandTransfers.cpp - rows that cross while others are computed ------===//
-#include "KernelFunctions.h"
-#include "Passes.h"
-#include "Views.h"
-#include "writer/TileLoops.h"
+#include "../KernelFunctions.h"
+#include "../Passes.h"
+#include "../Views.h"
+#include "../writer/TileLoops.h"
 
 #include "targets/corsair/decide/Constants.h"
 
