@@ -137,6 +137,10 @@ if("corsair" IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_range.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.corsair-rotations onnx
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_rotations.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  dmxc_frontend_test(cli.corsair-stems onnx
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/stems.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  dmxc_frontend_test(cli.corsair-crossings onnx
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/crossings.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.corsair-large onnx
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/large.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.corsair-model-types onnx
@@ -157,7 +161,7 @@ if("corsair" IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair/fused.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.corsair-machines mlir
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_machines.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  set_tests_properties(cli.corsair-figures cli.corsair-graphs cli.corsair-shapes cli.corsair-range cli.corsair-rotations cli.corsair-large cli.corsair-bands cli.corsair-loops cli.corsair-balance cli.corsair-model-types cli.corsair-machines cli.corsair-fused cli.corsair-sparse cli.schedules-loops PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  set_tests_properties(cli.corsair-figures cli.corsair-graphs cli.corsair-shapes cli.corsair-range cli.corsair-rotations cli.corsair-large cli.corsair-bands cli.corsair-loops cli.corsair-balance cli.corsair-model-types cli.corsair-machines cli.corsair-fused cli.corsair-sparse cli.corsair-stems cli.corsair-crossings cli.schedules-loops PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
 endif()
 
 if("aie" IN_LIST DMXC_TARGETS)

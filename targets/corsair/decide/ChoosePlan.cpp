@@ -74,13 +74,7 @@ static Spread leaveOut(const hw::Machine &machine, const Spread &product, const 
   return best;
 }
 
-Spread dmxc::corsair::chooseSpread(const hw::Machine &machine, Spread product, PlanChoice choice, bool narrow) {
-  DecisionsMade::check("a plan");
-  if (product.sharesBand && choice.sharing.value_or(Sharing::Rows) == Sharing::Rows)
-    return spreadBand(machine, product, choice, narrow);
-  const bool strip = std::exchange(product.sharesBand, false);
-  product.pitch = product.conv ? Spread::kTileBytes : Spread::pitchOf(product.m);
-  product.segment = product.longestSegment();
+static Spread spreadFastest(const hw::Machine &machine, const Spread &product, PlanChoice choice) {
   Spread best;
   for (Sharing sharing : {Sharing::Columns, Sharing::Rows, Sharing::Batch}) {
     if (choice.sharing.value_or(sharing) != sharing)
@@ -95,6 +89,35 @@ Spread dmxc::corsair::chooseSpread(const hw::Machine &machine, Spread product, P
     // Columns first: weights that are spread are loaded once and streamed from all slices.
     if (best.k == 0 || plan.steps() < best.steps())
       best = plan;
+  }
+  return best;
+}
+
+/// Of one image of a convolution, with what brings its rows to the arrays. Whole windows are copied twice by the vector
+/// device, with zeros around the image and row by row, and packed while others are multiplied.
+static double imageClocks(const hw::Machine &machine, const Spread &plan) {
+  const double rate = machine.memory(hw::Memory::GM).write, array = arrayClocks(machine, plan);
+  constexpr double row = 65, // of a tile, with its exponent
+      instructions = 300;    // that fill, copy and pack before the first is multiplied
+  const auto m = static_cast<double>(plan.m), image = static_cast<double>(plan.rows.image),
+             laid = m * static_cast<double>(plan.rows.perPixel);
+  if (!plan.windows)
+    return array + row * static_cast<double>(plan.rows.tiles) / rate;
+  return instructions + 2 * (image + laid) / rate + std::max(array, row * m * static_cast<double>(plan.kChunks) / rate);
+}
+
+Spread dmxc::corsair::chooseSpread(const hw::Machine &machine, Spread product, PlanChoice choice, bool narrow) {
+  DecisionsMade::check("a plan");
+  if (product.sharesBand && choice.sharing.value_or(Sharing::Rows) == Sharing::Rows)
+    return spreadBand(machine, product, choice, narrow);
+  const bool strip = std::exchange(product.sharesBand, false);
+  product.pitch = product.conv ? Spread::kTileBytes : Spread::pitchOf(product.m);
+  product.segment = product.longestSegment();
+  Spread best = spreadFastest(machine, product, choice);
+  if (product.rows.chunks && product.rows.chunks < product.kChunks) {
+    const Spread whole = spreadFastest(machine, product.byWindows(), choice);
+    if (best.k == 0 || (whole.k != 0 && imageClocks(machine, whole) < imageClocks(machine, best)))
+      best = whole;
   }
   if (narrow && !strip)
     best.groups = std::min(best.groups, 2);

@@ -10,6 +10,7 @@
 #include "mlir/IR/Builders.h"
 
 #include <cstring>
+#include <numeric>
 
 using namespace mlir;
 using namespace dmxc;
@@ -132,16 +133,18 @@ static TileForm productForm(dmir::MatMulOp matmul, const Distribution &deal) {
   return form;
 }
 
-/// Kernel positions, then channels in blocks of 64: the order in which CONV walks over a window.
+/// Kernel positions, then channels in blocks of 64: the order in which CONV walks over a window. By whole windows
+/// channels are without gaps.
 static TileForm convForm(dmir::ConvOp conv, const Distribution &deal) {
   ArrayRef<int64_t> shape = shapeOf(conv.getWeights());
   const auto groups = static_cast<int64_t>(conv.getGroups());
   const int64_t kernel = ShapedType::getNumElements(shape.drop_front(2)), blocks = (shape[1] + 63) / 64;
-  TileForm form = TileForm::of(planOf(conv, deal));
+  const Spread plan = planOf(conv, deal);
+  TileForm form = TileForm::of(plan);
   form.products = groups;
   form.quads = deal.columns.contains(conv) ? deal.quads : 1;
   form.strideN = shape[1] * kernel;
-  form.extents = {kernel, blocks * 64};
+  form.extents = {kernel, plan.windows ? shape[1] : blocks * 64};
   form.valid = shape[1];
   form.strides = {1, kernel};
   return form;
@@ -216,9 +219,10 @@ static Status packBias(const Tensor &constant, std::span<std::byte> out) {
 /// Where row k of the matrix begins in the constant; -1 for rows of zeros.
 static std::vector<int64_t> rowOffsets(const TileForm &form) {
   std::vector<int64_t> offsets(form.kChunks * 64 * (form.alongK ? form.quads : 1));
+  const int64_t rows = std::accumulate(form.extents.begin(), form.extents.end(), int64_t(1), std::multiplies<>());
   for (size_t k = 0; k < offsets.size(); ++k) {
     int64_t rest = static_cast<int64_t>(k);
-    if (rest % form.extents.back() >= form.valid) {
+    if (rest >= rows || rest % form.extents.back() >= form.valid) {
       offsets[k] = -1;
       continue;
     }
@@ -329,7 +333,8 @@ static bool isWithin(const TileForm &form, const Tensor &constant) {
     const int64_t reached = &extent == &form.extents.back() ? std::min(extent, form.valid) : extent;
     last += static_cast<double>(std::max<int64_t>(reached - 1, 0)) * static_cast<double>(stride);
   }
-  return rows == static_cast<double>(depth) && last < static_cast<double>(constant.numElements());
+  return rows <= static_cast<double>(depth) && rows > static_cast<double>(depth - 64) &&
+         last < static_cast<double>(constant.numElements());
 }
 
 Status dmxc::corsair::packConstant(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out,

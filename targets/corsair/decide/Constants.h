@@ -27,7 +27,8 @@ bool isTiles(mlir::DictionaryAttr form);
 struct TileForm {
   int64_t n = 0, kChunks = 0, rounds = 0, slices = 1, groups = 1;
   /// Element (k, n) of the matrix is element n * strideN + offset(k) of the constant: k counts over these extents, the
-  /// last fastest, with these strides. Of the last extent `valid` exist; the others are zeros.
+  /// last fastest, with these strides. Of the last extent `valid` exist; the others, and what is left of the last chunk
+  /// behind all extents, are zeros.
   llvm::SmallVector<int64_t> extents, strides;
   int64_t strideN = 0, valid = 0;
   /// Quads with tiles of their own: `n` columns each, or along K, one part after the other.

@@ -2,6 +2,7 @@
 
 #include "Spread.h"
 #include "Constants.h"
+#include "Ops.h"
 #include "ViewLayout.h"
 #include "scores/Bands.h"
 
@@ -16,6 +17,27 @@ Spread Spread::ofSizes(int64_t m, int64_t n, int64_t k) {
   product.m = m, product.n = n, product.k = k;
   product.kChunks = (k + 63) / 64;
   return product;
+}
+
+Spread Spread::ofWindow(int64_t m, int64_t n, const hw::Window &window, int64_t channels) {
+  const int64_t places = window.kh * window.kw, blocks = (channels + 63) / 64;
+  Spread product = ofSizes(m, n, places * blocks * 64);
+  product.conv = true;
+  product.segment = product.kChunks; // nothing passes through IB
+  product.rows.image = window.h * window.w * channels;
+  product.rows.tiles = window.h * window.w * blocks;
+  product.rows.perPixel = window.sh * window.kw * channels;
+  if (window.kh == 1 || window.dh == 1) // the rows of a window are neighbours
+    product.rows.chunks = (places * channels + 63) / 64;
+  return product;
+}
+
+Spread Spread::byWindows() const {
+  Spread made = *this;
+  made.windows = true;
+  made.kChunks = made.segment = rows.chunks;
+  made.k = 64 * rows.chunks;
+  return made;
 }
 
 double Spread::steps() const {
@@ -39,11 +61,12 @@ double Spread::steps() const {
 
 lldmir::PlanAttr Spread::plan(MLIRContext *context) const {
   return lldmir::PlanAttr::get(
-      context, imc, ppr, lldmir::SpreadAttr::get(context, groups, slices, kShares[static_cast<int>(sharing)], segment));
+      context, imc, ppr, lldmir::SpreadAttr::get(context, groups, slices, kShares[static_cast<int>(sharing)], segment),
+      windows);
 }
 
 Spread Spread::by(lldmir::PlanAttr plan) const {
-  Spread made = *this;
+  Spread made = plan.getWindows() ? byWindows() : *this;
   lldmir::SpreadAttr spread = plan.getSpread();
   made.imc = static_cast<int>(plan.getNumImc()), made.ppr = static_cast<int>(plan.getPprMode());
   made.groups = static_cast<int>(spread.getGroups());
@@ -62,6 +85,8 @@ std::optional<std::string> dmxc::corsair::unfit(const Spread &unspread, lldmir::
                                                 const hw::Machine &machine) {
   if (std::optional<std::string> why = lldmir::unfit(machine, plan.getNumImc(), plan.getPprMode(), plan.getSpread()))
     return why;
+  if (plan.getWindows() && !unspread.rows.chunks)
+    return "it has no windows whose rows are neighbours, and which nothing else multiplies by its weights";
   const Spread product = unspread.by(plan);
   auto text = [](int64_t number) { return std::to_string(number); };
   if (product.imc > product.kChunks)
@@ -132,13 +157,15 @@ void dmxc::corsair::joinRows(ProductRows &rows, SmallVectorImpl<BatchDim> &batch
 static int64_t numberOf(Dim dim) { return dim.valueOr(0); }
 
 static Spread convolutionOf(dmir::ConvOp conv, const Distribution &deal) {
-  const kernels::Contraction whole(conv);
-  const int64_t columns = deal.columns.lookup(conv), channels = shapeOf(conv.getWeights())[1];
-  const int64_t chunks = numberOf(whole.k) / std::max<int64_t>(channels, 1) * ((channels + 63) / 64);
+  const ArrayRef<int64_t> kernel = shapeOf(conv.getWeights());
+  const int64_t columns = deal.columns.lookup(conv);
+  const hw::Window window = windowOf(shapeOf(conv.getInput()), shapeOf(conv.getResult()), kernel.drop_front(2),
+                                     conv.getStrides(), conv.getDilations(), conv.getLow());
   Spread product =
-      Spread::ofSizes(plannedRows(conv.getWeights(), deal), columns ? columns : numberOf(whole.m), chunks * 64);
-  product.conv = true;
-  product.segment = chunks; // nothing passes through IB
+      Spread::ofWindow(plannedRows(conv.getWeights(), deal),
+                       columns ? columns : kernel[0] / static_cast<int64_t>(conv.getGroups()), window, kernel[1]);
+  if (!conv.getWeights().hasOneUse()) // its uses would have to agree
+    product.rows.chunks = 0;
   return product;
 }
 

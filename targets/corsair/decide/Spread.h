@@ -4,6 +4,8 @@
 #include "Distribution.h"
 #include "kept/KeptTiles.h"
 
+#include "schemas/corsair/simd/SimdJob.h"
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -37,9 +39,24 @@ struct Spread {
   int64_t pitch = kTileBytes;       ///< bytes of a chunk of rows in IB
   int64_t segment = kSegment;       ///< chunks that half of IB holds at once; of a convolution: all
 
+  /// What a convolution's windows are as rows along K without gaps.
+  struct Windows {
+    int64_t chunks = 0;   ///< blocks of 64; 0: they cannot be
+    int64_t image = 0;    ///< numbers of an image
+    int64_t tiles = 0;    ///< rows of tiles that it takes as channels in blocks of their own
+    int64_t perPixel = 0; ///< numbers that are laid out for each output pixel
+    bool operator==(const Windows &) const = default;
+  };
+  Windows rows;
+  bool windows = false; ///< they are
+
   static constexpr int64_t kTileBytes = 4160, kSegment = 8;
 
   static Spread ofSizes(int64_t m, int64_t n, int64_t k);
+  /// Of a convolution of so many output pixels, columns and channels of one group.
+  static Spread ofWindow(int64_t m, int64_t n, const hw::Window &window, int64_t channels);
+  /// The same by whole windows along K.
+  Spread byWindows() const;
   /// As lldmir.plan, and the same product computed as one says.
   lldmir::PlanAttr plan(mlir::MLIRContext *context) const;
   Spread by(lldmir::PlanAttr plan) const;

@@ -222,6 +222,11 @@ private:
     return plan ? plan.getNumImc() : tree ? tree.getInt() : 16;
   }
 
+  static bool byWindows(Operation *op) {
+    auto plan = op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
+    return plan && plan.getWindows();
+  }
+
   Status lower(dmir::MatMulOp op) {
     return isPending(op.getResult()) ? Status::ok() : multiply(op, std::nullopt, op.getResult());
   }
@@ -307,7 +312,8 @@ private:
                            Dims(op.getDilations()),
                            Dims(op.getLow()),
                            static_cast<int64_t>(op.getGroups()),
-                           atOnce(op)};
+                           atOnce(op),
+                           byWindows(op)};
     View out = made(result);
     views[result] = out;
     return at(op, stages::convolve(conv, viewOf(op.getInput()), weights, bias, out));
@@ -321,7 +327,8 @@ private:
                            Dims(op.getDilations()),
                            Dims(op.getLow()),
                            static_cast<int64_t>(op.getGroups()),
-                           atOnce(op)};
+                           atOnce(op),
+                           byWindows(op)};
     View out = made(op.getResult());
     views[op.getResult()] = out;
     return at(op, stages::convolve(conv, viewOf(op.getImage()), viewOf(op.getWeights()),

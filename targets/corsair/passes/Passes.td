@@ -89,6 +89,16 @@ def BandRows : Pass<"corsair-band-rows", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect", "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
 }
 
+def BandTransfers : Pass<"corsair-band-transfers", "::mlir::ModuleOp"> {
+  let summary = "Rows of arguments and results that cross while others are computed";
+  let description = [{
+    `lldmir.bands` of an argument: its rows come from DDR band after band, each before the loops that alone read it load it first. Of a result: its
+    rows go there when the loops that alone fill it have stored their last column. A quad has all rows or its own, and loops go over whole rows or whole columns of
+    tiles; of a result that leaves, all columns of a band are there before the next is begun.
+  }];
+  let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect"];
+}
+
 def EncodeProgram : Pass<"corsair-encode", "::mlir::ModuleOp"> {
   let summary = "Write the programs of a module as an image of the DMX ISA";
   let description = "All dlir.device_program of the module, a kernel each. The module stays what it is.";

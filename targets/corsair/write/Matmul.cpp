@@ -184,6 +184,7 @@ void KernelWriter::multiplyByConstant(PlacedProduct all, const TileOrder &order,
     main->task(node);
     loadTiles(*main, tiles, all.operands.st, round * bytes, all.product.rounds() * bytes);
     multiplyAll(all, order);
+    all.operands.arrives = {}; // all rows are there
   }
 }
 

@@ -202,7 +202,7 @@ static SpreadAttr parseSpread(AsmParser &parser) {
 
 static void printSpread(AsmPrinter &printer, SpreadAttr spread) {
   printer << "groups " << spread.getGroups() << ", slices " << spread.getSlices() << ", share " << spread.getShare()
-          << ", segment " << spread.getSegment() << ">";
+          << ", segment " << spread.getSegment();
 }
 
 Attribute SpreadAttr::parse(AsmParser &parser, Type) {
@@ -213,6 +213,7 @@ Attribute SpreadAttr::parse(AsmParser &parser, Type) {
 void SpreadAttr::print(AsmPrinter &printer) const {
   printer << "<";
   printSpread(printer, *this);
+  printer << ">";
 }
 
 LogicalResult SpreadAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t groups, int64_t slices,
@@ -231,17 +232,20 @@ Attribute PlanAttr::parse(AsmParser &parser, Type) {
       parseNumber(parser, "ppr_mode", ppr) || parser.parseComma())
     return {};
   SpreadAttr spread = parseSpread(parser);
-  if (!spread || parser.parseGreater())
+  const bool windows = spread && succeeded(parser.parseOptionalComma());
+  if (!spread || (windows && parser.parseKeyword("windows")) || parser.parseGreater())
     return {};
-  return getChecked([&] { return parser.emitError(where); }, parser.getContext(), imc, ppr, spread);
+  return getChecked([&] { return parser.emitError(where); }, parser.getContext(), imc, ppr, spread, windows);
 }
 
 void PlanAttr::print(AsmPrinter &printer) const {
   printer << "<num_imc " << getNumImc() << ", ppr_mode " << getPprMode() << ", ";
   printSpread(printer, getSpread());
+  printer << (getWindows() ? ", windows>" : ">");
 }
 
-LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t imc, int64_t ppr, SpreadAttr) {
+LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t imc, int64_t ppr, SpreadAttr,
+                               bool) {
   return imc < 1 || ppr < 0 ? LogicalResult(emitError() << "the numbers of a plan are positive") : success();
 }
 

@@ -42,6 +42,8 @@ Status StageWriter::product(affine::AffineForOp loop) {
       return fail(loops.store, "fills the matrix that its product reads");
     if (Status s = checkFilled(loop, operand); !s)
       return s;
+    if (Status s = operand == loops.left ? Status::ok() : checkArrived(loop, operand); !s)
+      return s;
   }
   if (Status s = note(loops); !s)
     return s;
@@ -229,6 +231,8 @@ Status StageWriter::byWeights(affine::AffineForOp loop, const TileLoops &loops, 
       return vector.takeError();
     placed.operands.bias = vector->address;
   }
+  if (Status s = cross(loop, order, comesInPieces(tiles), placed); !s)
+    return s;
   multiplyByConstant(std::move(placed), order, tiles);
   return Status::ok();
 }
@@ -282,6 +286,8 @@ Status StageWriter::byValues(affine::AffineForOp loop, const TileLoops &loops) {
   if (!spread)
     return spread.takeError();
   placed.product = *spread;
+  if (Status s = cross(loop, order, /*inPieces=*/false, placed); !s)
+    return s;
   multiplyValues(std::move(placed), order);
   return Status::ok();
 }

@@ -101,10 +101,8 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
       out.kind != hw::ElemKind::F16 || image.kind != hw::ElemKind::F16)
     return fail(op, "has an image, a result and groups that do not fit each other");
   const int64_t pixels = ShapedType::getNumElements(ArrayRef(whole).drop_front(2)),
-                own = ShapedType::getNumElements(ArrayRef(out.shape).drop_front(2)),
-                depth = window.kh * window.kw * ((image.shape[1] / groups + 63) / 64) * 64;
-  Spread product = Spread::ofSizes(own, out.shape[1] / groups, depth);
-  product.conv = true;
+                own = ShapedType::getNumElements(ArrayRef(out.shape).drop_front(2));
+  Spread product = Spread::ofWindow(own, out.shape[1] / groups, window, image.shape[1] / groups);
   if (std::optional<std::string> why = unfit(product, plan, machine))
     return fail(op, "has the plan of a convolution that no slice computes: " + *why);
   product = product.by(plan);
