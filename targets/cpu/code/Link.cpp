@@ -3,6 +3,7 @@
 #include "Link.h"
 
 #include "targets/common/code/SaveTemps.h"
+#include "targets/cpu/user/Trial.h"
 
 #include "dmx/dmx_kernel.h"
 
@@ -271,6 +272,9 @@ Result<std::vector<char>> dmxc::cpu::linkKernels(std::span<const KernelObject> o
         inputs.push_back({code.bytes.data(), code.bytes.size()});
         user = &code;
       }
+  if (user) // LLD ends the process for some damage
+    if (Status s = tryWork(*user, [&] { static_cast<void>(static_cast<bool>(linkObjects(inputs))); }); !s)
+      return s.takeError();
   auto bytes = linkObjects(inputs);
   if (!bytes && user && bytes.error().kind == ErrorKind::Internal) // our own objects are as LLVM made them
     return user->refusal("it cannot be linked" +
