@@ -44,6 +44,11 @@ dmxc_frontend_test(cli.placement "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/placement_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 dmxc_frontend_test(cli.data-files "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/data_files_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+dmxc_frontend_test(cli.kernels "onnx;torch;mlir"
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/kernels_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+set_tests_properties(cli.kernels PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
+dmxc_frontend_test(cli.commands "mlir"
+  Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/kernels/commands_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 dmxc_frontend_test(cli.misuse "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/misuse_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 dmxc_frontend_test(cli.progress "onnx;mlir"
