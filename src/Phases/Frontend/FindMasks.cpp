@@ -1,8 +1,8 @@
 //===- FindMasks.cpp - masks of scores as rules of their index ------------===//
-#include "ListedMasks.h"
-#include "MaskCases.h"
 #include "MaskNumbers.h"
-#include "MaskRest.h"
+#include "masks/ListedMasks.h"
+#include "masks/MaskCases.h"
+#include "masks/MaskRest.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Model.h"

@@ -252,10 +252,10 @@ func.func @$NAME(%q: tensor<2x$ROWSx16xf32>, %k: tensor<2x$KEYSx16xf32>, %v: ten
                     whole = "affine_set<(b, i, j) : (0 == 0)>", tile = ", tile = array<i64: 64, 64>, tiles = ";
   const std::string lists = "[array<i64: 0, 3>, array<i64: 1>, array<i64>]";
   std::string text;
-  dmxc::sampling::Sample third(3);
+  dmxc::sampling::Sample sixth(6);
   auto add = [&](const char *name, int rows, int keys, const std::string &rule, const std::string &form,
                  const char *scale) {
-    if (third.takesNext())
+    if (sixth.takesNext())
       text += substitute(masked, {{"NAME", name},
                                   {"ROWS", std::to_string(rows)},
                                   {"KEYS", std::to_string(keys)},

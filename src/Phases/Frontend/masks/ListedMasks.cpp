@@ -1,8 +1,8 @@
 //===- ListedMasks.cpp - constant masks as lists of tiles -----------------===//
 #include "ListedMasks.h"
 
-#include "MaskNumbers.h"
-#include "Quantised.h"
+#include "../MaskNumbers.h"
+#include "../Quantised.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
