@@ -69,9 +69,12 @@ static HelpTopic masksTopic() {
       "masks",
       "What is read of masks of attention",
       "Masks are read as rules of the index (j <= i + past), whatever way an exporter spelt them: comparisons of "
-      "ranges, tril and triu, constants, selects, sums with -inf or the least number. No tensor of a rule is in the "
+      "ranges, tril and triu, constants, selects, sums with -inf or the least number, or with another one such as "
+      "-1e4, "
+      "products with 0 and 1; constants of blocks are lists of tiles. No tensor of a rule is in the "
       "bundle, and kernels skip the keys that it leaves out where there are enough of them. With --sparsity off they "
-      "look at all keys; results are the same, to the bit.\n\n"
+      "look at all keys; results are the same, to the bit, where -inf or the least number is in the place of "
+      "scores.\n\n"
       "--sparsity-report FILE (- for stdout; JSON where it ends in .json) has of each attention the rule, the node "
       "that it was read from, how many scores are kept, counted in tiles of --sparsity-tile where that is given, "
       "and what the kernel computes; of a mask that is no rule the node and the reason. dmx-inspect --what masks "
