@@ -152,6 +152,7 @@ Result<DictionaryAttr> CudaTarget::chooseStrategy(dmir::RegionOp region) const {
   CudaRequest request(machine, {}, decidedOf(region.getStrategyAttr()));
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   request.constant = constant;
+  request.inputs = region.getInputs();
   Result<KernelPlan> plan = table().plan(region.getBlock(), request);
   if (!plan)
     return plan.takeError();

@@ -28,6 +28,7 @@ struct CudaRequest : PlanRequest {
   /// Operand i of the region is a constant; asked without a strategy.
   llvm::function_ref<bool(unsigned)> constant = nullptr;
   mlir::DictionaryAttr decided; ///< of Gemm's decisions; may be null
+  mlir::ValueRange inputs;      ///< of the region, as far as they are known
 
   const hw::Machine &machine;
   Hopper processor;
