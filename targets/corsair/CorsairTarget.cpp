@@ -172,7 +172,7 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal->quads));
   if (const int64_t columns = corsair::columnsAtOnce(region.getBlock(), *deal)) {
     list.set(strategy::kTile, b.getI64ArrayAttr({corsair::kBandRows, columns, columns}));
-    list.set(strategy::kSkips, b.getUnitAttr());
+    list.set(strategy::kSkips, b.getStrArrayAttr({"scores"}));
   }
   DictionaryAttr inputs =
       deal->inputDeals(region.getBlock(), [&](BlockArgument argument) { return isInput(region, argument); });

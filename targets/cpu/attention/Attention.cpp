@@ -478,6 +478,8 @@ Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attent
   if (details->mask) {
     dmir::TileSize tile = details->tile();
     plan.tile = {tile.rows, tile.columns, tile.pass};
+    if (!details->all)
+      plan.skips.push_back("scores");
   }
   plan.work = details->groups() * details->blocks();
   plan.savedBytes = unreadBytes(details->attention);
