@@ -194,6 +194,21 @@ bool AieTarget::acceptsLayout(Operation *op, unsigned operand, Attribute layout)
   return mapping && mapping->operands[operand].part == aie::Part::A;
 }
 
+/// Why what is known of a product is not used; "" where it is, or nothing is known.
+std::string whyNotLeftOut(Block *block, const aie::Mapping &mapping, ArrayRef<StringRef> skips) {
+  auto products = block->getOps<dmir::MatMulOp>();
+  StringRef fact = products.empty() ? StringRef() : kernels::unusedFact(*products.begin(), skips);
+  if (fact.empty())
+    return "";
+  if (fact == "left")
+    return "rows of the first operand come whole: runs of tiles are those of a packed second one";
+  if (fact == "result")
+    return "all blocks of the result are computed";
+  if (mapping.matrices > 1 || !mapping.packs(aie::Part::B))
+    return "tiles are left out of one matrix of the bundle, and what a run brings comes whole";
+  return "with tiles of zeros left out it costs no fewer clocks";
+}
+
 /// The mapping with what is decided of it. The form of b in a text says what of it is left out.
 Result<aie::Mapping> AieTarget::chosenFor(dmir::RegionOp region) const {
   Result<aie::Mapping> mapping = mappingOf(region);
@@ -229,6 +244,11 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   }
   if (!packed.empty())
     list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
+  SmallVector<StringRef> skips(chosen.runs.empty() ? 0 : 1, "right");
+  if (!skips.empty())
+    list.set(strategy::kSkips, b.getStrArrayAttr(skips));
+  if (std::string why = whyNotLeftOut(region.getBlock(), chosen, skips); !why.empty())
+    list.set(dmir::kFactsKey, b.getStringAttr(why));
   list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(machine, chosen)));
   list.set(aie::kTiling, kernels::writeTile(chosen.tiling(), region.getContext()));
   const std::pair<StringRef, Dim> figures[] = {{strategy::kWork, 1},

@@ -88,3 +88,17 @@ bool kernels::mayLeaveOut(Operation *op, bool exact) {
   auto mode = module ? module->getAttrOfType<StringAttr>(dmir::kSparsityAttr) : StringAttr();
   return !mode || (mode.getValue() != "off" && (exact || mode.getValue() != "exact"));
 }
+
+StringRef kernels::unusedFact(dmir::MatMulOp product, ArrayRef<StringRef> skips) {
+  auto isZero = [](Value operand) {
+    std::optional<dmir::Known> known = dmir::knownOf(operand);
+    return known && known->value == 0;
+  };
+  const std::pair<StringRef, bool> facts[] = {{"left", isZero(product.getLhs())},
+                                              {"right", isZero(product.getRhs())},
+                                              {"result", dmir::demandOf(product.getResult()).has_value()}};
+  for (auto [what, isKnown] : facts)
+    if (isKnown && !llvm::is_contained(skips, what))
+      return what;
+  return "";
+}

@@ -1,6 +1,7 @@
 //===- ConstantMatrix.h - where a constant matrix is zero -------*- C++ -*-===//
 #pragma once
 
+#include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/masks/Sparsity.h"
 
 #include <cstddef>
@@ -65,5 +66,8 @@ private:
 /// Whether kernels of an op's module leave out what is known to make no difference, as --sparsity says; `exact`: that
 /// gives the same for infinities and NaN, too.
 bool mayLeaveOut(mlir::Operation *op, bool exact);
+/// What is known of a product and not among what its kernel leaves out, in the words of strategy::kSkips: "left",
+/// "right" or "result"; "" where nothing is.
+llvm::StringRef unusedFact(dmir::MatMulOp product, llvm::ArrayRef<llvm::StringRef> skips);
 
 } // namespace dmxc::kernels

@@ -92,6 +92,7 @@ static void leaveOut(GemmProduct &product, const GemmTile &tile, KernelPlan &pla
     return;
   plan.savedOperations = product.m * product.batch * (k * n - kept.elements(k, n)) * 2;
   product.keep(std::move(kept));
+  plan.skips.push_back("right");
 }
 
 static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &request, const GemmProduct &product,
@@ -234,6 +235,19 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
     llvm::append_range(free,
                        gemmDecisions(machine, product->nominalSizes(region.getBlock()), decided, region.getContext()));
   return free;
+}
+
+std::string dmxc::cuda::whyNotLeftOut(dmir::RegionOp region, const KernelPlan &plan) {
+  auto products = region.getBlock()->getOps<dmir::MatMulOp>();
+  StringRef fact = products.empty() ? StringRef() : unusedFact(*products.begin(), plan.skips);
+  if (fact.empty())
+    return "";
+  if (plan.algorithm != kSpecialised)
+    return "each thread sums all terms of its element";
+  if (fact == "result")
+    return "all tiles of the result are computed";
+  return fact == "left" ? "steps are left out of packed right operands, what a run brings is multiplied whole"
+                        : "less than a tenth of the steps of 64 terms of its tiles are zero, or it is no packed matrix";
 }
 
 std::string dmxc::cuda::explainGemm(const hw::Machine &machine, dmir::RegionOp region, DictionaryAttr decided) {
