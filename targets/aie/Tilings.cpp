@@ -2,6 +2,7 @@
 #include "Tilings.h"
 
 #include "place/Cost.h"
+#include "place/Runs.h"
 
 #include <map>
 #include <numeric>
@@ -13,6 +14,14 @@ using namespace dmxc::aie;
 static constexpr int64_t kLargestTile = 128; ///< rows, columns; terms are as many steps as bytes of a row allow
 static constexpr int64_t kMostSteps = 16;    ///< matrix steps along k of a tile
 
+Mapping Tilings::at(const Tiling &tiling) const {
+  Mapping tried = mapping;
+  tried.setTiling(tiling);
+  leaveOut(machine, tried);
+  return tried;
+}
+
+/// With all of b, too: later phases have the runs of the text.
 bool Tilings::holds(const Tiling &tiling) const {
   Mapping tried = mapping;
   tried.setTiling(tiling);
@@ -96,6 +105,7 @@ void Tilings::addTiles(Mapping &tried, Tiling tiling) const {
         if (fits(tiling))
           for (const Tiling &each : walksOf(tried, tiling)) {
             tried.setTiling(each);
+            leaveOut(machine, tried);
             candidates->push_back({each, clocksOf(machine, tried), std::nullopt});
           }
       }
@@ -242,19 +252,15 @@ Result<Mapping> Tilings::choose(MLIRContext *context, Attribute written, Diction
   auto own = dyn_cast_or_null<DictionaryAttr>(written);
   if (written && !own)
     return modelError("'" + kTiling.str() + "' of its strategy is no dictionary; what is left out is derived");
-  if (std::optional<Tiling> whole = decided ? std::nullopt : wholeOf(own)) {
-    Mapping chosen = mapping;
-    chosen.setTiling(*whole);
-    return chosen;
-  }
+  if (std::optional<Tiling> whole = decided ? std::nullopt : wholeOf(own))
+    return at(*whole);
   NamedAttrList asked(own);
   for (NamedAttribute each : decided ? decided.getValue() : ArrayRef<NamedAttribute>())
     asked.set(each.getName(), each.getValue());
   kernels::FreeTile<Tiling> free = freeOf(context, asked.getDictionary(context));
   Tiling tiling = mapping.tiling();
   tiling.herdRows = most.rows, tiling.herdColumns = most.columns;
-  Mapping chosen = mapping;
-  chosen.setTiling(best(free.decided()).value_or(tiling)); // the phases are told where nothing fits
+  Mapping chosen = at(best(free.decided()).value_or(tiling)); // the phases are told where nothing fits
   if (std::optional<std::string> why = written ? refuses(machine, chosen) : std::nullopt; why && !best({}))
     return modelError(*why);
   DictionaryAttr whole = kernels::writeTile(chosen.tiling(), context);

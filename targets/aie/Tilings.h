@@ -48,6 +48,7 @@ private:
   std::optional<Tiling> wholeOf(mlir::DictionaryAttr written) const;
   std::optional<Tiling> best(const Decided &decided) const;
   std::set<int64_t> domainOf(int64_t Tiling::*field, const Decided &before, std::optional<int64_t> asked) const;
+  Mapping at(const Tiling &tiling) const;
   bool holds(const Tiling &tiling) const;
   bool holds(Candidate &candidate) const;
 

@@ -190,5 +190,7 @@ if("aie" IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/rows.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   dmxc_frontend_test(cli.aie-shares mlir
     Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/aie/shares.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  set_tests_properties(cli.aie cli.aie-floats cli.aie-narrow cli.aie-open cli.aie-grid cli.aie-shares cli.aie-tilings cli.aie-convolutions cli.aie-rows PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+  dmxc_frontend_test(cli.aie-zeros onnx
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/aie/zeros.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  set_tests_properties(cli.aie cli.aie-zeros cli.aie-floats cli.aie-narrow cli.aie-open cli.aie-grid cli.aie-shares cli.aie-tilings cli.aie-convolutions cli.aie-rows PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 endif()

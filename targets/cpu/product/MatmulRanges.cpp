@@ -3,6 +3,7 @@
 #include "MatmulRanges.h"
 
 #include "targets/common/element/ElementMask.h"
+#include "targets/common/roots/ConstantMatrix.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/masks/Sparsity.h"
@@ -58,14 +59,7 @@ std::string dmxc::cpu::whyNoRanges(dmir::RegionOp region, const kernels::KernelP
   auto products = region.getBlock()->getOps<dmir::MatMulOp>();
   if (products.empty() || !algorithm.starts_with("matmul"))
     return "";
-  dmir::MatMulOp product = *products.begin();
-  auto isZero = [](Value operand) {
-    std::optional<dmir::Known> known = dmir::knownOf(operand);
-    return known && known->value == 0;
-  };
-  auto isUnused = [&](StringRef what, bool known) { return known && !llvm::is_contained(plan.skips, what); };
-  if (!isUnused("left", isZero(product.getLhs())) && !isUnused("right", isZero(product.getRhs())) &&
-      !isUnused("result", dmir::demandOf(product.getResult()).has_value()))
+  if (kernels::unusedFact(*products.begin(), plan.skips).empty())
     return "";
   if (algorithm == "matmul-generic")
     return "operands that are no views are multiplied element by element";
