@@ -15,10 +15,10 @@ from dynamic_shapes import BIN, BundleTest, np, onnx
 from sampling import sample
 
 # rows, depth, columns of a product, how many products one behind the other (the second back to depth), a function behind each, quads,
-# and whether all rows of the argument and of the result cross in bands
+# and whether all rows of the argument and of the result cross in bands: of results not where cores take the columns in rounds (300 of 64, four at once)
 CASES = [(512, 512, 512, 1, None, 1, (True, True)), (512, 512, 512, 1, "Tanh", 1, (True, True)), (500, 200, 130, 1, "Relu", 1, (True, True)),
          (512, 512, 2048, 2, "Tanh", 1, (True, True)), (1024, 64, 64, 1, None, 8, (True, True)), (320, 1100, 700, 1, None, 1, (True, True)),
-         (64, 512, 512, 1, None, 1, (False, False)), (2048, 300, 100, 2, "Relu", 4, (True, True)), (700, 700, 2000, 1, None, 1, (True, True))]
+         (64, 512, 512, 1, None, 1, (False, False)), (2048, 300, 100, 2, "Relu", 4, (True, False)), (700, 700, 2000, 1, None, 1, (True, True))]
 MARK = re.compile(r"lldmir\.bands, ")
 
 
