@@ -307,7 +307,7 @@ Status aie::pack(DictionaryAttr form, const Tensor &constant, std::span<std::byt
                                        std::to_string(pitch)};
   };
   if (!element || static_cast<uint64_t>(bytes * rows) * static_cast<uint64_t>(pitch) != out.size() ||
-      constant.numElements() == 0)
+      constant.numElements() == 0 || !pitch)
     return wrong();
   Packing packing(constant, *element, form.contains(kNegated), out);
   if (form.contains(kKept))

@@ -27,16 +27,13 @@ struct ConstantMatrix {
       constexpr T sign = static_cast<T>(T(1) << (8 * sizeof(T) - 1));
       return f(tag, static_cast<T>(isFloat ? ~sign : ~T(0)));
     };
-    switch (bytes) {
-    case 1:
+    if (bytes == 1)
       return of(uint8_t());
-    case 2:
+    if (bytes == 2)
       return of(uint16_t());
-    case 4:
+    if (bytes == 4)
       return of(uint32_t());
-    default:
-      return of(uint64_t());
-    }
+    return of(uint64_t());
   }
 };
 
