@@ -159,12 +159,14 @@ struct BandTransfers : dmxc::impl::BandTransfersBase<BandTransfers> {
     AffineForOp loop = buffer ? onlyUser(buffer) : AffineForOp();
     if (!loop || loop->hasAttr(kBatchAttr))
       return false;
-    const bool hasBands =
+    const bool isOther =
         loop->walk([](AffineForOp inner) {
-              return inner->hasAttr(lldmir::kBandsAttr) ? WalkResult::interrupt() : WalkResult::advance();
+              const bool isEmpty =
+                  inner.hasConstantBounds() && inner.getConstantLowerBound() >= inner.getConstantUpperBound();
+              return isEmpty || inner->hasAttr(lldmir::kBandsAttr) ? WalkResult::interrupt() : WalkResult::advance();
             })
-            .wasInterrupted();
-    return !hasBands && loops.follow(loop);
+            .wasInterrupted(); // rows in bands already, or none at all
+    return !isOther && loops.follow(loop);
   }
 
   gpu::LaunchFuncOp launch;
