@@ -159,14 +159,12 @@ struct BandTransfers : dmxc::impl::BandTransfersBase<BandTransfers> {
     AffineForOp loop = buffer ? onlyUser(buffer) : AffineForOp();
     if (!loop || loop->hasAttr(kBatchAttr))
       return false;
-    const bool isOther =
+    const bool hasBands =
         loop->walk([](AffineForOp inner) {
-              const bool isEmpty =
-                  inner.hasConstantBounds() && inner.getConstantLowerBound() >= inner.getConstantUpperBound();
-              return isEmpty || inner->hasAttr(lldmir::kBandsAttr) ? WalkResult::interrupt() : WalkResult::advance();
+              return inner->hasAttr(lldmir::kBandsAttr) ? WalkResult::interrupt() : WalkResult::advance();
             })
-            .wasInterrupted(); // rows in bands already, or none at all
-    return !isOther && loops.follow(loop);
+            .wasInterrupted();
+    return !hasBands && loops.follow(loop);
   }
 
   gpu::LaunchFuncOp launch;
