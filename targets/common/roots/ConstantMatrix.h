@@ -60,6 +60,17 @@ private:
   std::vector<int32_t> before; ///< cells that hold something above and left of each corner of cells
 };
 
+/// Parts of an axis, ascending and apart.
+using RunList = llvm::SmallVector<dmir::Run, 2>;
+/// All that they have together.
+int64_t lengthOf(llvm::ArrayRef<dmir::Run> runs);
+/// The first that does not come behind the one before it, or ends behind `most`; null where there is none.
+const dmir::Run *firstOutOfOrder(llvm::ArrayRef<dmir::Run> runs, int64_t most);
+/// Of each list from, to, from, to, .., in an attribute of a form, with all numbers times `unit`.
+mlir::ArrayAttr writeRuns(mlir::MLIRContext *context, llvm::ArrayRef<RunList> lists, int64_t unit = 1);
+/// As they are written, in whatever order; nullopt where they are something else.
+std::optional<std::vector<RunList>> readRuns(mlir::ArrayAttr lists);
+
 /// Whether kernels of an op's module leave out what is known to make no difference, as --sparsity says; `exact`: that
 /// gives the same for infinities and NaN, too.
 bool mayLeaveOut(mlir::Operation *op, bool exact);
