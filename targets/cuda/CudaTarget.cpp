@@ -118,7 +118,7 @@ static DictionaryAttr decidedOf(DictionaryAttr given) {
   bool follows = why && why.getValue() != kDecidedPlain;
   if (auto algorithm = given.getAs<StringAttr>(strategy::kAlgorithm); algorithm && !follows)
     decided.set(strategy::kAlgorithm, algorithm);
-  for (StringRef key : {StringRef(kProduct), StringRef(kTeam), StringRef(strategy::kDecided)})
+  for (StringRef key : {StringRef(kProduct), StringRef(kFew), StringRef(kTeam), StringRef(strategy::kDecided)})
     if (auto own = dyn_cast_or_null<DictionaryAttr>(given.get(key)))
       for (NamedAttribute each : own)
         decided.set(each.getName(), each.getValue());
@@ -159,7 +159,8 @@ Result<DictionaryAttr> CudaTarget::chooseStrategy(dmir::RegionOp region) const {
 }
 
 Type CudaTarget::roundsOperands(Operation *product) const {
-  bool rounds = roundsProducts() && rowsOf(product) > kFewRows;
+  bool rounds = roundsProducts() && (rowsOf(product) > kPlainRows ||
+                                     (isa<dmir::MatMulOp>(product) && dmir::isConstant(product->getOperand(1))));
   return rounds ? Type(BFloat16Type::get(product->getContext())) : Type();
 }
 

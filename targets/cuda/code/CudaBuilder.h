@@ -32,6 +32,8 @@ public:
   Value shared() const { return sharedMemory; }
   /// The thread's number in its block: i64. The same.
   Value threadInBlock() const { return ownThread; }
+  /// The values of a warp's lanes combined in pairs, in groups of `lanes` neighbours; the same for each of them.
+  llvm::SmallVector<Value> ofWarp(llvm::SmallVector<Value> values, int64_t lanes, Combine combine);
 
 private:
   const Team &team() const { return static_cast<const Hopper &>(processor()).team; }
@@ -42,7 +44,6 @@ private:
   void syncWarp();
   Value mostOfWarp(Value own);
   void meetCluster();
-  llvm::SmallVector<Value> ofWarp(llvm::SmallVector<Value> values, int64_t lanes, Combine combine);
   void takeMaps(llvm::ArrayRef<Value> arguments, mlir::ModuleOp module);
 
   Value status; ///< !llvm.ptr to i32

@@ -18,10 +18,13 @@ namespace dmxc::cuda {
 /// copy and why, and why a product of such numbers is a plain one.
 inline constexpr llvm::StringLiteral kSpecialised = "matmul-specialised", kSpecialisedConv = "conv-specialised",
                                      kProduct = "product", kThreadCopies = "thread_copies", kWhyPlain = "why_plain";
+/// The algorithm of products of few rows with a constant, and the key of a strategy that has its tile (FewRows.h).
+inline constexpr llvm::StringLiteral kByWarps = "matmul-by-warps", kFew = "few_rows";
 /// The reason where a schedule or a text asks for it.
 inline constexpr llvm::StringLiteral kDecidedPlain = "it is decided";
-/// Up to so many rows a product waits for the matrix it meets, and shorter operands gain nothing.
-inline constexpr int64_t kFewRows = 4;
+/// Up to so many rows a product waits for the matrix it meets. Up to so many that meet no constant shorter operands
+/// gain nothing.
+inline constexpr int64_t kFewRows = 16, kPlainRows = 4;
 
 /// What plans of this target rest on besides the body.
 struct CudaRequest : PlanRequest {
@@ -40,10 +43,10 @@ struct CudaRequest : PlanRequest {
   static const CudaRequest &of(const PlanRequest &request) { return static_cast<const CudaRequest &>(request); }
 };
 
-/// The rows of dmir.matmul and dmir.conv: by tensor cores where it can be and pays, else the plain ones. Requests are
-/// CudaRequests.
+/// The rows of dmir.matmul and dmir.conv: by tensor cores or warps where it can be and pays, else the plain ones.
+/// Requests are CudaRequests.
 void registerGemm(KernelTable &table);
-/// What is free of a region whose root is a product; nothing where tensor cores cannot compute it.
+/// What is free of a region whose root is a product; nothing where it can only be plain.
 std::vector<Decision> gemmDecisions(const hw::Machine &machine, dmir::RegionOp region, mlir::DictionaryAttr decided);
 /// What the default of these rests on: a clause; "" where nothing is estimated.
 std::string explainGemm(const hw::Machine &machine, dmir::RegionOp region, mlir::DictionaryAttr decided);
