@@ -24,6 +24,8 @@ std::unique_ptr<Pass> createCollectConstraintsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCheckSupportPass(const PhaseContext &);
 std::unique_ptr<Pass> createFoldScalingPass(const PhaseContext &);
 std::unique_ptr<Pass> createGroupHeadsPass(const PhaseContext &);
+std::unique_ptr<Pass> createJoinProductsPass(const PhaseContext &);
+std::unique_ptr<Pass> createRepeatNormsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRoundProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createAssignLayoutsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCutConcatsPass(const PhaseContext &);
@@ -62,11 +64,13 @@ static constexpr PassRow frontend[] = {
 static constexpr PassRow partition[] = {{createCheckSupportPass},
                                         {createFoldScalingPass, optimising},
                                         {createGroupHeadsPass, optimising},
+                                        {createJoinProductsPass, optimising},
                                         {createRoundProductsPass},
                                         {createFoldConstantsPass, optimising},
                                         {createAssignLayoutsPass, optimising},
                                         {createSimplifyPass, optimising},
                                         {createPropagateSparsityPass, optimising}, // of what is left
+                                        {createRepeatNormsPass, optimising},
                                         {createCutConcatsPass},
                                         {createFormRegionsPass},
                                         {createKeepFormsPass, optimising},

@@ -26,6 +26,12 @@ public:
   Value mostOfTeam(Value own) override;
   void byOne(llvm::function_ref<void()> body) override;
 
+  /// Of kernels of clusters: the block's number in its own; all of the cluster's threads meet, and see what was stored
+  /// before; the address of shared memory of this block in another one of the cluster (!llvm.ptr<7>).
+  Value rankInCluster() const { return rank; }
+  void meetCluster();
+  Value sharedOf(Value place, Value block);
+
   /// Tensor map i, as copies name it: !llvm.ptr.
   Value map(unsigned i) const { return maps[i]; }
   /// The block's shared memory, which its launch gives it: !llvm.ptr<3>. Of kernels of blocks.
@@ -43,7 +49,6 @@ private:
   llvm::SmallVector<Value> tellBlock(mlir::ValueRange values);
   void syncWarp();
   Value mostOfWarp(Value own);
-  void meetCluster();
   void takeMaps(llvm::ArrayRef<Value> arguments, mlir::ModuleOp module);
 
   Value status; ///< !llvm.ptr to i32

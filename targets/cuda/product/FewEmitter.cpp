@@ -2,11 +2,12 @@
 
 #include "FewRows.h"
 
-#include "targets/common/roots/Loops.h"
+#include "targets/common/roots/Rows.h"
 #include "targets/common/roots/Terms.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace dmxc;
@@ -36,6 +37,12 @@ private:
   void multiplySteps(const Loads &loads, int64_t from, SmallVector<Value> &sums);
   SmallVector<Value> numbersOf(Value words);
   void putRows(Value firstTerm, int64_t terms);
+  void measureRows();
+  Value fold(dmir::NormalizeOp norm, ArrayRef<Dim> dims, Value row, Value mean);
+  Value normalised(ArrayRef<Index> index);
+  Value ofRows() {
+    return b.elementPtr(b.getI8Type(), b.shared(), b.idx(product.rowBytes(tile) + product.sumBytes(tile)));
+  }
   Value placeOf(Value row, Value term);
   Indices indexOf(Value row, ArrayRef<Dim> dims, ArrayRef<Dim> whole);
   void tellSums(ArrayRef<Value> sums);
@@ -51,12 +58,16 @@ private:
   ElementExpr e;
   ResultWriter writer;
   int64_t chunk, step;
+  bool isMeasured = true;
+  Value ownRow;                 ///< the one of the block's rows that is asked for
   Value firstRow, firstColumn;  ///< of the block
   Value group, part, lane;      ///< the warp's number among groups, and in its own; the lane
   SmallVector<Value> columnsAt; ///< where the thread's columns begin: elements
 };
 
 void FewEmitter::emit() {
+  if (product.norm)
+    e.bind(product.norm->getResult(0), [this](ArrayRef<Index> index) { return normalised(index); });
   Value warp = b.floorDiv(b.threadInBlock(), b.idx(kWarp));
   lane = b.rem(b.threadInBlock(), b.idx(kWarp));
   group = b.floorDiv(warp, b.idx(tile.together));
@@ -81,8 +92,11 @@ void FewEmitter::emitItem(Value row, Value column) {
       own = b.minS(own, b.idx(product.n - 1)); // a column that is there; its sums are not stored
     columnsAt.push_back(b.mulC(own, product.pitch()));
   }
+  isMeasured = !product.norm;
   SmallVector<Value> sums(tile.rows * tile.columns, b.constant(b.getF32Type(), 0));
   int64_t steps = llvm::divideCeil(product.k, step), chunks = steps / chunk;
+  if (chunks > 1 && product.norm)
+    measureRows();
   if (chunks > 1)
     sums = b.forLoop(b.idx(0), b.idx(chunks * chunk), b.idx(chunk), sums, [&](Value first, ValueRange carried) {
       SmallVector<Value> own(carried);
@@ -101,6 +115,8 @@ void FewEmitter::emitItem(Value row, Value column) {
 void FewEmitter::chunkOf(Value firstStep, int64_t steps, SmallVector<Value> &sums) {
   int64_t atOnce = std::clamp<int64_t>(kLoads / tile.columns, 1, steps);
   Loads first = loadSteps(firstStep, 0, atOnce);
+  if (!isMeasured)
+    measureRows();
   putRows(b.mulC(firstStep, step), steps * step);
   meet();
   multiplySteps(first, 0, sums);
@@ -182,6 +198,66 @@ Indices FewEmitter::indexOf(Value row, ArrayRef<Dim> dims, ArrayRef<Dim> whole) 
   return index;
 }
 
+/// What a norm's sums of a row come to, over all threads of the block: of its terms, or of their squares.
+Value FewEmitter::fold(dmir::NormalizeOp norm, ArrayRef<Dim> dims, Value row, Value mean) {
+  Type f32 = b.getF32Type();
+  auto add = [&](ValueRange x, ValueRange y) -> SmallVector<Value> { return {arith::AddFOp::create(b, x[0], y[0])}; };
+  bool squares = mean || norm.getKind() == dmir::Normalization::rms;
+  Value zero = b.constant(f32, 0);
+  SmallVector<Value> sums =
+      dealOut(b, dims.back(), tile.threads(), kRowLoads, zero, [&](const Dealt &dealt, ValueRange sum) {
+        SmallVector<Value> values;
+        e.forget();
+        for (Value position : dealt.positions) {
+          Indices index = indexOf(row, dims, dims);
+          index.push_back(e.at(position));
+          values.push_back(e.evaluateWide(norm.getInput(), index));
+        }
+        Value total = sum[0];
+        for (Value value : values) {
+          Value term = mean ? Value(arith::SubFOp::create(b, value, mean)) : value;
+          total = arith::AddFOp::create(b, total, squares ? Value(arith::MulFOp::create(b, term, term)) : term);
+        }
+        return SmallVector<Value>{total};
+      });
+  e.forget();
+  return arith::DivFOp::create(b, b.ofTeam(sums, add)[0], sizeAsFloat(b, dims.back(), f32));
+}
+
+/// Mean and scale of each of the block's rows, to shared memory.
+void FewEmitter::measureRows() {
+  isMeasured = true;
+  auto norm = cast<dmir::NormalizeOp>(product.norm);
+  SmallVector<Dim> dims = dmir::dimsOf(norm.getInput());
+  Type f32 = b.getF32Type();
+  b.forLoop(0, tile.rows, 1, [&](Value own) {
+    Value row = b.add(firstRow, own);
+    if (!product.rows.known() || *product.rows.known() % tile.rows)
+      row = b.minS(row, b.addC(b.idx(product.rows), -1));
+    bool isCentred = norm.getKind() == dmir::Normalization::standard;
+    Value mean = isCentred ? fold(norm, dims, row, {}) : Value();
+    Value variance = fold(norm, dims, row, mean);
+    Value epsilon = b.constant(f32, norm.getEpsilon().convertToDouble());
+    Value scale = arith::DivFOp::create(
+        b, b.constant(f32, 1), math::SqrtOp::create(b, arith::AddFOp::create(b, variance, epsilon)).getResult());
+    b.byOne([&] {
+      b.store(mean ? mean : b.constant(f32, 0), ofRows(), b.mulC(own, 2));
+      b.store(scale, ofRows(), b.addC(b.mulC(own, 2), 1));
+    });
+  });
+  meet();
+}
+
+/// An element of the norm's result.
+Value FewEmitter::normalised(ArrayRef<Index> index) {
+  auto norm = cast<dmir::NormalizeOp>(product.norm);
+  Value value = e.evaluateWide(norm.getInput(), index);
+  if (norm.getKind() == dmir::Normalization::standard)
+    value = arith::SubFOp::create(b, value, b.load(b.getF32Type(), ofRows(), b.mulC(ownRow, 2)));
+  Value scale = b.load(b.getF32Type(), ofRows(), b.addC(b.mulC(ownRow, 2), 1));
+  return e.narrow(arith::MulFOp::create(b, value, scale), elementOf(norm.getResult()));
+}
+
 /// Terms of the block's rows to shared memory, zeros behind their ends.
 void FewEmitter::putRows(Value firstTerm, int64_t terms) {
   Value left = product.left;
@@ -204,6 +280,7 @@ void FewEmitter::putRows(Value firstTerm, int64_t terms) {
       if (!product.rows.known() || *product.rows.known() % tile.rows)
         within(at, product.rows);
       e.forget();
+      ownRow = row;
       Indices index = indexOf(at, dims, whole);
       index.push_back(e.at(term));
       Value value = e.evaluateWide(left, index);

@@ -4,6 +4,7 @@
 
 #include "schemas/cuda/Rates.h"
 
+#include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 
 #include <cmath>
@@ -49,6 +50,8 @@ std::optional<FewRows> FewRows::of(const RegionBody &body, llvm::function_ref<bo
   found.op = op;
   found.left = op.getLhs();
   found.result = op.getResult();
+  if (SmallVector<Operation *> ops = normBefore(op); !ops.empty())
+    found.norm = ops.front();
   found.element = elementOf(op.getRhs());
   Type left = elementOf(found.left), result = elementOf(found.result);
   std::optional<StridedView> matrix = stridedView(op.getRhs());
@@ -71,9 +74,49 @@ std::optional<FewRows> FewRows::of(const RegionBody &body, llvm::function_ref<bo
   return found;
 }
 
+SmallVector<Operation *> dmxc::cuda::normBefore(Operation *product) {
+  constexpr size_t most = 5;
+  constexpr int64_t mostTerms = 16384;
+  SmallVector<Operation *> ops;
+  if (!isa<dmir::MatMulOp>(product))
+    return ops;
+  Value value = product->getOperand(0);
+  for (Operation *op; (op = value.getDefiningOp()) && ops.size() < most && value.hasOneUse();) {
+    ops.insert(ops.begin(), op);
+    SmallVector<Dim> dims = dmir::dimsOf(op->getResult(0));
+    if (auto norm = dyn_cast<dmir::NormalizeOp>(op)) {
+      bool ofRows = norm.getAxes() == ArrayRef<int64_t>{static_cast<int64_t>(dims.size()) - 1} &&
+                    dims.back().known().value_or(mostTerms + 1) <= mostTerms &&
+                    isPlainFloat(elementOf(norm.getInput()));
+      return ofRows ? ops : SmallVector<Operation *>();
+    }
+    auto isWhole = [&](Value operand) {
+      Operation *made = operand.getDefiningOp();
+      return made && (made->hasTrait<dmir::Elementwise>() || isa<dmir::NormalizeOp>(made)) &&
+             dmir::dimsOf(operand) == dims;
+    };
+    auto next = llvm::find_if(op->getOperands(), isWhole);
+    if (!op->hasTrait<dmir::Elementwise>() || op->getNumResults() != 1 || next == op->operand_end())
+      break;
+    value = *next;
+  }
+  return {};
+}
+
+bool dmxc::cuda::waitsForMatrix(Operation *op) {
+  auto product = dyn_cast<dmir::MatMulOp>(op);
+  if (!product || !dmir::isConstant(product.getRhs()) || rowsOf(op) > kFewRows)
+    return false;
+  auto isFit = [](Value value) { return isPlainFloat(elementOf(value)); };
+  SmallVector<Dim> dims = dmir::dimsOf(product.getRhs());
+  bool isMatrix = llvm::all_of(ArrayRef(dims).drop_back(2), [](Dim dim) { return dim.is(1); });
+  return isMatrix && llvm::all_of(op->getOperands(), isFit) && isFit(product.getResult()) &&
+         dmir::elementsOf(product.getRhs().getType()).known().value_or(0) >= kWorth;
+}
+
 int64_t FewRows::nominalRows() const { return std::max<int64_t>(nominal(op->getBlock(), rows), 1); }
 
-bool FewRows::pays() const { return nominalRows() <= kFewRows && n * k >= kWorth; }
+bool FewRows::pays() const { return norm || (nominalRows() <= kFewRows && n * k >= kWorth); }
 
 int64_t FewRows::chunk(const FewTile &tile) const {
   int64_t most = std::max<int64_t>(kMostRowBytes / (step(tile) * tile.rows * 4), 1);
@@ -116,41 +159,30 @@ double FewRows::clocks(const hw::Machine &machine, const FewTile &tile) const {
   return clock.launchClocks + std::max({moving, issue, once / hw::memoryBytesPerClock(machine)}) + waits;
 }
 
-FewTile FewRows::choose(const hw::Machine &machine, DictionaryAttr decided) const {
-  return kernels::readTile(decided, [&] {
-    std::optional<FewTile> best;
-    double least = 0;
-    int64_t most = std::min<int64_t>(nominalRows(), 16);
-    FewTile asked = kernels::readTile(decided, FewTile{0, 0, 0, 0});
-    auto is = [](int64_t asked, int64_t value) { return !asked || asked == value; };
-    std::set<int64_t> rows = sizesTo(most);
-    rows.insert({most, asked.rows ? asked.rows : most});
-    for (int64_t own : rows)
-      for (int64_t warps : kSizes)
-        for (int64_t columns : sizesTo(std::min<int64_t>(kMostSums / own, 8)))
-          for (int64_t together : sizesTo(std::min(warps, kMostSums / own))) {
-            FewTile tile{own, columns, together, warps};
-            if (!is(asked.rows, own) || !is(asked.warps, warps) || !is(asked.columns, columns) ||
-                !is(asked.together, together))
-              continue;
-            if (double expected = clocks(machine, tile); !best || expected < 0.98 * least) {
-              best = tile;
-              least = expected;
-            }
+FewTile FewRows::cheapest(const hw::Machine &machine, const kernels::DecidedFields<FewTile> &decided) const {
+  FewTile best;
+  double least = std::numeric_limits<double>::infinity();
+  int64_t most = std::min<int64_t>(nominalRows(), 16);
+  auto sizes = [&](int64_t FewTile::*field, int64_t upTo) {
+    std::set<int64_t> all = sizesTo(upTo);
+    if (field == &FewTile::rows)
+      all.insert(most);
+    return decided[field] ? std::set<int64_t>{*decided[field]} : all;
+  };
+  for (int64_t rows : sizes(&FewTile::rows, most))
+    for (int64_t warps : sizes(&FewTile::warps, 16))
+      for (int64_t columns : sizes(&FewTile::columns, std::min<int64_t>(kMostSums / rows, 8)))
+        for (int64_t together : sizes(&FewTile::together, std::min(warps, kMostSums / rows)))
+          if (FewTile tile{rows, columns, together, warps}; clocks(machine, tile) < 0.98 * least) {
+            least = clocks(machine, tile);
+            best = tile;
           }
-    return best.value_or(FewTile());
-  }());
+  return best;
 }
 
 kernels::FreeTile<FewTile> FewRows::freeTile(const hw::Machine &machine, DictionaryAttr decided) const {
   kernels::FreeTile<FewTile> free("", op->getContext(), decided);
-  auto chosen = [&] {
-    NamedAttrList known;
-    for (const kernels::TileField<FewTile> &field : FewTile::fields())
-      if (auto member = std::get<int64_t FewTile::*>(field.member); auto value = free.decided()[member])
-        known.set(field.key, kernels::tileValue(*value, op->getContext()));
-    return choose(machine, known.getDictionary(op->getContext()));
-  };
+  auto chosen = [&] { return cheapest(machine, free.decided()); };
   free.add(&FewTile::rows, sizesTo(16), chosen().rows);
   free.add(&FewTile::warps, sizesTo(16), chosen().warps);
   FewTile tile = chosen();
@@ -159,13 +191,17 @@ kernels::FreeTile<FewTile> FewRows::freeTile(const hw::Machine &machine, Diction
   return free;
 }
 
+FewTile FewRows::choose(const hw::Machine &machine, DictionaryAttr decided) const {
+  return cheapest(machine, freeTile(machine, decided).decided());
+}
+
 std::vector<Decision> FewRows::decisions(const hw::Machine &machine, DictionaryAttr decided) const {
   return freeTile(machine, decided).take();
 }
 
 Result<FewTile> FewRows::read(const hw::Machine &machine, Attribute written, StringRef key) const {
   auto own = dyn_cast_or_null<DictionaryAttr>(written);
-  FewTile tile = choose(machine, own);
+  FewTile tile = kernels::readTile(own, choose(machine, own));
   std::string wrong = kernels::wrongField(written, freeTile(machine, own).take(),
                                           kernels::writeTile(tile, op->getContext()), key.str());
   if (!wrong.empty())

@@ -28,7 +28,8 @@ struct FewTile {
 struct FewRows {
   mlir::Operation *op = nullptr; ///< a dmir.matmul
   mlir::Value left, result;
-  unsigned buffer = 0; ///< of the matrix
+  mlir::Operation *norm = nullptr; ///< a dmir.normalize of the left rows that the kernel computes
+  unsigned buffer = 0;             ///< of the matrix
   int64_t n = 0, k = 0;
   Dim rows = 1;
   mlir::Type element;             ///< of the matrix
@@ -51,12 +52,15 @@ struct FewRows {
   /// sums take.
   int64_t chunk(const FewTile &tile) const;
   int64_t rowBytes(const FewTile &tile) const { return chunk(tile) * step(tile) * tile.rows * 4; }
-  int64_t sharedBytes(const FewTile &tile) const { return rowBytes(tile) + tile.warps * tile.rows * tile.columns * 4; }
+  int64_t sumBytes(const FewTile &tile) const { return tile.warps * tile.rows * tile.columns * 4; }
+  int64_t sharedBytes(const FewTile &tile) const {
+    return rowBytes(tile) + sumBytes(tile) + (norm ? 2 * tile.rows * 4 : 0);
+  }
   Dim blocks(const FewTile &tile) const;
   Launch launch(const FewTile &tile) const { return {blocks(tile), tile.threads(), sharedBytes(tile)}; }
   mlir::DictionaryAttr packedForm(mlir::MLIRContext *context) const;
 
-  /// The tile of the least clocks, but what is decided of it.
+  /// The tile of the least clocks, but what is decided of its domains.
   FewTile choose(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
   std::vector<Decision> decisions(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
   /// Clocks that it is expected to take.
@@ -66,8 +70,13 @@ struct FewRows {
 
 private:
   int64_t nominalRows() const;
+  FewTile cheapest(const hw::Machine &machine, const kernels::DecidedFields<FewTile> &decided) const;
   kernels::FreeTile<FewTile> freeTile(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
 };
+
+/// The norm, and what is elementwise behind it, that makes a product's left operand and that its kernel may compute; in
+/// order, empty where there is none.
+llvm::SmallVector<mlir::Operation *> normBefore(mlir::Operation *product);
 
 void emitFewRows(CudaBuilder &b, const RegionBody &body, const FewRows &product, const FewTile &tile);
 

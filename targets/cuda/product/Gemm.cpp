@@ -1,5 +1,6 @@
 //===- Gemm.cpp - which products tensor cores compute -------------------------===//
 
+#include "FewQueries.h"
 #include "FewRows.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -91,6 +92,9 @@ struct Ways {
 
 static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &request, const GemmProduct &product,
                                     bool decided) {
+  if (!normBefore(body.root).empty())
+    return modelError("node '" + dmir::nodeName(body.root) + "': a norm is computed in its region, which " +
+                      kByWarps.str() + " alone can, with a packed constant; leave the strategy out and it is derived");
   Result<KernelPlan> plan = plainRow(body.root->getName().getStringRef()).plan(body, request);
   StringRef why = !product.refusal().empty() ? StringRef(product.refusal())
                   : decided                  ? StringRef(kDecidedPlain)
@@ -169,8 +173,33 @@ static Result<KernelPlan> fewRowsIn(const RegionBody &body, const CudaRequest &r
   return planFewRows(body, *few, *tile);
 }
 
+/// An attention as one kernel; its only way, as its region has all of it.
+static Result<KernelPlan> planQueries(const RegionBody &body, const CudaRequest &request, const FewQueries &few) {
+  QueryTile tile;
+  if (!request.strategy) {
+    DecisionsMade::check("a tile of attention");
+    tile = few.choose(request.machine, request.decided);
+  } else if (algorithmIn(request.strategy) != kQueriesByWarps) {
+    return modelError("node '" + dmir::nodeName(body.root) + "': its region is an attention, which " +
+                      kQueriesByWarps.str() + " alone can; leave the strategy out and it is derived");
+  } else {
+    Result<QueryTile> read = few.read(request.machine, request.strategy.get(kQueries), kQueries);
+    if (!read)
+      return modelError("node '" + dmir::nodeName(body.root) + "': " + read.error().message);
+    tile = *read;
+  }
+  KernelPlan plan(kQueriesByWarps.str(), WorkPlan());
+  plan.work = few.blocks(tile);
+  plan.own.set(kQueries, writeTile(tile, body.root->getContext()));
+  plan.launch = few.launch(tile);
+  plan.emit = [body, few, tile](KernelBuilder &b) { emitFewQueries(CudaBuilder::of(b), body, few, tile); };
+  return plan;
+}
+
 static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest &given) {
   const CudaRequest &request = CudaRequest::of(given);
+  if (std::optional<FewQueries> few = FewQueries::of(body.root))
+    return planQueries(body, request, *few);
   SharedProduct product = productOf(body, request);
   if (!request.strategy)
     return chooseProduct(body, request, *product);
@@ -195,9 +224,10 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest 
   return plan;
 }
 
-/// The pipeline of a kernel is no root.
-static SmallVector<Operation *> pipelinesBeside(Operation *root) {
-  SmallVector<Operation *> all;
+/// The pipeline of a kernel is no root, nor is a norm that the kernel computes.
+static SmallVector<Operation *> computedBy(Operation *root) {
+  SmallVector<Operation *> all = normBefore(root);
+  llvm::append_range(all, innerOpsOf(root));
   for (auto pipeline : root->getBlock()->getOps<PipelineOp>())
     all.push_back(pipeline);
   return all;
@@ -207,7 +237,7 @@ void dmxc::cuda::registerGemm(KernelTable &table) {
   auto add = [&]<typename Op>() {
     KernelRow row = plainRow(Op::getOperationName());
     row.plan = planProduct;
-    row.computes = pipelinesBeside;
+    row.computes = computedBy;
     table.add<Op>(row);
   };
   add.operator()<dmir::MatMulOp>();
@@ -250,6 +280,8 @@ struct RegionProduct {
 std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir::RegionOp region,
                                                 DictionaryAttr decided) {
   RegionProduct of(region);
+  if (std::optional<FewQueries> few = of.body.root ? FewQueries::of(of.body.root) : std::nullopt)
+    return few->decisions(machine, decided);
   if (!of.product || (!of.product->refusal().empty() && !of.few))
     return {};
   Builder b(region.getContext());
@@ -258,16 +290,33 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
     names.push_back(b.getStringAttr(specialisedOf(of.body.root)));
   if (of.few)
     names.push_back(b.getStringAttr(kByWarps));
-  names.push_back(b.getStringAttr(plainOf(of.body.root)));
-  std::vector<Decision> free{{strategy::kAlgorithm.str(), "", Domain::oneOf(names),
-                              b.getStringAttr(Ways(*of.product, of.few).chosen(of.body.root, {})), Effect::Order,
-                              "by tensor cores, by warps that share terms, or an element a thread"}};
+  if (normBefore(of.body.root).empty())
+    names.push_back(b.getStringAttr(plainOf(of.body.root)));
+  std::vector<Decision> free;
+  if (names.size() > 1)
+    free.push_back({strategy::kAlgorithm.str(), "", Domain::oneOf(names),
+                    b.getStringAttr(Ways(*of.product, of.few).chosen(of.body.root, {})), Effect::Order,
+                    of.few ? "by tensor cores where it is named, by warps that share terms, or an element a thread"
+                           : "by tensor cores, or an element a thread"});
   if (of.isSpecialised(decided))
     llvm::append_range(
         free, gemmDecisions(machine, of.product->nominalSizes(region.getBlock()), decided, region.getContext()));
   if (of.isFew(decided))
     llvm::append_range(free, of.few->decisions(machine, decided));
   return free;
+}
+
+SmallVector<Operation *> dmxc::cuda::computedOnTheWay(Operation *product) {
+  if (waitsForMatrix(product))
+    return normBefore(product);
+  std::optional<FewQueries> few = FewQueries::of(product);
+  return few && few->pays() ? innerOpsOf(product) : SmallVector<Operation *>();
+}
+
+bool dmxc::cuda::takesProducer(Operation *root, OpOperand &use, Operation *producer) {
+  std::optional<FewQueries> few = FewQueries::of(root);
+  return few && few->pays() && use.getOwner() == few->attention.scores && use.getOperandNumber() == 0 &&
+         (producer->hasTrait<dmir::Elementwise>() || isa<dmir::ReshapeOp>(producer));
 }
 
 std::string dmxc::cuda::explainGemm(const hw::Machine &machine, dmir::RegionOp region, DictionaryAttr decided) {

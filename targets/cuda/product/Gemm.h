@@ -26,6 +26,9 @@ inline constexpr llvm::StringLiteral kDecidedPlain = "it is decided";
 /// gain nothing.
 inline constexpr int64_t kFewRows = 16, kPlainRows = 4;
 
+/// The algorithm of attention of few rows, and the key of a strategy that has its tile (FewQueries.h).
+inline constexpr llvm::StringLiteral kQueriesByWarps = "attention-by-warps", kQueries = "queries";
+
 /// What plans of this target rest on besides the body.
 struct CudaRequest : PlanRequest {
   /// Operand i of the region is a constant; asked without a strategy.
@@ -57,6 +60,15 @@ Result<std::optional<Dim>> tilesOf(dlir::KernelOp kernel, const hw::Machine &mac
 /// Rows that meet a matrix, as expected: of the left operand all of them where the right one is a matrix; of a
 /// convolution outputs that meet pixels, or pixels where they are fewer.
 int64_t rowsOf(mlir::Operation *product);
+
+/// Whether a product, before regions are formed, is one of few rows with a constant that is worth packing.
+bool waitsForMatrix(mlir::Operation *product);
+
+/// The ops that a product's kernel computes on the way, before regions are formed: a norm, or all of an attention.
+llvm::SmallVector<mlir::Operation *> computedOnTheWay(mlir::Operation *product);
+/// Whether an operand's elementwise producer, or a reshape of one, is better computed where the product's kernel reads
+/// it: few rows of attention.
+bool takesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer);
 
 /// Emits the kernel's body.
 void emitGemm(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline);
