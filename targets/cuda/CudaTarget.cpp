@@ -49,7 +49,9 @@ public:
   Type roundsOperands(Operation *product) const override;
   bool groupsHeads() const override { return true; }
   bool waitsForMatrix(Operation *product) const override { return cuda::waitsForMatrix(product); }
-  SmallVector<Operation *> computedWith(Operation *root) const override { return cuda::computedOnTheWay(root); }
+  SmallVector<Operation *> computedWith(Operation *root) const override {
+    return cuda::computedOnTheWay(root, roundsProducts());
+  }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
     // Each element of what is joined is read once, however many there are of others.
     bool joins = isa<dmir::ConcatOp>(use.getOwner()) && producer->hasTrait<dmir::Elementwise>();

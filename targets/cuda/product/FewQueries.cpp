@@ -72,15 +72,27 @@ std::optional<FewQueries> FewQueries::of(Operation *result) {
   few.keys = scores.back();
   few.depth = queries.back().known().value_or(0);
   few.width = whole.back().known().value_or(0);
-  if (few.items.is(0) || few.rows.is(0) || few.keys.is(0) || few.depth < 1 || few.width < 1 || !lanesOf(few.depth) ||
-      !lanesOf(few.width))
+  if (few.items.is(0) || few.rows.is(0) || few.keys.is(0) || few.depth < 1 || few.width < 1 ||
+      (!few.fitsWarps() && !few.fitsCores()))
     return std::nullopt;
   int64_t ofKeys = sharing(batchOf(keys), few.batch), ofValues = sharing(batchOf(values), few.resultBatch);
   few.share = ofKeys == ofValues ? ofKeys : 1;
   return few;
 }
 
-bool FewQueries::pays() const { return nominal(attention.result->getBlock(), rows) <= kFewRows; }
+bool FewQueries::hasFewRows() const { return nominal(attention.result->getBlock(), rows) <= kFewRows; }
+
+StringRef FewQueries::preferred() const {
+  if (fitsWarps() && hasFewRows())
+    return kQueriesByWarps;
+  return fitsCores() ? StringRef(kAttentionByCores) : StringRef();
+}
+
+Launch FewQueries::coreLaunch() const {
+  constexpr int64_t threads = 128;
+  using dmx::cuda::kMmaRows, dmx::cuda::kTileRowBytes;
+  return {coreBlocks(), threads, (2 * slabs() * kMmaRows + width + kMmaRows) * kTileRowBytes};
+}
 
 /// A row's parts: of 32 scores, of its terms and of its result.
 int64_t FewQueries::mostRows() const {

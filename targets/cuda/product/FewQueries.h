@@ -32,8 +32,12 @@ struct FewQueries {
 
   /// Nothing where the kernel cannot compute it.
   static std::optional<FewQueries> of(mlir::Operation *result);
-  /// Whether it is the default, before regions are formed.
-  bool pays() const;
+  /// Whether warps can compute it, and whether tensor cores can.
+  bool fitsWarps() const { return lanesOf(depth) && lanesOf(width); }
+  bool fitsCores() const { return depth <= 256 && width <= 256 && width % 8 == 0; }
+  bool hasFewRows() const;
+  /// The name of the default: "" where neither is.
+  llvm::StringRef preferred() const;
 
   Dim groups() const { return Dim::floorDiv(items, share); }
   Dim groupRows() const { return rows * share; }
@@ -46,6 +50,11 @@ struct FewQueries {
   int64_t blockFloats(const QueryTile &tile) const { return tile.blocks > 1 ? tile.blocks * tile.rows * told() : 0; }
   Launch launch(const QueryTile &tile) const;
 
+  /// By tensor cores: slabs of 64 terms of scores, blocks of 64 rows, and their launch.
+  int64_t slabs() const { return llvm::divideCeil(depth, dmx::cuda::kTileRowElements); }
+  Dim coreBlocks() const { return groups() * Dim::ceilDiv(groupRows(), dmx::cuda::kMmaRows); }
+  Launch coreLaunch() const;
+
   /// The tile of the least clocks, but what is decided of its domains.
   QueryTile choose(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
   std::vector<Decision> decisions(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
@@ -57,6 +66,7 @@ private:
   int64_t mostRows() const;
 };
 
+void emitAttention(CudaBuilder &b, const RegionBody &body, const FewQueries &attention);
 void emitFewQueries(CudaBuilder &b, const RegionBody &body, const FewQueries &attention, const QueryTile &tile);
 
 } // namespace dmxc::cuda

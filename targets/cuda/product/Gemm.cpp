@@ -173,15 +173,12 @@ static Result<KernelPlan> fewRowsIn(const RegionBody &body, const CudaRequest &r
   return planFewRows(body, *few, *tile);
 }
 
-/// An attention as one kernel; its only way, as its region has all of it.
+/// An attention by warps, cut as its strategy or, where it has none, the estimate says.
 static Result<KernelPlan> planQueries(const RegionBody &body, const CudaRequest &request, const FewQueries &few) {
   QueryTile tile;
   if (!request.strategy) {
     DecisionsMade::check("a tile of attention");
     tile = few.choose(request.machine, request.decided);
-  } else if (algorithmIn(request.strategy) != kQueriesByWarps) {
-    return modelError("node '" + dmir::nodeName(body.root) + "': its region is an attention, which " +
-                      kQueriesByWarps.str() + " alone can; leave the strategy out and it is derived");
   } else {
     Result<QueryTile> read = few.read(request.machine, request.strategy.get(kQueries), kQueries);
     if (!read)
@@ -196,10 +193,27 @@ static Result<KernelPlan> planQueries(const RegionBody &body, const CudaRequest 
   return plan;
 }
 
+/// An attention as one kernel: there is no other way, as its region has all of it.
+static Result<KernelPlan> planAttention(const RegionBody &body, const CudaRequest &request, const FewQueries &few) {
+  StringRef name = algorithmIn(request.strategy ? request.strategy : request.decided);
+  if (name.empty())
+    name = few.preferred();
+  if (name == kQueriesByWarps && few.fitsWarps())
+    return planQueries(body, request, few);
+  if (name != kAttentionByCores || !few.fitsCores())
+    return modelError("node '" + dmir::nodeName(body.root) + "': its region is an attention, which is computed by " +
+                      few.preferred().str() + "; leave the strategy out and it is derived");
+  KernelPlan plan(kAttentionByCores.str(), WorkPlan());
+  plan.work = few.coreBlocks();
+  plan.launch = few.coreLaunch();
+  plan.emit = [body, few](KernelBuilder &b) { emitAttention(CudaBuilder::of(b), body, few); };
+  return plan;
+}
+
 static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest &given) {
   const CudaRequest &request = CudaRequest::of(given);
   if (std::optional<FewQueries> few = FewQueries::of(body.root))
-    return planQueries(body, request, *few);
+    return planAttention(body, request, *few);
   SharedProduct product = productOf(body, request);
   if (!request.strategy)
     return chooseProduct(body, request, *product);
@@ -281,7 +295,7 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
                                                 DictionaryAttr decided) {
   RegionProduct of(region);
   if (std::optional<FewQueries> few = of.body.root ? FewQueries::of(of.body.root) : std::nullopt)
-    return few->decisions(machine, decided);
+    return few->preferred() == kQueriesByWarps ? few->decisions(machine, decided) : std::vector<Decision>();
   if (!of.product || (!of.product->refusal().empty() && !of.few))
     return {};
   Builder b(region.getContext());
@@ -306,16 +320,17 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
   return free;
 }
 
-SmallVector<Operation *> dmxc::cuda::computedOnTheWay(Operation *product) {
+SmallVector<Operation *> dmxc::cuda::computedOnTheWay(Operation *product, bool rounds) {
   if (waitsForMatrix(product))
     return normBefore(product);
   std::optional<FewQueries> few = FewQueries::of(product);
-  return few && few->pays() ? innerOpsOf(product) : SmallVector<Operation *>();
+  bool isOne = few && (rounds || few->preferred() == kQueriesByWarps) && !few->preferred().empty();
+  return isOne ? innerOpsOf(product) : SmallVector<Operation *>();
 }
 
 bool dmxc::cuda::takesProducer(Operation *root, OpOperand &use, Operation *producer) {
   std::optional<FewQueries> few = FewQueries::of(root);
-  return few && few->pays() && use.getOwner() == few->attention.scores && use.getOperandNumber() == 0 &&
+  return few && use.getOwner() == few->attention.scores && use.getOperandNumber() == 0 &&
          (producer->hasTrait<dmir::Elementwise>() || isa<dmir::ReshapeOp>(producer));
 }
 

@@ -28,6 +28,8 @@ inline constexpr int64_t kFewRows = 16, kPlainRows = 4;
 
 /// The algorithm of attention of few rows, and the key of a strategy that has its tile (FewQueries.h).
 inline constexpr llvm::StringLiteral kQueriesByWarps = "attention-by-warps", kQueries = "queries";
+/// The algorithm of attention by tensor cores, whose operands are rounded to bf16.
+inline constexpr llvm::StringLiteral kAttentionByCores = "attention-specialised";
 
 /// What plans of this target rest on besides the body.
 struct CudaRequest : PlanRequest {
@@ -65,7 +67,8 @@ int64_t rowsOf(mlir::Operation *product);
 bool waitsForMatrix(mlir::Operation *product);
 
 /// The ops that a product's kernel computes on the way, before regions are formed: a norm, or all of an attention.
-llvm::SmallVector<mlir::Operation *> computedOnTheWay(mlir::Operation *product);
+/// `rounds`: operands are rounded to bf16.
+llvm::SmallVector<mlir::Operation *> computedOnTheWay(mlir::Operation *product, bool rounds);
 /// Whether an operand's elementwise producer, or a reshape of one, is better computed where the product's kernel reads
 /// it: few rows of attention.
 bool takesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer);

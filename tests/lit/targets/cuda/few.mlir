@@ -42,7 +42,7 @@
 
 // TOGETHER: few_rows.together' of its strategy is 3 : i64, but must be
 // PLAIN: a norm is computed in its region, which matmul-by-warps alone can
-// ATTENTION: its region is an attention, which attention-by-warps alone can; leave the strategy out and it is derived
+// ATTENTION: its region is an attention, which is computed by attention-by-warps; leave the strategy out and it is derived
 // BLOCKS: 'queries.blocks' of its strategy is 16; its values are 1, 2, 4, 8
 func.func @main(%x: tensor<1x512xf32> {dmir.name = "x"}, %k: tensor<4x64x30xf32> {dmir.name = "k"}, %v: tensor<4x30x64xf32> {dmir.name = "v"})
     -> (tensor<4x1x64xf32> {dmir.name = "a"}, tensor<2x1x64xf32> {dmir.name = "b"}, tensor<1x256xf32> {dmir.name = "c"}, tensor<1x256xf32> {dmir.name = "d"}) {
