@@ -20,12 +20,8 @@ static Dim keysIn(dmir::MaskOp mask) { return dmir::dimsOf(mask.getInput()).back
 
 static Value roundDown(CpuBuilder &b, Value x, int64_t to) { return b.mulC(b.floorDiv(x, b.idx(to)), to); }
 
-AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask, ArrayRef<Index> batch, Value row,
-                                Value rows, dmir::TileSize tile, bool all) {
-  Value keys = b.idx(keysIn(mask));
-  if (all)
-    return {b.idx(0), keys, b.idx(0), b.idx(0)};
-  dmir::Rule rule = dmir::ruleOf(mask);
+dmir::ColumnRange<Value> dmxc::cpu::rangeOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask, const dmir::Rule &rule,
+                                            ArrayRef<Index> batch, Value row, Value rows, Value keys) {
   SmallVector<std::pair<Value, Value>> bounds;
   for (const Index &index : batch)
     bounds.emplace_back(index.base, index.base);
@@ -33,9 +29,17 @@ AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask
   SmallVector<Value> symbols;
   Indices index(batch);
   index.append({e.at(0), e.at(0)});
-  for (const Index &symbol : symbolsOf(e, mask, index))
+  for (const Index &symbol : mask ? symbolsOf(e, mask, index) : Indices())
     symbols.push_back(symbol.base);
-  dmir::ColumnRange<Value> kept = keptColumns(b, rule, bounds, symbols, keys);
+  return keptColumns(b, rule, bounds, symbols, keys);
+}
+
+AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask, ArrayRef<Index> batch, Value row,
+                                Value rows, dmir::TileSize tile, bool all) {
+  Value keys = b.idx(keysIn(mask));
+  if (all)
+    return {b.idx(0), keys, b.idx(0), b.idx(0)};
+  dmir::ColumnRange<Value> kept = rangeOf(b, e, mask, dmir::ruleOf(mask), batch, row, rows, keys);
   // One tile at least: a row that sees nothing has its own answer, which takes a score.
   Value lastPass = roundDown(b, b.maxS(b.addC(keys, -1), b.idx(0)), tile.pass);
   AttentionKeys found;

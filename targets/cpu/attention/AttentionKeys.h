@@ -4,6 +4,7 @@
 #include "targets/common/element/ElementExpr.h"
 #include "targets/cpu/code/CpuBuilder.h"
 
+#include "dmxc/Dialect/DMIR/masks/Columns.h"
 #include "dmxc/Dialect/DMIR/masks/Tiles.h"
 
 namespace dmxc::cpu {
@@ -16,6 +17,11 @@ struct AttentionKeys {
 };
 constexpr int64_t kKeyTile = 64, kKeyPass = 256; ///< where whole rows are at hand
 
+/// The keys that some rows keep, as a rule says, the mask's if there is one, or a case of it; ends may lie outside of
+/// those that there are.
+dmir::ColumnRange<mlir::Value> rangeOf(CpuBuilder &b, kernels::ElementExpr &e, dmir::MaskOp mask,
+                                       const dmir::Rule &rule, llvm::ArrayRef<kernels::Index> batch, mlir::Value row,
+                                       mlir::Value rows, mlir::Value keys);
 /// Rows [row, row + rows) of a matrix; `batch` are the mask's indices before them. With `all`, nothing is left out.
 AttentionKeys keysOf(CpuBuilder &b, kernels::ElementExpr &e, dmir::MaskOp mask, llvm::ArrayRef<kernels::Index> batch,
                      mlir::Value row, mlir::Value rows, dmir::TileSize tile, bool all);
