@@ -51,7 +51,7 @@ public:
   bool groupsHeads() const override { return true; }
   bool waitsForMatrix(Operation *product) const override { return cuda::waitsForMatrix(product); }
   SmallVector<Operation *> computedWith(Operation *root) const override {
-    return cuda::computedOnTheWay(root, roundsProducts());
+    return cuda::computedOnTheWay(machine, root, roundsProducts());
   }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
     // Each element of what is joined is read once, however many there are of others.

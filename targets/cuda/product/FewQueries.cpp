@@ -2,6 +2,8 @@
 
 #include "FewQueries.h"
 
+#include "schemas/cuda/Rates.h"
+
 #include "dmxc/Dialect/DMIR/Dims.h"
 
 #include <cmath>
@@ -93,6 +95,29 @@ Launch FewQueries::coreLaunch() const {
   using dmx::cuda::kMmaRows, dmx::cuda::kTileRowBytes;
   return {coreBlocks(), threads, (2 * slabs() * kMmaRows + width + kMmaRows) * kTileRowBytes};
 }
+
+/// A block alone waits at each tile of keys for what it copies and for both products; several share the schedulers.
+double FewQueries::coreClocks(const hw::Machine &machine) const {
+  Block *block = attention.result->getBlock();
+  double size = static_cast<double>(depth + width), alone = 1500 + 27 * size, shared = 1800 + 12.5 * size,
+         tiles = std::ceil(static_cast<double>(nominal(block, keys)) / dmx::cuda::kTileRowElements),
+         ofEach = std::ceil(static_cast<double>(nominal(block, coreBlocks())) / machine.multiprocessors);
+  return machine.clock.launchClocks + alone + tiles * std::max(alone, ofEach * shared);
+}
+
+/// Scores of f32 are written, read twice and, rounded, written and read: the softmax takes half as much again.
+double FewQueries::plainClocks(const hw::Machine &machine) const {
+  Block *block = attention.result->getBlock();
+  int64_t ofAll = nominal(block, items), m = nominal(block, rows), n = nominal(block, keys);
+  GemmSizes scores{ofAll, m, n, depth}, result{ofAll, m, width, n};
+  double bytes = 6 * static_cast<double>(ofAll) * static_cast<double>(m) * static_cast<double>(n),
+         softmax = machine.clock.launchClocks + 2 * machine.clock.memoryLatency +
+                   1.5 * bytes / hw::memoryBytesPerClock(machine);
+  return gemmClocks(machine, scores, chooseGemmTile(machine, scores)) + softmax +
+         gemmClocks(machine, result, chooseGemmTile(machine, result));
+}
+
+bool FewQueries::paysByCores(const hw::Machine &machine) const { return coreClocks(machine) <= plainClocks(machine); }
 
 /// A row's parts: of 32 scores, of its terms and of its result.
 int64_t FewQueries::mostRows() const {

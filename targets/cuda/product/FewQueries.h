@@ -38,6 +38,8 @@ struct FewQueries {
   bool hasFewRows() const;
   /// The name of the default: "" where neither is.
   llvm::StringRef preferred() const;
+  /// Whether it is expected to take no longer by tensor cores than as two products and the softmax between them.
+  bool paysByCores(const hw::Machine &machine) const;
 
   Dim groups() const { return Dim::floorDiv(items, share); }
   Dim groupRows() const { return rows * share; }
@@ -64,6 +66,8 @@ private:
   QueryTile cheapest(const hw::Machine &machine, const kernels::DecidedFields<QueryTile> &decided) const;
   kernels::FreeTile<QueryTile> freeTile(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
   int64_t mostRows() const;
+  double coreClocks(const hw::Machine &machine) const;
+  double plainClocks(const hw::Machine &machine) const;
 };
 
 void emitAttention(CudaBuilder &b, const RegionBody &body, const FewQueries &attention);

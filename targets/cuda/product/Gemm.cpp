@@ -356,12 +356,16 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
   return free;
 }
 
-SmallVector<Operation *> dmxc::cuda::computedOnTheWay(Operation *product, bool rounds) {
+SmallVector<Operation *> dmxc::cuda::computedOnTheWay(const hw::Machine &machine, Operation *product, bool rounds) {
   if (waitsForMatrix(product))
     return normBefore(product);
   std::optional<FewQueries> few = FewQueries::of(product);
-  bool isOne = few && (rounds || few->preferred() == kQueriesByWarps) && !few->preferred().empty();
-  return isOne ? innerOpsOf(product) : SmallVector<Operation *>();
+  if (!few)
+    return {};
+  StringRef name = few->preferred();
+  return name == kQueriesByWarps || (rounds && name == kAttentionByCores && few->paysByCores(machine))
+             ? innerOpsOf(product)
+             : SmallVector<Operation *>();
 }
 
 bool dmxc::cuda::takesProducer(Operation *root, OpOperand &use, Operation *producer) {

@@ -71,7 +71,8 @@ bool waitsForMatrix(mlir::Operation *product);
 
 /// The ops that a product's kernel computes on the way, before regions are formed: a norm, or all of an attention.
 /// `rounds`: operands are rounded to bf16.
-llvm::SmallVector<mlir::Operation *> computedOnTheWay(mlir::Operation *product, bool rounds);
+llvm::SmallVector<mlir::Operation *> computedOnTheWay(const hw::Machine &machine, mlir::Operation *product,
+                                                      bool rounds);
 /// Whether an operand's elementwise producer, or a reshape of one, is better computed where the product's kernel reads
 /// it: few rows of attention.
 bool takesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer);
