@@ -420,7 +420,7 @@ def check(graph, seed, teams, scratch, device, control):
 def main():
     failed, seeds = 0, {"noisy": [], "host": [], "ordered": []}
     device, missing = interpreter()
-    numbered = range(FIRST, FIRST + COUNT) if KEEP else sample(range(FIRST, FIRST + COUNT), 8)
+    numbered = range(FIRST, FIRST + COUNT) if KEEP else sample(range(FIRST, FIRST + COUNT), 12)
     graphs = [(seed, Graph(seed), None) for seed in numbered]
     teams = sample(range(1, 33), 8)
     graphs += [(FIRST + i, Graph(FIRST + i, heads), teams) for i, heads in enumerate([(8, 1), (8, 2), (12, 4)])]

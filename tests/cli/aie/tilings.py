@@ -51,7 +51,7 @@ class Tilings(DecisionsBase):
     def test_values_are_obeyed(self):
         """Each value of each decision alone, and some of them together."""
         random = Random(sampling.SEED)
-        for name, (model, more) in sampling.sample(MODELS.items(), 4):
+        for name, (model, more) in sampling.sample(MODELS.items(), 6):
             (self.dir / "p.mlir").write_text(model)
             default = self.clocks(expect=("--output-dir", "d.out"))
             rows = {row[1]: row for row in self.explain("p.mlir", *AIE)["product"]}
@@ -124,7 +124,8 @@ class Tilings(DecisionsBase):
             with self.subTest(name):
                 self.assertGreater(count, 4)
                 self.assertLessEqual(default, 1.1 * best)
-                self.assertGreater(correlation, 0.8)
+                near = max(abs(ratio - 1) for ratio in ratios.values()) < 0.05  # then tilings that take alike may change places
+                self.assertTrue(near or correlation > 0.8, correlation)
                 self.assertLess(max(abs(ratio - 1) for ratio in ratios.values()), 0.25, ratios)
 
     def estimate_and_clocks(self, *values):
