@@ -25,6 +25,8 @@ std::unique_ptr<Pass> createPlaceKernelsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCheckSupportPass(const PhaseContext &);
 std::unique_ptr<Pass> createFoldScalingPass(const PhaseContext &);
 std::unique_ptr<Pass> createGroupHeadsPass(const PhaseContext &);
+std::unique_ptr<Pass> createJoinProductsPass(const PhaseContext &);
+std::unique_ptr<Pass> createRepeatNormsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRoundProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createAssignLayoutsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCutConcatsPass(const PhaseContext &);
@@ -65,11 +67,13 @@ static constexpr PassRow partition[] = {{createPlaceKernelsPass},
                                         {createCheckSupportPass},
                                         {createFoldScalingPass, decidingBits},
                                         {createGroupHeadsPass, optimising},
+                                        {createJoinProductsPass, optimising},
                                         {createRoundProductsPass},
                                         {createFoldConstantsPass, decidingBits},
                                         {createAssignLayoutsPass, optimising},
                                         {createSimplifyPass, optimising},
                                         {createPropagateSparsityPass, optimising}, // of what is left
+                                        {createRepeatNormsPass, optimising},
                                         {createCutConcatsPass},
                                         {createFormRegionsPass},
                                         {createKeepFormsPass, optimising},

@@ -48,8 +48,15 @@ public:
 
   std::optional<std::string> refuses(Operation *op) const override;
   Type roundsOperands(Operation *product) const override;
+  bool groupsHeads() const override { return true; }
+  bool waitsForMatrix(Operation *product) const override { return cuda::waitsForMatrix(product); }
+  SmallVector<Operation *> computedWith(Operation *root) const override {
+    return cuda::computedOnTheWay(machine, root, roundsProducts());
+  }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
-    return answers.fusesProducer(root, use, producer);
+    // Each element of what is joined is read once, however many there are of others.
+    bool joins = isa<dmir::ConcatOp>(use.getOwner()) && producer->hasTrait<dmir::Elementwise>();
+    return joins || cuda::takesProducer(root, use, producer) || answers.fusesProducer(root, use, producer);
   }
   bool yieldsProducer(Operation *root, Operation *producer) const override {
     return answers.yieldsProducer(root, producer);
@@ -119,7 +126,8 @@ static DictionaryAttr decidedOf(DictionaryAttr given) {
   bool follows = why && why.getValue() != kDecidedPlain;
   if (auto algorithm = given.getAs<StringAttr>(strategy::kAlgorithm); algorithm && !follows)
     decided.set(strategy::kAlgorithm, algorithm);
-  for (StringRef key : {StringRef(kProduct), StringRef(kTeam), StringRef(strategy::kDecided)})
+  for (StringRef key :
+       {StringRef(kProduct), StringRef(kFew), StringRef(kQueries), StringRef(kTeam), StringRef(strategy::kDecided)})
     if (auto own = dyn_cast_or_null<DictionaryAttr>(given.get(key)))
       for (NamedAttribute each : own)
         decided.set(each.getName(), each.getValue());
@@ -163,8 +171,16 @@ Result<DictionaryAttr> CudaTarget::chooseStrategy(dmir::RegionOp region) const {
   return strategy.getDictionary(region.getContext());
 }
 
+/// Whether a product's right operand is a constant, or one joined of such that is not folded yet.
+static bool meetsConstant(Operation *product) {
+  Value right = product->getOperand(1);
+  auto concat = right.getDefiningOp<dmir::ConcatOp>();
+  return concat ? llvm::all_of(concat.getInputs(), dmir::isConstant) : dmir::isConstant(right);
+}
+
 Type CudaTarget::roundsOperands(Operation *product) const {
-  bool rounds = roundsProducts() && rowsOf(product) > kFewRows;
+  bool rounds =
+      roundsProducts() && (rowsOf(product) > kPlainRows || (isa<dmir::MatMulOp>(product) && meetsConstant(product)));
   return rounds ? Type(BFloat16Type::get(product->getContext())) : Type();
 }
 

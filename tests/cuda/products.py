@@ -26,6 +26,7 @@ from sampling import LONG, SEED  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "").resolve()
 SPAN = 2.0**-22
+HALVES = {"bf16": onnx.BFLOAT16, "f16": onnx.FLOAT16}
 TILES = ["64x64", "64x128", "64x256", "128x64", "128x128", "128x256"]
 SPECIALISED = "matmul-specialised"
 SCHEDULE = """module attributes {transform.with_named_sequence} {
@@ -45,12 +46,12 @@ def bf16(x):
     return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
 
 
-NUMBERS = {"rounded": bf16, "bf16": bf16, "f16": lambda x: np.asarray(x, np.float32).astype(np.float16).astype(np.float32)}
+NUMBERS = {"f32": lambda x: np.asarray(x, np.float32), "rounded": bf16, "bf16": bf16, "f16": lambda x: np.asarray(x, np.float32).astype(np.float16).astype(np.float32)}
 
 
 @dataclasses.dataclass
 class Case:
-    numbers: str  # "rounded": f32, --numerics bf16; "bf16", "f16": of the product
+    numbers: str  # "rounded": f32, --numerics bf16; "f32", "bf16", "f16": of the product
     batch: tuple  # of the left operand
     sizes: tuple  # M, N, K
     left: str  # "as it is" or "turned"
@@ -111,20 +112,22 @@ class Subject:
             self.bound = self.bound + 2.0**-10 * np.abs(self.sum) * (not case.exact)
         if case.numbers == "bf16":
             self.bound = self.bound + 2.0**-7 * np.abs(self.sum) * (not case.exact)
-        if case.numbers != "rounded":
+        if case.numbers in HALVES:
             self.nodes.append(onnx.node("Cast", "p", "pf", to=onnx.FLOAT))
             self.name = "pf"
         self.outputs = {}
         self.finish()
 
     def is_kept(self):
-        """Products of few rows are not rounded."""
+        """Products of few rows and what is no constant are not rounded."""
+        if self.case.right.startswith("constant"):
+            return False
         rows = self.case.sizes[0] * int(np.prod(self.case.batch if self.case.shared else ()))
         return self.case.numbers == "rounded" and not self.case.open and rows <= 4
 
     def number(self, x):
         """What the product is kept as."""
-        return x.astype(np.float32) if self.case.numbers == "rounded" else NUMBERS[self.case.numbers](x.astype(np.float32))
+        return NUMBERS[self.case.numbers if self.case.numbers in HALVES else "f32"](x)
 
     def values(self, shape):
         x = self.random.integers(-16, 17, shape) / 8 if self.case.exact else self.random.standard_normal(shape)
@@ -143,9 +146,8 @@ class Subject:
         else:
             self.inputs[name] = stored
             self.given.append(onnx.info(name, onnx.FLOAT, dims))
-        if self.case.numbers != "rounded":
-            to = onnx.FLOAT16 if self.case.numbers == "f16" else onnx.BFLOAT16
-            self.nodes.append(onnx.node("Cast", name, name + "c", to=to))
+        if self.case.numbers in HALVES:
+            self.nodes.append(onnx.node("Cast", name, name + "c", to=HALVES[self.case.numbers]))
             name += "c"
         if turned:
             order = [*range(len(dims) - 2), len(dims) - 1, len(dims) - 2]

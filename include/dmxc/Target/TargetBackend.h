@@ -115,6 +115,9 @@ public:
   /// True if products whose batch has an axis along which the right operand is one matrix read that once for all of the
   /// axis, as attention of grouped heads wants it.
   virtual bool groupsHeads() const { return false; }
+  /// True if a product takes the time in which its constant matrix comes from memory: those of one operand are better
+  /// one, and its kernel may compute a norm on the way (computedWith).
+  virtual bool waitsForMatrix(mlir::Operation *product) const { return false; }
   /// True if a product of two matrices of bytes that a run brings is worth the sums of their rows and columns that zero
   /// points then cost: products of integers minus zero points become such ones.
   virtual bool multipliesBytesOfRuns() const { return false; }

@@ -164,10 +164,11 @@ private:
     getOperation().walk([&](Operation *op) {
       const TargetBackend *target = isa<dmir::MatMulOp>(op) ? context.responsible(op) : nullptr;
       SmallVector<Operation *> others = target ? target->computedWith(op) : SmallVector<Operation *>();
+      if (llvm::none_of(others, [](Operation *other) { return isa<dmir::MatMulOp>(other); }))
+        return; // no product on the way to another one
       for (Operation *other : others)
         kernels[other] = op;
-      if (!others.empty())
-        kernels[op] = op;
+      kernels[op] = op;
     });
     return kernels;
   }

@@ -26,12 +26,20 @@ public:
   Value mostOfTeam(Value own) override;
   void byOne(llvm::function_ref<void()> body) override;
 
+  /// Of kernels of clusters: the block's number in its own; all of the cluster's threads meet, and see what was stored
+  /// before; the address of shared memory of this block in another one of the cluster (!llvm.ptr<7>).
+  Value rankInCluster() const { return rank; }
+  void meetCluster();
+  Value sharedOf(Value place, Value block);
+
   /// Tensor map i, as copies name it: !llvm.ptr.
   Value map(unsigned i) const { return maps[i]; }
   /// The block's shared memory, which its launch gives it: !llvm.ptr<3>. Of kernels of blocks.
   Value shared() const { return sharedMemory; }
   /// The thread's number in its block: i64. The same.
   Value threadInBlock() const { return ownThread; }
+  /// The values of a warp's lanes combined in pairs, in groups of `lanes` neighbours; the same for each of them.
+  llvm::SmallVector<Value> ofWarp(llvm::SmallVector<Value> values, int64_t lanes, Combine combine);
 
 private:
   const Team &team() const { return static_cast<const Hopper &>(processor()).team; }
@@ -41,8 +49,6 @@ private:
   llvm::SmallVector<Value> tellBlock(mlir::ValueRange values);
   void syncWarp();
   Value mostOfWarp(Value own);
-  void meetCluster();
-  llvm::SmallVector<Value> ofWarp(llvm::SmallVector<Value> values, int64_t lanes, Combine combine);
   void takeMaps(llvm::ArrayRef<Value> arguments, mlir::ModuleOp module);
 
   Value status; ///< !llvm.ptr to i32

@@ -191,6 +191,14 @@ void CudaBuilder::meetCluster() {
     LLVM::CallIntrinsicOp::create(*this, getStringAttr("llvm.nvvm.barrier.cluster." + what + ".aligned"), ValueRange());
 }
 
+Value CudaBuilder::sharedOf(Value place, Value block) {
+  constexpr unsigned clusterSpace = 7;
+  Value to = arith::TruncIOp::create(*this, getI32Type(), block);
+  return LLVM::CallIntrinsicOp::create(*this, LLVM::LLVMPointerType::get(getContext(), clusterSpace),
+                                       getStringAttr("llvm.nvvm.mapa.shared.cluster"), ValueRange{place, to})
+      .getResult(0);
+}
+
 /// Each block tells all of them its values; then each thread combines those of all blocks, in pairs.
 SmallVector<Value> CudaBuilder::ofCluster(SmallVector<Value> values, Combine combine) {
   int64_t blocks = team().blocks, columns = team().columns;
@@ -200,11 +208,7 @@ SmallVector<Value> CudaBuilder::ofCluster(SmallVector<Value> values, Combine com
       elementPtr(getI8Type(), sharedMemory, idx(blockRoom(team()) + (combinations % kPlaces) * clusterRoom(team())));
   auto wordOf = [&](int64_t i, Value block) { return add(mulC(add(idx(i * blocks), block), columns), column()); };
   ifThen(cmp(arith::CmpIPredicate::slt, ownThread, idx(blocks * columns)), [&] {
-    constexpr unsigned clusterSpace = 7;
-    Value to = arith::TruncIOp::create(*this, getI32Type(), floorDiv(ownThread, idx(columns)));
-    Value there = LLVM::CallIntrinsicOp::create(*this, LLVM::LLVMPointerType::get(getContext(), clusterSpace),
-                                                getStringAttr("llvm.nvvm.mapa.shared.cluster"), ValueRange{place, to})
-                      .getResult(0);
+    Value there = sharedOf(place, floorDiv(ownThread, idx(columns)));
     for (auto [i, word] : llvm::enumerate(allWords(*this, values)))
       store(word, there, wordOf(static_cast<int64_t>(i), rank));
   });

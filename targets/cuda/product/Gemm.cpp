@@ -1,11 +1,14 @@
 //===- Gemm.cpp - which products tensor cores compute -------------------------===//
 
-#include "Gemm.h"
+#include "FewQueries.h"
+#include "FewRows.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Target/DecisionsMade.h"
 #include "dmxc/Target/TargetBackend.h"
+
+#include <cmath>
 
 using namespace dmxc;
 using namespace dmxc::cuda;
@@ -41,11 +44,6 @@ int64_t dmxc::cuda::rowsOf(Operation *product) {
   if (dmir::dimsOf(op.getRhs()).size() > 2 && !left.empty())
     left.erase(left.begin(), left.end() - 1);
   return nominal(op->getBlock(), dmir::product(left));
-}
-
-/// The algorithm that a product has where nothing is decided.
-static StringRef preferredAlgorithm(const GemmProduct &product) {
-  return rowsOf(product.op) > kFewRows ? specialisedOf(product.op) : plainOf(product.op);
 }
 
 static StringRef algorithmIn(DictionaryAttr dictionary) {
@@ -95,8 +93,38 @@ static void leaveOut(GemmProduct &product, const GemmTile &tile, KernelPlan &pla
   plan.skips.push_back("right");
 }
 
+static std::optional<FewRows> fewRowsOf(const RegionBody &body, const CudaRequest &request) {
+  return FewRows::of(body, [&](unsigned operand) {
+    return request.strategy ? hasForm(request.strategy, operand) : request.constant && request.constant(operand);
+  });
+}
+
+namespace {
+
+/// The ways in which a product can be computed.
+struct Ways {
+  const GemmProduct *specialised = nullptr; ///< by tensor cores
+  const FewRows *few = nullptr;
+
+  Ways(const GemmProduct &product, const std::optional<FewRows> &few)
+      : specialised(product.refusal().empty() ? &product : nullptr), few(few ? &*few : nullptr) {}
+  /// The name of the one that is asked for, or where none is of the default.
+  StringRef chosen(Operation *op, DictionaryAttr decided) const {
+    if (StringRef asked = algorithmIn(decided); !asked.empty())
+      return asked;
+    if (few && few->pays())
+      return kByWarps;
+    return specialised && rowsOf(op) > kPlainRows ? specialisedOf(op) : plainOf(op);
+  }
+};
+
+} // namespace
+
 static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &request, const GemmProduct &product,
                                     bool decided) {
+  if (!normBefore(body.root).empty())
+    return modelError("node '" + dmir::nodeName(body.root) + "': a norm is computed in its region, which " +
+                      kByWarps.str() + " alone can, with a packed constant; leave the strategy out and it is derived");
   Result<KernelPlan> plan = plainRow(body.root->getName().getStringRef()).plan(body, request);
   StringRef why = !product.refusal().empty() ? StringRef(product.refusal())
                   : decided                  ? StringRef(kDecidedPlain)
@@ -106,11 +134,26 @@ static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &r
   return plan;
 }
 
+static KernelPlan planFewRows(const RegionBody &body, const FewRows &few, const FewTile &tile) {
+  KernelPlan plan(kByWarps.str(), WorkPlan());
+  plan.work = few.blocks(tile);
+  plan.own.set(kFew, writeTile(tile, body.root->getContext()));
+  plan.packed.set(std::to_string(few.buffer), few.packedForm(body.root->getContext()));
+  plan.launch = few.launch(tile);
+  plan.emit = [body, few, tile](KernelBuilder &b) { emitFewRows(CudaBuilder::of(b), body, few, tile); };
+  return plan;
+}
+
 /// How a region is computed, while its strategy is chosen.
 static Result<KernelPlan> chooseProduct(const RegionBody &body, const CudaRequest &request, GemmProduct &product) {
-  StringRef asked = algorithmIn(request.decided), name = specialisedOf(body.root);
-  if (!product.refusal().empty() || (asked.empty() ? preferredAlgorithm(product) : asked) != name)
-    return planPlain(body, request, product, !asked.empty());
+  std::optional<FewRows> few = fewRowsOf(body, request);
+  StringRef name = Ways(product, few).chosen(body.root, request.decided);
+  if (few && name == kByWarps) {
+    DecisionsMade::check("a tile of a product of few rows");
+    return planFewRows(body, *few, few->choose(request.machine, request.decided));
+  }
+  if (!product.refusal().empty() || name != specialisedOf(body.root))
+    return planPlain(body, request, product, !algorithmIn(request.decided).empty());
   DecisionsMade::check("a tile of a product");
   MLIRContext *context = body.root->getContext();
   product.look(request.inputs);
@@ -147,8 +190,61 @@ static Result<Pipeline> pipelineIn(const RegionBody &body, const CudaRequest &re
   return pipeline;
 }
 
+/// What a strategy says of a product of few rows.
+static Result<KernelPlan> fewRowsIn(const RegionBody &body, const CudaRequest &request) {
+  const std::string node = "node '" + dmir::nodeName(body.root) + "': ";
+  std::optional<FewRows> few = fewRowsOf(body, request);
+  if (!few)
+    return modelError(
+        node + "its strategy has the algorithm " + kByWarps.str() +
+        ", but it is no product of floats with a packed constant; leave the strategy out and it is derived");
+  Result<FewTile> tile = few->read(request.machine, request.strategy.get(kFew), kFew);
+  if (!tile)
+    return modelError(node + tile.error().message);
+  return planFewRows(body, *few, *tile);
+}
+
+/// An attention by warps, cut as its strategy or, where it has none, the estimate says.
+static Result<KernelPlan> planQueries(const RegionBody &body, const CudaRequest &request, const FewQueries &few) {
+  QueryTile tile;
+  if (!request.strategy) {
+    DecisionsMade::check("a tile of attention");
+    tile = few.choose(request.machine, request.decided);
+  } else {
+    Result<QueryTile> read = few.read(request.machine, request.strategy.get(kQueries), kQueries);
+    if (!read)
+      return modelError("node '" + dmir::nodeName(body.root) + "': " + read.error().message);
+    tile = *read;
+  }
+  KernelPlan plan(kQueriesByWarps.str(), WorkPlan());
+  plan.work = few.blocks(tile);
+  plan.own.set(kQueries, writeTile(tile, body.root->getContext()));
+  plan.launch = few.launch(tile);
+  plan.emit = [body, few, tile](KernelBuilder &b) { emitFewQueries(CudaBuilder::of(b), body, few, tile); };
+  return plan;
+}
+
+/// An attention as one kernel: there is no other way, as its region has all of it.
+static Result<KernelPlan> planAttention(const RegionBody &body, const CudaRequest &request, const FewQueries &few) {
+  StringRef name = algorithmIn(request.strategy ? request.strategy : request.decided);
+  if (name.empty())
+    name = few.preferred();
+  if (name == kQueriesByWarps && few.fitsWarps())
+    return planQueries(body, request, few);
+  if (name != kAttentionByCores || !few.fitsCores())
+    return modelError("node '" + dmir::nodeName(body.root) + "': its region is an attention, which is computed by " +
+                      few.preferred().str() + "; leave the strategy out and it is derived");
+  KernelPlan plan(kAttentionByCores.str(), WorkPlan());
+  plan.work = few.coreBlocks();
+  plan.launch = few.coreLaunch();
+  plan.emit = [body, few](KernelBuilder &b) { emitAttention(CudaBuilder::of(b), body, few); };
+  return plan;
+}
+
 static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest &given) {
   const CudaRequest &request = CudaRequest::of(given);
+  if (std::optional<FewQueries> few = FewQueries::of(body.root))
+    return planAttention(body, request, *few);
   Result<SharedProduct> made = productOf(body, request);
   if (!made)
     return made.takeError();
@@ -161,7 +257,8 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest 
                         "': its kernel has a cuda.pipeline, but its strategy the "
                         "algorithm " +
                         algorithmIn(request.strategy).str());
-    return planPlain(body, request, *product, /*decided=*/false);
+    return algorithmIn(request.strategy) == kByWarps ? fewRowsIn(body, request)
+                                                     : planPlain(body, request, *product, /*decided=*/false);
   }
   Result<Pipeline> pipeline = pipelineIn(body, request, *product);
   if (!pipeline)
@@ -175,9 +272,10 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest 
   return plan;
 }
 
-/// The pipeline of a kernel is no root.
-static SmallVector<Operation *> pipelinesBeside(Operation *root) {
-  SmallVector<Operation *> all;
+/// The pipeline of a kernel is no root, nor is a norm that the kernel computes.
+static SmallVector<Operation *> computedBy(Operation *root) {
+  SmallVector<Operation *> all = normBefore(root);
+  llvm::append_range(all, innerOpsOf(root));
   for (auto pipeline : root->getBlock()->getOps<PipelineOp>())
     all.push_back(pipeline);
   return all;
@@ -187,7 +285,7 @@ void dmxc::cuda::registerGemm(KernelTable &table) {
   auto add = [&]<typename Op>() {
     KernelRow row = plainRow(Op::getOperationName());
     row.plan = planProduct;
-    row.computes = pipelinesBeside;
+    row.computes = computedBy;
     table.add<Op>(row);
   };
   add.operator()<dmir::MatMulOp>();
@@ -203,38 +301,77 @@ static RegionBody bodyOf(Block *block) {
   return body;
 }
 
-/// The product of a region that tensor cores can compute; null: none.
-static SharedProduct productIn(dmir::RegionOp region) {
-  RegionBody body = bodyOf(region.getBlock());
-  if (!body.root)
-    return nullptr;
-  auto product = std::make_shared<GemmProduct>(
-      body, [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); });
-  if (product->refusal().empty())
-    product->look(region.getInputs());
-  return product->refusal().empty() ? product : nullptr;
-}
+namespace {
 
-/// Whether they do, as decided or by default.
-static bool isSpecialised(const GemmProduct &product, DictionaryAttr decided) {
-  StringRef asked = algorithmIn(decided);
-  return (asked.empty() ? preferredAlgorithm(product) : asked) == specialisedOf(product.op);
-}
+/// A region's product, and how it can be computed.
+struct RegionProduct {
+  RegionBody body;
+  SharedProduct product; ///< null where the root is none
+  std::optional<FewRows> few;
+
+  explicit RegionProduct(dmir::RegionOp region) : body(bodyOf(region.getBlock())) {
+    if (!body.root)
+      return;
+    auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
+    product = std::make_shared<GemmProduct>(body, constant);
+    if (product->refusal().empty())
+      product->look(region.getInputs());
+    few = FewRows::of(body, constant);
+  }
+  bool isSpecialised(DictionaryAttr decided) const {
+    return product && product->refusal().empty() &&
+           Ways(*product, few).chosen(body.root, decided) == specialisedOf(body.root);
+  }
+  bool isFew(DictionaryAttr decided) const { return few && Ways(*product, few).chosen(body.root, decided) == kByWarps; }
+};
+
+} // namespace
 
 std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir::RegionOp region,
                                                 DictionaryAttr decided) {
-  SharedProduct product = productIn(region);
-  if (!product)
+  RegionProduct of(region);
+  if (std::optional<FewQueries> few = of.body.root ? FewQueries::of(of.body.root) : std::nullopt)
+    return few->preferred() == kQueriesByWarps ? few->decisions(machine, decided) : std::vector<Decision>();
+  if (!of.product || (!of.product->refusal().empty() && !of.few))
     return {};
   Builder b(region.getContext());
-  std::vector<Decision> free{
-      {strategy::kAlgorithm.str(), "",
-       Domain::oneOf({b.getStringAttr(specialisedOf(product->op)), b.getStringAttr(plainOf(product->op))}),
-       b.getStringAttr(preferredAlgorithm(*product)), Effect::Order, "by tensor cores, or an element a thread"}};
-  if (isSpecialised(*product, decided))
-    llvm::append_range(free,
-                       gemmDecisions(machine, product->nominalSizes(region.getBlock()), decided, region.getContext()));
+  SmallVector<Attribute> names;
+  if (of.product->refusal().empty())
+    names.push_back(b.getStringAttr(specialisedOf(of.body.root)));
+  if (of.few)
+    names.push_back(b.getStringAttr(kByWarps));
+  if (normBefore(of.body.root).empty())
+    names.push_back(b.getStringAttr(plainOf(of.body.root)));
+  std::vector<Decision> free;
+  if (names.size() > 1)
+    free.push_back({strategy::kAlgorithm.str(), "", Domain::oneOf(names),
+                    b.getStringAttr(Ways(*of.product, of.few).chosen(of.body.root, {})), Effect::Order,
+                    of.few ? "by tensor cores where it is named, by warps that share terms, or an element a thread"
+                           : "by tensor cores, or an element a thread"});
+  if (of.isSpecialised(decided))
+    llvm::append_range(
+        free, gemmDecisions(machine, of.product->nominalSizes(region.getBlock()), decided, region.getContext()));
+  if (of.isFew(decided))
+    llvm::append_range(free, of.few->decisions(machine, decided));
   return free;
+}
+
+SmallVector<Operation *> dmxc::cuda::computedOnTheWay(const hw::Machine &machine, Operation *product, bool rounds) {
+  if (waitsForMatrix(product))
+    return normBefore(product);
+  std::optional<FewQueries> few = FewQueries::of(product);
+  if (!few)
+    return {};
+  StringRef name = few->preferred();
+  return name == kQueriesByWarps || (rounds && name == kAttentionByCores && few->paysByCores(machine))
+             ? innerOpsOf(product)
+             : SmallVector<Operation *>();
+}
+
+bool dmxc::cuda::takesProducer(Operation *root, OpOperand &use, Operation *producer) {
+  std::optional<FewQueries> few = FewQueries::of(root);
+  return few && use.getOwner() == few->attention.scores && use.getOperandNumber() == 0 &&
+         (producer->hasTrait<dmir::Elementwise>() || isa<dmir::ReshapeOp>(producer));
 }
 
 std::string dmxc::cuda::whyNotLeftOut(dmir::RegionOp region, const KernelPlan &plan) {
@@ -251,11 +388,14 @@ std::string dmxc::cuda::whyNotLeftOut(dmir::RegionOp region, const KernelPlan &p
 }
 
 std::string dmxc::cuda::explainGemm(const hw::Machine &machine, dmir::RegionOp region, DictionaryAttr decided) {
-  SharedProduct product = productIn(region);
-  if (!product || !isSpecialised(*product, decided))
+  RegionProduct of(region);
+  if (of.isFew(decided))
+    return std::to_string(std::llround(of.few->clocks(machine, of.few->choose(machine, decided)))) + " clocks expected";
+  if (!of.isSpecialised(decided))
     return {};
-  std::string tiles = explainGemmTile(machine, product->nominalSizes(region.getBlock()), decided, region.getContext());
-  return product->threadCopies().empty() ? tiles : tiles + "; without what threads copy";
+  std::string tiles =
+      explainGemmTile(machine, of.product->nominalSizes(region.getBlock()), decided, region.getContext());
+  return of.product->threadCopies().empty() ? tiles : tiles + "; without what threads copy";
 }
 
 Status dmxc::cuda::makePipeline(dlir::KernelOp kernel, const hw::Machine &machine) {

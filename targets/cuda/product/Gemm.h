@@ -18,10 +18,18 @@ namespace dmxc::cuda {
 /// copy and why, and why a product of such numbers is a plain one.
 inline constexpr llvm::StringLiteral kSpecialised = "matmul-specialised", kSpecialisedConv = "conv-specialised",
                                      kProduct = "product", kThreadCopies = "thread_copies", kWhyPlain = "why_plain";
+/// The algorithm of products of few rows with a constant, and the key of a strategy that has its tile (FewRows.h).
+inline constexpr llvm::StringLiteral kByWarps = "matmul-by-warps", kFew = "few_rows";
 /// The reason where a schedule or a text asks for it.
 inline constexpr llvm::StringLiteral kDecidedPlain = "it is decided";
-/// Up to so many rows a product waits for the matrix it meets, and shorter operands gain nothing.
-inline constexpr int64_t kFewRows = 4;
+/// Up to so many rows a product waits for the matrix it meets. Up to so many that meet no constant shorter operands
+/// gain nothing.
+inline constexpr int64_t kFewRows = 16, kPlainRows = 4;
+
+/// The algorithm of attention of few rows, and the key of a strategy that has its tile (FewQueries.h).
+inline constexpr llvm::StringLiteral kQueriesByWarps = "attention-by-warps", kQueries = "queries";
+/// The algorithm of attention by tensor cores, whose operands are rounded to bf16.
+inline constexpr llvm::StringLiteral kAttentionByCores = "attention-specialised";
 
 /// What plans of this target rest on besides the body.
 struct CudaRequest : PlanRequest {
@@ -41,10 +49,10 @@ struct CudaRequest : PlanRequest {
   static const CudaRequest &of(const PlanRequest &request) { return static_cast<const CudaRequest &>(request); }
 };
 
-/// The rows of dmir.matmul and dmir.conv: by tensor cores where it can be and pays, else the plain ones. Requests are
-/// CudaRequests.
+/// The rows of dmir.matmul and dmir.conv: by tensor cores or warps where it can be and pays, else the plain ones.
+/// Requests are CudaRequests.
 void registerGemm(KernelTable &table);
-/// What is free of a region whose root is a product; nothing where tensor cores cannot compute it.
+/// What is free of a region whose root is a product; nothing where it can only be plain.
 std::vector<Decision> gemmDecisions(const hw::Machine &machine, dmir::RegionOp region, mlir::DictionaryAttr decided);
 /// What the default of these rests on: a clause; "" where nothing is estimated.
 std::string explainGemm(const hw::Machine &machine, dmir::RegionOp region, mlir::DictionaryAttr decided);
@@ -57,6 +65,17 @@ Result<std::optional<Dim>> tilesOf(dlir::KernelOp kernel, const hw::Machine &mac
 /// Rows that meet a matrix, as expected: of the left operand all of them where the right one is a matrix; of a
 /// convolution outputs that meet pixels, or pixels where they are fewer.
 int64_t rowsOf(mlir::Operation *product);
+
+/// Whether a product, before regions are formed, is one of few rows with a constant that is worth packing.
+bool waitsForMatrix(mlir::Operation *product);
+
+/// The ops that a product's kernel computes on the way, before regions are formed: a norm, or all of an attention.
+/// `rounds`: operands are rounded to bf16.
+llvm::SmallVector<mlir::Operation *> computedOnTheWay(const hw::Machine &machine, mlir::Operation *product,
+                                                      bool rounds);
+/// Whether an operand's elementwise producer, or a reshape of one, is better computed where the product's kernel reads
+/// it: few rows of attention.
+bool takesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer);
 
 /// Emits the kernel's body.
 void emitGemm(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline);

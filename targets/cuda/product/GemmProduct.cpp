@@ -239,57 +239,69 @@ namespace {
 
 constexpr StringLiteral kPackedName = "columns16";
 
-/// A packed form: a matrix of k rows and n columns in a constant, and elements from a packed column to the next.
-struct PackedForm {
-  int64_t k, n, offset, strideK, strideN, pitch, size;
+/// The same with all bytes of the packed columns.
+struct PackedForm : PackedColumns {
+  int64_t size;
 
   static void each(auto &form, auto &&visit) {
     visit("k", form.k), visit("n", form.n), visit("offset", form.offset), visit("stride_k", form.strideK);
     visit("stride_n", form.strideN), visit("pitch", form.pitch), visit("size", form.size);
   }
   /// Whether it takes elements of a constant of so many, and writes so many bytes.
-  bool fits(int64_t elements, size_t bytes, bool areSteps) const {
-    constexpr int64_t most = int64_t{1} << 31;
+  bool fits(int64_t elements, int64_t elementBytes, size_t bytes, bool areSteps) const {
+    constexpr int64_t most = int64_t{1} << 31, unitBytes = 16;
     for (int64_t value : {k, n, strideK, strideN, pitch})
       if (value < 0 || value >= most)
         return false;
     int64_t last = offset + std::max<int64_t>(k - 1, 0) * strideK + std::max<int64_t>(n - 1, 0) * strideN;
-    return offset >= 0 && offset < most && last < elements && pitch % kUnit == 0 &&
-           (areSteps || (k <= pitch && size == pitch * n * kElementBytes)) && static_cast<size_t>(size) == bytes;
+    return offset >= 0 && offset < most && last < elements && pitch * elementBytes % unitBytes == 0 &&
+           (areSteps || (k <= pitch && size == pitch * n * elementBytes)) && static_cast<size_t>(size) == bytes;
   }
 };
 
 } // namespace
 
-DictionaryAttr GemmProduct::packedForm(MLIRContext *context) const {
-  const SmallVector<Dim> &strides = rhs->strides;
-  const PackedForm packed{*k.known(),
-                          *n.known(),
-                          *rhs->offset.known(),
-                          *strides[strides.size() - 2].known(),
-                          *strides.back().known(),
-                          *right.pitch().known(),
-                          kept ? kept->bytes() : *right.pitch().known() * *n.known() * kElementBytes};
+/// A form of that name.
+static NamedAttrList formOf(MLIRContext *context, StringRef kind, const PackedForm &packed) {
   Builder b(context);
   NamedAttrList form;
-  form.set("form", b.getStringAttr(kept ? KeptSteps::kForm : kPackedName));
-  if (kept)
-    kept->write(form, context);
+  form.set("form", b.getStringAttr(kind));
   PackedForm::each(packed, [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); });
+  return form;
+}
+
+DictionaryAttr dmxc::cuda::columnsForm(MLIRContext *context, const PackedColumns &columns, int64_t elementBytes) {
+  return formOf(context, kPackedName, {columns, columns.pitch * columns.n * elementBytes}).getDictionary(context);
+}
+
+DictionaryAttr GemmProduct::packedForm(MLIRContext *context) const {
+  const SmallVector<Dim> &strides = rhs->strides;
+  const PackedColumns columns{*k.known(),
+                              *n.known(),
+                              *rhs->offset.known(),
+                              *strides[strides.size() - 2].known(),
+                              *strides.back().known(),
+                              *right.pitch().known()};
+  if (!kept)
+    return columnsForm(context, columns, kElementBytes);
+  NamedAttrList form = formOf(context, KeptSteps::kForm, {columns, kept->bytes()});
+  kept->write(form, context);
   return form.getDictionary(context);
 }
 
 Status dmxc::cuda::packGemm(DictionaryAttr given, const Tensor &constant, std::span<std::byte> out) {
   auto name = given.getAs<StringAttr>("form");
+  auto bytes = static_cast<int64_t>(dtypeBits(constant.dtype()) / 8);
   const bool areSteps = name && name.getValue() == KeptSteps::kForm;
-  bool whole = name && (areSteps || name.getValue() == kPackedName) && dtypeBits(constant.dtype()) == kElementBytes * 8;
+  bool whole = name && ((areSteps && bytes == kElementBytes) ||
+                        (name.getValue() == kPackedName && (bytes == kElementBytes || bytes == 2 * kElementBytes)));
   PackedForm form{};
   PackedForm::each(form, [&](StringRef key, int64_t &value) {
     auto number = given.getAs<IntegerAttr>(key);
     whole = whole && number && number.getType().isInteger(64);
     value = whole ? number.getInt() : 0;
   });
-  whole = whole && form.fits(constant.numElements(), out.size(), areSteps);
+  whole = whole && form.fits(constant.numElements(), bytes, out.size(), areSteps);
   if (whole && areSteps) {
     Result<KeptSteps> kept = KeptSteps::of(given, form.k, form.n);
     if (!kept || kept->bytes() == form.size)
@@ -302,13 +314,14 @@ Status dmxc::cuda::packGemm(DictionaryAttr given, const Tensor &constant, std::s
     return modelError("a constant of " + std::to_string(constant.numElements()) +
                       " elements has a packed form of the cuda target that does not fit it; leave the form out of the "
                       "strategy and it is derived");
-  const std::byte *first = constant.raw().data() + form.offset * kElementBytes;
-  for (int64_t column = 0; column < form.n; ++column) {
-    std::byte *to = out.data() + column * form.pitch * kElementBytes;
-    const std::byte *from = first + column * form.strideN * kElementBytes;
+  const std::byte *first = constant.raw().data() + form.offset * bytes;
+  // Some columns at a time: where the constant has them side by side they are read together.
+  constexpr int64_t together = 32;
+  std::fill(out.begin(), out.end(), std::byte{0});
+  for (int64_t column = 0; column < form.n; column += together)
     for (int64_t i = 0; i < form.k; ++i)
-      std::memcpy(to + i * kElementBytes, from + i * form.strideK * kElementBytes, kElementBytes);
-    std::memset(to + form.k * kElementBytes, 0, (form.pitch - form.k) * kElementBytes);
-  }
+      for (int64_t own = column; own < std::min(column + together, form.n); ++own)
+        std::memcpy(out.data() + (own * form.pitch + i) * bytes,
+                    first + (own * form.strideN + i * form.strideK) * bytes, bytes);
   return Status::ok();
 }

@@ -88,8 +88,14 @@ private:
   bool mayLackTerms = false;
 };
 
-/// Writes a constant as `form` (GemmProduct::packedForm) says: each column's terms side by side, padded with zeros. An
-/// error where the form is none of it, as text may have it.
+/// A matrix of k rows and n columns in a constant, and elements from a packed column to the next: multiples of 16
+/// bytes.
+struct PackedColumns {
+  int64_t k, n, offset, strideK, strideN, pitch;
+};
+mlir::DictionaryAttr columnsForm(mlir::MLIRContext *context, const PackedColumns &columns, int64_t elementBytes);
+/// Writes a constant as `form` (columnsForm) says: each column's terms side by side, padded with zeros. An error where
+/// the form is none of it, as text may have it.
 Status packGemm(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 
 } // namespace dmxc::cuda

@@ -41,6 +41,26 @@ def GroupHeads : Pass<"dmir-group-heads", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def JoinProducts : Pass<"dmir-join-products", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createJoinProductsPass(context)";
+  let summary = "Make one product of projections of one operand into heads";
+  let description = [{
+    For targets whose products of few rows wait for their constant matrices (`waitsForMatrix`). Products of one operand whose results are split into
+    heads of one size become one, of whose heads each is a slice.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
+def RepeatNorms : Pass<"dmir-repeat-norms", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createRepeatNormsPass(context)";
+  let summary = "Compute a norm again for each of the products of few rows that read it";
+  let description = [{
+    A norm, and what is elementwise behind it, that several products alone read which wait for their constant matrices (`waitsForMatrix`) is cloned
+    for each, whose kernel may compute it then.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def RoundProducts : Pass<"dmir-round-products", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createRoundProductsPass(context)";
   let summary = "Round the operands of f32 products to the shorter floats that a mode of --numerics multiplies";
