@@ -1,5 +1,6 @@
 //===- FindMasks.cpp - masks of scores as rules of their index ------------===//
 #include "MaskNumbers.h"
+#include "sparsity/RunMasks.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Model.h"
@@ -41,29 +42,50 @@ void eraseUnread(ArrayRef<Value> values) {
 /// The scores of one softmax.
 class Scores {
 public:
-  Scores(dmir::SoftmaxOp softmax, const PhaseContext &context)
-      : softmax(softmax), context(context), functions(softmax, dimsOf(softmax.getInput()), isNarrow(softmax, context)) {
+  Scores(dmir::SoftmaxOp softmax, const PhaseContext &context) : softmax(softmax), context(context) { read(false); }
+
+  /// By what rows and columns are given too, else by their index alone.
+  void mask() {
+    for (bool vectors : {true, false}) {
+      read(vectors);
+      if (masks())
+        break;
+    }
+    if (!maskOp)
+      explain();
+    if (isOfAttention())
+      markLowScores(softmax, context);
   }
 
-  void mask() {
-    Pieces pieces = functions.of(softmax.getInput());
+  /// False where the scores have no rule, or none that fits.
+  bool masks() {
+    Pieces pieces = functions->of(softmax.getInput());
     std::optional<double> fill = fillOf(pieces);
     if (!fill)
-      return explain();
+      return false;
+    // Numbers that differ replace scores alike, but a row of them alone tells them apart: they stay where they are.
+    bool isLow = hasSeveralLow(pieces);
     SmallVector<Conditions> cases;
     for (const Piece &piece : pieces)
-      if (!piece.leaf.isNumber(*fill))
+      if (isLow ? !isLowNumber(piece.leaf) : !piece.leaf.isNumber(*fill))
         cases.push_back(piece.where);
     bool fits = llvm::all_of(cases, [](const Conditions &c) { return !c.empty() && c.size() <= 16; });
-    if (cases.empty() || cases.size() > 4 || !fits)
-      return explain();
+    if (cases.empty() || cases.size() > 4 || !fits) {
+      failure = cases.empty()      ? "no score is kept"
+                : cases.size() > 4 ? "its rule has " + std::to_string(cases.size()) + " cases, of which 4 are the most"
+                                   : "a case of its rule has no condition, or more than 16";
+      return false;
+    }
     Value old = softmax.getInput();
     std::string from = originOf(*fill);
-    if (!insert(cases, *fill))
-      return;
+    if (!insert(cases, isLow ? kLowScore : *fill, isLow))
+      return false;
     softmax->setAttr(dmir::kMaskFromAttr, StringAttr::get(softmax.getContext(), from));
+    if (isLow)
+      return true;
     simplify(cases);
     eraseUnread({old});
+    return true;
   }
 
   /// Rows of weights that are zeroed where a mask lets them see nothing: not where each row sees something.
@@ -88,11 +110,22 @@ private:
     return target && target->hasNarrowRange();
   }
 
+  void read(bool withVectors) {
+    vectors = withVectors;
+    start(functions);
+  }
+
+  void start(std::optional<IndexFunctions> &own) {
+    own.emplace(softmax, dimsOf(softmax.getInput()), isNarrow(softmax, context));
+    if (vectors)
+      own->readVectors();
+  }
+
   bool neverZeroes(SelectOp select) {
     if (!select || select.getOnFalse() != softmax.getResult() ||
         select.getResult().getType() != softmax.getResult().getType())
       return false;
-    Pieces pieces = functions.ofBroadcast(select.getCondition());
+    Pieces pieces = functions->ofBroadcast(select.getCondition());
     return pieces.size() == 1 && pieces[0].leaf.isNumber(0);
   }
 
@@ -105,10 +138,23 @@ private:
     return fill;
   }
 
+  static bool isLowNumber(const Leaf &leaf) { return leaf.kind == Leaf::Number && leaf.number <= kLowScore; }
+
+  bool hasSeveralLow(ArrayRef<Piece> pieces) {
+    std::optional<double> low;
+    bool differ = false;
+    for (const Piece &piece : pieces)
+      if (isLowNumber(piece.leaf)) {
+        differ |= low && *low != piece.leaf.number;
+        low = piece.leaf.number;
+      }
+    return differ && elementOf(softmax.getInput()).isF32();
+  }
+
   /// Puts the mask behind all that is done to the scores; false where the target has none.
-  bool insert(ArrayRef<Conditions> cases, double fill) {
+  bool insert(ArrayRef<Conditions> cases, double fill, bool isLow) {
     OpBuilder b(softmax);
-    ArrayRef<Symbol> symbols = functions.symbols();
+    ArrayRef<Symbol> symbols = functions->symbols();
     SmallVector<Dim> bound;
     SmallVector<const Symbol *> brought;
     SmallVector<AffineExpr> renamed(symbols.size(), b.getAffineConstantExpr(0));
@@ -138,12 +184,15 @@ private:
     }
     SmallVector<Value> values;
     for (const Symbol *symbol : brought)
-      values.push_back(valueOfMatrices(b, *symbol, type.getRank()));
+      values.push_back(valueOf(b, *symbol, type.getRank()));
     maskOp = MaskOp::create(b, softmax.getLoc(), type, softmax.getInput(), values, b.getArrayAttr(own),
-                            b.getFloatAttr(type.getElementType(), fill), dimsAttr(b.getContext(), bound));
+                            b.getFloatAttr(type.getElementType(), fill), dimsAttr(b.getContext(), bound),
+                            isLow ? b.getUnitAttr() : UnitAttr());
     const TargetBackend *target = context.responsible(softmax);
-    if (target && context.refusal(*target, maskOp)) {
+    if (std::optional<std::string> refusal = target ? context.refusal(*target, maskOp) : std::nullopt) {
+      failure = *refusal;
       maskOp.erase();
+      maskOp = {};
       eraseUnread(values);
       return false;
     }
@@ -151,26 +200,23 @@ private:
     return true;
   }
 
-  /// A symbol's tensor as the mask takes it: i64, by the axes of the scores.
-  Value valueOfMatrices(OpBuilder &b, const Symbol &symbol, size_t rank) {
+  /// A symbol's tensor as the mask takes it, by the axes of the scores.
+  Value valueOf(OpBuilder &b, const Symbol &symbol, size_t rank) {
     SmallVector<Dim> dims(rank, Dim(1));
     for (auto [axis, of] : llvm::enumerate(symbol.axes))
       if (of)
         dims[*of] = dimOf(symbol.value, axis);
-    Value value = symbol.value;
-    if (dims != dimsOf(value))
-      value = ReshapeOp::create(b, softmax.getLoc(), tensorOf(dims, elementOf(value)), value);
-    Type wide = b.getI64Type();
-    return elementOf(value) == wide ? value
-                                    : CastOp::create(b, softmax.getLoc(), tensorOf(dims, wide), value).getResult();
+    if (dims == dimsOf(symbol.value))
+      return symbol.value;
+    return ReshapeOp::create(b, symbol.value.getLoc(), tensorOf(dims, elementOf(symbol.value)), symbol.value);
   }
 
   /// What a value is wherever the rule keeps an index, if it is one number there.
   std::optional<double> numberWhereKept(Value value, ArrayRef<Conditions> cases) {
     std::optional<double> number;
-    Pieces pieces = functions.ofBroadcast(value);
+    Pieces pieces = functions->ofBroadcast(value);
     for (const Conditions &conditions : cases)
-      for (const Piece &piece : functions.within(pieces, conditions)) {
+      for (const Piece &piece : functions->within(pieces, conditions)) {
         if (piece.leaf.kind != Leaf::Number || (number && *number != piece.leaf.number))
           return std::nullopt;
         number = piece.leaf.number;
@@ -302,13 +348,14 @@ private:
     Operation *where = softmax.getInput().getDefiningOp();
     bool isConstant = false;
     forEachMask([&](Operation *op, Value mask) {
-      IndexFunctions own(softmax, dimsOf(softmax.getInput()), isNarrow(softmax, context));
-      Pieces pieces = own.ofBroadcast(mask);
+      std::optional<IndexFunctions> own;
+      start(own);
+      Pieces pieces = own->ofBroadcast(mask);
       bool says = llvm::any_of(pieces, [&](const Piece &piece) {
         return piece.leaf.isNumber(fill) || (isa<SelectOp>(op) && piece.leaf.kind == Leaf::Number);
       });
       if (says)
-        where = op, isConstant = own.readRuns();
+        where = op, isConstant = own->readRuns();
       return says;
     });
     return "'" + nodeName(where) + "' (" + where->getName().getStringRef().str() + ") of " +
@@ -365,17 +412,20 @@ private:
     if (Operation *op = mask.getDefiningOp())
       name = "'" + nodeName(op) + "' (" + op->getName().getStringRef().str() + ")";
     if (llvm::none_of(pieces, unknown)) {
-      std::optional<double> fill = fillOf(pieces);
-      reason = name + (fill || elementOf(mask).isInteger(1)
-                           ? ": scores may be as low as its numbers, or its rule has more than 4 cases or 16 conditions"
-                           : ": its numbers are added to scores and replace none");
+      bool isNear = !fillOf(pieces) && !elementOf(mask).isInteger(1);
+      reason = name + ": " +
+               (isNear            ? "its numbers are added to scores and replace none"
+                : failure.empty() ? "scores may be as low as the numbers that it puts in their place or adds"
+                                  : failure);
     }
     softmax->setAttr(dmir::kMaskUnknownAttr, StringAttr::get(softmax.getContext(), reason));
   }
 
   dmir::SoftmaxOp softmax;
   const PhaseContext &context;
-  IndexFunctions functions;
+  std::optional<IndexFunctions> functions;
+  bool vectors = false;
+  std::string failure; ///< why the pieces of the scores are no mask; "" where they have no number that masks
   MaskOp maskOp;
 };
 

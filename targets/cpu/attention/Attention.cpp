@@ -315,12 +315,12 @@ void AttentionEmitter::emitScores(Value from, Value to, const GemmKernel &spec) 
 void AttentionEmitter::chooseKeys(llvm::function_ref<void(const AttentionKeys &)> look,
                                   llvm::function_ref<Value(Value row)> highestOfRow) {
   Value all = b.idx(d.result.k);
-  if (!d.mask)
-    return look({b.idx(0), all, b.idx(0), all});
+  if (!d.mask || d.all)
+    return look({b.idx(0), all, b.idx(0), d.all ? b.idx(0) : all});
   Indices batchIndex = indexOf(dmir::MaskOp(d.mask).getResult(), b.idx(0), e.at(0));
   batchIndex.pop_back_n(2);
-  Value places = b.floorDiv(rows, b.idx(d.group));
-  AttentionKeys keys = keysOf(b, e, d.mask, batchIndex, first, places, d.tile(), d.all);
+  tests.emplace(b, e, d.mask, batchIndex, first, b.floorDiv(rows, b.idx(d.group)));
+  AttentionKeys keys = keysOf(b, *tests, d.mask, d.tile(), d.asksTiles() && !d.online);
   if (!d.looksAgain())
     return look(keys);
   Value slots[] = {b.idx(0), b.idx(1), b.idx(2)};
@@ -328,16 +328,18 @@ void AttentionEmitter::chooseKeys(llvm::function_ref<void(const AttentionKeys &)
   b.store(keys.last, state, slots[1]);
   b.store(b.idx(1), state, slots[2]);
   auto read = [&](int64_t slot) { return b.load(b.getI64Type(), state, slots[slot]); };
-  b.forLoop(b.idx(0), b.idx(2), b.idx(1), [&](Value) {
+  b.forLoop(b.idx(0), b.idx(2), b.idx(1), [&](Value time) {
     b.ifThen(b.cmp(arith::CmpIPredicate::ne, read(2), b.idx(0)), [&] {
-      Value from = read(0), to = read(1);
-      look({from, to, b.minS(b.maxS(keys.firstFull, from), to), b.minS(b.maxS(keys.lastFull, from), to)});
+      Value from = read(0), to = read(1), again = b.cmp(arith::CmpIPredicate::ne, time, b.idx(0));
+      look({from, to, b.minS(b.maxS(keys.firstFull, from), to), b.minS(b.maxS(keys.lastFull, from), to), again});
       b.store(b.idx(0), state, slots[2]);
       b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) {
         // What is left out would weigh exp(fill - highest), which is 0 where they are that far apart.
         Value apart = arith::SubFOp::create(b, highestOfRow(row), b.constant(f32, d.fill()));
         Value isNear = arith::CmpFOp::create(b, arith::CmpFPredicate::ULE, apart, b.constant(f32, 110));
-        Value leavesOut = b.cmp(arith::CmpIPredicate::slt, b.sub(to, from), all);
+        // Tiles that are asked about may lie between others.
+        Value leavesOut =
+            d.asksTiles() ? b.constantInt(b.getI1Type(), 1) : b.cmp(arith::CmpIPredicate::slt, b.sub(to, from), all);
         b.ifThen(arith::AndIOp::create(b, isNear, leavesOut), [&] {
           b.store(b.idx(0), state, slots[0]);
           b.store(all, state, slots[1]);

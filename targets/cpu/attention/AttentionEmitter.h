@@ -56,6 +56,8 @@ struct AttentionDetails {
   /// Whether a row may have to look at keys that the rule leaves out: where it sees none, or none above the number that
   /// replaces scores.
   bool looksAgain() const { return mask && !all && std::isfinite(fill()); }
+  /// Whether a run says which tiles of keys are looked at.
+  bool asksTiles() const { return mask && !all && differsAlongKeys(dmir::ruleOf(mask)); }
   /// Of a row of scores in scratch, in elements: room for whole tiles, and an odd number of cache lines, so that rows
   /// do not share a set.
   Dim stride() const { return online ? Dim(kOnlineKeys + 16) : Dim::ceilDiv(result.k, 64) * 64 + 16; }
@@ -146,6 +148,7 @@ private:
   Value batch, first, rows;      ///< the block: the first item and place, and its rows
   Value from, to;                ///< its keys in the table
   Value origin;                  ///< the key that the table begins with
+  std::optional<KeyTests> tests; ///< of the block's rows
 };
 
 } // namespace dmxc::cpu

@@ -52,13 +52,18 @@ void AttentionEmitter::lookAtTiles(const AttentionKeys &keys) {
     return arith::AndIOp::create(b, b.cmp(arith::CmpIPredicate::sge, at, keys.firstFull),
                                  b.cmp(arith::CmpIPredicate::sle, end, keys.lastFull));
   };
-  b.forLoop(keys.first, whole, size, [&](Value at) {
-    Value end = b.add(at, size);
-    emitTile(at, end, isFull(at, end), kOnlineKeys);
-  });
+  auto look = [&](Value at, Value end, int64_t count) {
+    Value full = isFull(at, end);
+    if (!d.asksTiles())
+      return emitTile(at, end, full, count);
+    auto [some, every] = tests->ask(at, end);
+    if (keys.again)
+      some = arith::OrIOp::create(b, some, keys.again);
+    b.ifThen(some, [&, every = every] { emitTile(at, end, arith::OrIOp::create(b, full, every), count); });
+  };
+  b.forLoop(keys.first, whole, size, [&](Value at) { look(at, b.add(at, size), kOnlineKeys); });
   if (!isWhole)
-    b.ifThen(b.cmp(arith::CmpIPredicate::slt, whole, keys.last),
-             [&] { emitTile(whole, keys.last, isFull(whole, keys.last), kDynamic); });
+    b.ifThen(b.cmp(arith::CmpIPredicate::slt, whole, keys.last), [&] { look(whole, keys.last, kDynamic); });
 }
 
 /// Keys [at, end): as many as `keys` says, or fewer where that is kDynamic.

@@ -53,13 +53,9 @@ DMIR_INFER(MaskOp) {
     return emitOptionalError(loc, "C4: fill is no number of type ", input.getElementType());
   for (Value value : op.getValues()) {
     SmallVector<Dim> whole = dimsOf(op.getInput()), own = dimsOf(value);
-    bool fits = elementOf(value).isInteger(64) && own.size() <= whole.size();
-    for (size_t axis = 0; axis < own.size() && fits; ++axis) {
-      bool isOfMatrix = axis + 2 < own.size();
-      fits = own[axis].is(1) || (isOfMatrix && own[axis] == whole[whole.size() - own.size() + axis]);
-    }
-    if (!fits)
-      return emitOptionalError(loc, "C5: a value is no i64 tensor with one element for each matrix: ", value.getType());
+    std::optional<SmallVector<Dim>> both = broadcastDims(own, whole);
+    if (!both || *both != whole)
+      return emitOptionalError(loc, "C5: a value does not broadcast to the operand's dims: ", value.getType());
   }
   results.push_back(op.getInput().getType());
   return success();
@@ -75,9 +71,12 @@ Rule dmir::ruleOf(MaskOp op) {
     auto function =
         argument ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp()) : FunctionOpInterface();
     auto name = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr) : StringAttr();
-    rule.values.push_back(name       ? visible(name.getValue())
-                          : argument ? "value" + std::to_string(rule.values.size())
-                                     : "'" + nodeName(value.getDefiningOp()) + "'");
+    std::string text = name       ? visible(name.getValue())
+                       : argument ? "value" + std::to_string(rule.values.size())
+                                  : "'" + nodeName(value.getDefiningOp()) + "'";
+    SmallVector<Dim> dims = dimsOf(value);
+    auto varies = [&](size_t fromEnd) { return dims.size() >= fromEnd && !dims[dims.size() - fromEnd].is(1); };
+    rule.values.push_back({text, "", elementOf(value).isInteger(1), varies(2), varies(1)});
   }
   llvm::append_range(rule.cases, op.getKeep().getAsValueRange<IntegerSetAttr>());
   return rule;

@@ -30,7 +30,8 @@ static bool narrow(Diagonals &diagonals, const dmir::Condition &condition, unsig
 std::optional<Diagonals> dmxc::corsair::diagonalsOf(dmir::MaskOp mask) {
   const dmir::Rule rule = dmir::ruleOf(mask);
   ArrayRef<int64_t> shape = shapeOf(mask.getInput());
-  if (rule.rank < 2 || rule.symbols() || rule.cases.size() != 1 || !typeOf(mask.getInput()).hasStaticShape())
+  if (mask.getLow() || rule.rank < 2 || rule.symbols() || rule.cases.size() != 1 ||
+      !typeOf(mask.getInput()).hasStaticShape())
     return std::nullopt;
   Diagonals diagonals;
   for (const dmir::Condition &condition : dmir::conditionsOf(rule.cases.front()))

@@ -15,12 +15,20 @@
 
 namespace dmxc::dmir {
 
+/// A number that an operand brings for each index that it differs along.
+struct RuleValue {
+  std::string name;  ///< as people read it
+  std::string after; ///< what is said behind its index: " > -1e+38"
+  bool isBool = false;
+  bool ofRows = false, ofColumns = false; ///< whether it differs along the last two axes
+};
+
 /// An "or" of cases, each an "and" of conditions on an index of `rank` numbers; symbols stand for `dims`, and after
 /// them for values that operands bring.
 struct Rule {
   unsigned rank = 0;
   llvm::SmallVector<Dim> dims;
-  llvm::SmallVector<std::string> values; ///< as people read them
+  llvm::SmallVector<RuleValue> values;
   llvm::SmallVector<mlir::IntegerSet> cases;
   unsigned symbols() const { return dims.size() + values.size(); }
 };
