@@ -193,6 +193,65 @@ class RunMasks(BundleTest):
         self.assertEqual(self.build(g, masked, "--sparsity", "off")["algorithm"], "attention-all-tiles")
         self.assertEqual(self.run_once(g.values).tobytes(), with_skips.tobytes())
 
+    # --- what a user promises
+
+    RULE = "(b, h, i, j): 0 <= i - j < 200 or j < 10"
+
+    def promised(self, n, dtype):
+        g = Graph(n)
+        i, j = np.arange(n)[:, None], np.arange(n)
+        keep = ((j <= i) & (i - j < 200) | (j < 10))[None, None]
+        given = np.where(keep, 0, -np.inf).astype(dtype) if dtype == np.float32 else keep.astype(dtype)
+        mask = g.input("mask", given)
+        if dtype == np.int64:
+            mask = g.op("Cast", mask, to=onnx.BOOL)
+        masked = g.op("Add", g.scores, mask) if dtype == np.float32 else g.where(mask, -np.inf)
+        (self.dir / "m.onnx").write_bytes(g.model(masked))
+        return g, keep
+
+    def test_promises(self):
+        n = LENGTHS[0]
+        for dtype in (bool, np.int64, np.float32) if LONG else (bool,):
+            g, keep = self.promised(n, dtype)
+            self.compile_file(self.dir / "m.onnx", "--mask", f"mask={self.RULE}", "--sparsity-report", str(self.dir / "r.json"))
+            one, = json.loads((self.dir / "r.json").read_text())["attentions"]
+            self.assertEqual(one["rule"], "(j <= i and i <= j + 199) or (j + 200 <= i and j <= 9) or (i < j and j <= 9)")
+            values = {name: value for name, value in g.values.items() if name != "mask"}
+            np.testing.assert_allclose(self.run_once(values), self.dense(values, self.kept(keep)), rtol=1e-4, atol=1e-5)
+
+    def compare(self, values, *options):
+        folder = self.dir / "given"
+        folder.mkdir(exist_ok=True)
+        for name, value in values.items():
+            np.save(folder / f"{name}.npy", value)
+        return subprocess.run([dynamic_shapes.BIN / "dmx-compare", self.dir / "m.onnx", "--inputs", folder, "--", *options], capture_output=True, text=True)
+
+    def test_broken_promise(self):
+        g, _ = self.promised(70, bool)
+        done = self.compare(g.values, "--mask", f"mask={self.RULE}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        g.values["mask"][0, 0, 3, 65] ^= True
+        done = self.compare(g.values, "--mask", f"mask={self.RULE}")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("--mask mask: the promise is broken: element (0, 0, 3, 65) of what is given is 1.0", done.stderr)
+
+    def test_bad_promises(self):
+        self.promised(40, bool)
+        for text, said, column in sample((("mask", "expected INPUT=RULE", None), ("mask=(i, j) j <= i", "expected ':' and the rule", 7),
+                                   ("mask=(i, j): j <= k", "'k' is no axis", 13), ("mask=(i, i): i <= i", "this axis is there twice", 4),
+                                   ("mask=(i, j): j <= i and", "expected an axis or a number", 18), ("mask=(i, j): (i - j) // 2 == 0", "may be negative", 16),
+                                   ("mask=(i, j): i * j < 3", "one side of '*' is a number", 12), ("mask=(i, j): i % 0 == 1", "is a number from 1 on", 12),
+                                   ("mask=(i, j): i + j", "expected a comparison", 13), ("mask=(i, j): j <= i )", "expected 'and', 'or', or the end", 15),
+                                   (f"mask=(i, j): j <= {2**50}", "numbers are at most 2^40", 13), ("mask=(i, j): " + "(" * 100, "more than 64 brackets", None),
+                                   ("masks=(b, h, i, j): j <= i", "the model has no such input; it has 'q', 'k', 'v', 'mask'", None),
+                                   ("mask=(i, j): j <= i", "the rule has 2 axes, and the input 4", None)), 5):
+            done = subprocess.run([dynamic_shapes.BIN / "dmxc", self.dir / "m.onnx", "-o", self.dir / "o", "--mask", text], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, (text, done.stderr))
+            self.assertIn(said, done.stderr, text)
+            if column is not None:
+                self.assertIn("\n  " + " " * column + "^", done.stderr, text)
+            self.assertFalse((self.dir / "o").exists())
+
     def test_other_length(self):
         """Ids of more keys than there are: refused by the importer where they are constants, by a run where they are brought."""
         n = 40
