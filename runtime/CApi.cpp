@@ -8,6 +8,7 @@
 #include "CApi.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace dmxrt;
 using namespace dmxrt::capi;
@@ -40,13 +41,28 @@ Error capi::noEntryPoint(const Bundle &bundle, const char *name) {
 
 namespace {
 
-Status openArchive(Result<Archive> archive, const Trust &trust, bool contracts, dmx_bundle **bundle) {
+/// Refuses a bundle that names code of users.
+Status refuseUserCode(const Manifest &manifest) {
+  if (manifest.userCode.empty())
+    return {};
+  std::set<std::string> kernels(manifest.userCode.begin(), manifest.userCode.end());
+  std::string names;
+  for (const std::string &kernel : kernels)
+    names += cat(names.empty() ? "'" : ", '", kernel, "'");
+  return fail(DMX_STATUS_UNTRUSTED, "the bundle has code that a user wrote (kernels ", names,
+              "), and DMX_BUNDLE_NO_USER_CODE refuses it; open it without, or compile the model without --kernels");
+}
+
+Status openArchive(Result<Archive> archive, const Trust &trust, uint32_t flags, dmx_bundle **bundle) {
   if (!archive)
     return archive.takeError();
   auto opened = Bundle::open(std::move(*archive), trust);
   if (!opened)
     return opened.takeError();
-  if (contracts)
+  if (flags & DMX_BUNDLE_NO_USER_CODE)
+    if (Status status = refuseUserCode((*opened)->manifest()); !status)
+      return status;
+  if (flags & DMX_BUNDLE_CONTRACTS)
     if (Status status = (*opened)->requireContracts(); !status)
       return status;
   *bundle = new dmx_bundle{std::move(*opened)};
@@ -57,7 +73,7 @@ Status readOptions(const dmx_bundle_options *given, dmx_bundle_options &options,
   options = DMX_BUNDLE_OPTIONS_INIT;
   if (Status status = copyIn(given, options, "DMX_BUNDLE_OPTIONS_INIT"); !status)
     return status;
-  if (options.flags & ~uint32_t(DMX_BUNDLE_COPY | DMX_BUNDLE_CONTRACTS))
+  if (options.flags & ~uint32_t(DMX_BUNDLE_COPY | DMX_BUNDLE_CONTRACTS | DMX_BUNDLE_NO_USER_CODE))
     return fail(DMX_STATUS_UNSUPPORTED, "options->flags has a bit that this runtime (", dmx_version_string(),
                 ") does not know; use a newer one");
   if (Status status = readTrust(options, trust); !status)
@@ -79,7 +95,7 @@ dmx_status openWith(std::string_view what, const dmx_bundle_options *given, dmx_
     if (Status status = readOptions(given, options, trust); !status)
       return status;
     Load load = options.flags & DMX_BUNDLE_COPY ? Load::Copy : Load::Map;
-    if (Status status = openArchive(make(load), trust, options.flags & DMX_BUNDLE_CONTRACTS, bundle); !status)
+    if (Status status = openArchive(make(load), trust, options.flags, bundle); !status)
       return within(what, status.takeError());
     return {};
   });

@@ -299,8 +299,10 @@ const OpRow &GraphImporter::findRow(const onnx::NodeProto &node, const std::stri
   const std::string &op = node.op_type();
   if (!table.knows(domain, op)) {
     std::string near = domain.empty() ? table.nearest(op) : "";
-    fail("op-unknown", "the operator is unknown",
-         near.empty() ? std::vector<std::string>() : std::vector{"did you mean '" + near + "'?"});
+    std::vector<std::string> helps{"--kernels FILE gives the operator a kernel of your own"};
+    if (!near.empty())
+      helps.insert(helps.begin(), "did you mean '" + near + "'?");
+    fail("op-unknown", "the operator is unknown", helps);
   }
   auto imported = scope.opsets->find(domain);
   if (imported == scope.opsets->end())
@@ -340,14 +342,16 @@ AttributeMap GraphImporter::resolveAttributes(const onnx::NodeProto &node, const
 void GraphImporter::importKnown(const onnx::NodeProto &node, const std::string &domain, const std::string &name,
                                 Scope &scope) {
   AttributeMap attributes = resolveAttributes(node, scope);
-  const Function *function = findFunction(node, domain);
-  const OpRow *row = function ? nullptr : &findRow(node, domain, scope);
+  const dmir::KernelDecl *kernel = findKernel(node, domain, scope);
+  const Function *function = kernel ? nullptr : findFunction(node, domain);
+  const OpRow *row = kernel || function ? nullptr : &findRow(node, domain, scope);
   NodeAttributes own;
-  if (row) { // what needs no operands is checked even behind a failed node
-    if (!row->import)
-      fail("op-unsupported", row->note);
+  if (row && !row->import)
+    fail("op-unsupported", row->note);
+  if (!function)
     for (const auto &[key, attribute] : attributes)
       own[key] = attributeOf(*attribute);
+  if (row) { // what needs no operands is checked even behind a failed node
     requireAttributes(*row, own);
     requireCounts(*row, countWithoutEnd(node.input()), countWithoutEnd(node.output()));
   }
@@ -368,7 +372,9 @@ void GraphImporter::importKnown(const onnx::NodeProto &node, const std::string &
         scope.values[output] = Val::poison();
     return;
   }
-  if (function)
+  if (kernel)
+    importKernel(*kernel, node, name, own, operands, scope);
+  else if (function)
     inlineFunction(*function, node, attributes, operands, name, scope);
   else
     importOperator(*row, node, domain, name, std::move(own), std::move(operands), scope);

@@ -15,6 +15,10 @@
 #include <string>
 #include <vector>
 
+namespace dmxc::dmir {
+struct KernelDecl; // Kernels.h
+} // namespace dmxc::dmir
+
 namespace dmxc::onnxfe {
 
 using AttributeMap = std::map<std::string, const onnx::AttributeProto *>;
@@ -83,6 +87,10 @@ private:
                       NodeAttributes attributes, std::vector<Val> operands, Scope &scope);
   void inlineFunction(const Function &function, const onnx::NodeProto &node, const AttributeMap &attributes,
                       const std::vector<Val> &operands, const std::string &name, Scope &scope);
+  /// Of a kernel that a user wrote for the operator; null where there is none.
+  const dmir::KernelDecl *findKernel(const onnx::NodeProto &node, const std::string &domain, const Scope &scope) const;
+  void importKernel(const dmir::KernelDecl &kernel, const onnx::NodeProto &node, const std::string &name,
+                    const NodeAttributes &attributes, const std::vector<Val> &operands, Scope &scope);
   const OpRow &findRow(const onnx::NodeProto &node, const std::string &domain, Scope &scope) const;
   const Function *findFunction(const onnx::NodeProto &node, const std::string &domain) const;
   AttributeMap resolveAttributes(const onnx::NodeProto &node, const Scope &scope) const;

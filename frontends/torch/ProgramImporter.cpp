@@ -1,6 +1,7 @@
 //===- ProgramImporter.cpp - walks graphs and imports their nodes ---------===//
 #include "ProgramImporter.h"
 #include "AtenContext.h"
+#include "KernelNodes.h"
 #include "SymbolicExpr.h"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ void requireKnown(std::string_view target) {
     known = AtenTable::get().findInPlace(name);
   if (!known && !isAten(target))
     fail("op-unknown", "the operator is none of torch's ATen; of other libraries few operators are known here",
-         {"write it with torch's own operators"});
+         {"write it with torch's own operators, or give it a kernel of your own: --kernels FILE"});
   if (!known) {
     std::string near = AtenTable::get().nearest(std::string(name));
     std::vector<std::string> helps{kDecompose};
@@ -285,7 +286,8 @@ void ProgramImporter::importKnown(const Node &node, const std::string &name, con
   std::string_view target = node.target;
   bool higherOrder = target.starts_with(kHigherOrder), symbolic = isSymbolic(node.target);
   bool batching = target.starts_with(kBatching);
-  if (!higherOrder && !symbolic && !batching)
+  const dmir::KernelDecl *kernel = kernelOf(emitter, target);
+  if (!kernel && !higherOrder && !symbolic && !batching)
     requireKnown(target); // what needs no operands is checked even behind a failed node
   bool poisoned = false;
   std::vector<Arg> operands;
@@ -299,9 +301,14 @@ void ProgramImporter::importKnown(const Node &node, const std::string &name, con
     return;
   }
   std::vector<Arg> results;
-  if ((higherOrder || symbolic) && std::any_of(operands.begin(), operands.end(), isBatched))
+  if ((kernel || higherOrder || symbolic) && std::any_of(operands.begin(), operands.end(), isBatched))
     fail("op-unsupported", "the operator is not known inside of torch.vmap");
-  if (batching)
+  if (kernel) {
+    std::vector<std::pair<std::string, Arg>> arguments;
+    for (size_t i = 0; i < operands.size(); ++i)
+      arguments.emplace_back(node.inputs[i].name, operands[i]);
+    results = torchfe::callKernel(emitter, name, *kernel, arguments);
+  } else if (batching)
     results = importBatching(emitter, std::string(target.substr(kBatching.size())), operands);
   else if (higherOrder)
     results =

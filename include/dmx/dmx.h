@@ -49,8 +49,7 @@ extern "C" {
 #define DMX_VERSION_MINOR 1
 #define DMX_VERSION_PATCH 0
 
-/* Version of the library that is linked, as major * 1000000 + minor * 1000 +
- * patch. Programs built against an older minor of the same major keep working. */
+/* Of the library that is linked: major * 1000000 + minor * 1000 + patch. Programs of an older minor keep working. */
 DMX_API uint32_t dmx_version(void);
 /* The same as text, e.g. "0.1.0". Static storage. */
 DMX_API const char *dmx_version_string(void);
@@ -167,7 +166,8 @@ DMX_API dmx_status dmx_bundle_check_header(const char *path, dmx_error *error);
 /* Bits of dmx_bundle_options.flags. */
 enum {
   DMX_BUNDLE_COPY = 1u << 0,     /* the whole bundle is read once, at open, into private memory; see below */
-  DMX_BUNDLE_CONTRACTS = 1u << 1 /* refuse code that does not say what its kernels rely on (dmx_code_info) */
+  DMX_BUNDLE_CONTRACTS = 1u << 1, /* refuse code that does not say what its kernels rely on (dmx_code_info) */
+  DMX_BUNDLE_NO_USER_CODE = 1u << 2 /* DMX_STATUS_UNTRUSTED where a user wrote some of the code (dmxc --kernels) */
 };
 
 /* How a bundle is opened. By default it is mapped: opening costs no more than reading manifest, graph and code,

@@ -94,8 +94,9 @@ inline std::string textOf(const Dims &dims) {
 } // namespace detail
 
 struct BundleOptions {
-  bool copy = false;      ///< DMX_BUNDLE_COPY: nothing that happens to the file matters
-  bool contracts = false; ///< DMX_BUNDLE_CONTRACTS
+  bool copy = false;       ///< DMX_BUNDLE_COPY: nothing that happens to the file matters
+  bool contracts = false;  ///< DMX_BUNDLE_CONTRACTS
+  bool noUserCode = false; ///< DMX_BUNDLE_NO_USER_CODE
   std::optional<std::vector<unsigned char>> trustedKeys = {}; ///< 32 bytes each; an empty list trusts nobody
   std::span<const std::byte> signature = {};                  ///< a detached one
 };
@@ -162,8 +163,9 @@ private:
   Bundle() = default;
   static dmx_bundle_options convert(const BundleOptions &options) {
     dmx_bundle_options raw = DMX_BUNDLE_OPTIONS_INIT;
-    raw.flags =
-        (options.copy ? uint32_t(DMX_BUNDLE_COPY) : 0) | (options.contracts ? uint32_t(DMX_BUNDLE_CONTRACTS) : 0);
+    raw.flags = (options.copy ? uint32_t(DMX_BUNDLE_COPY) : 0) |
+                (options.contracts ? uint32_t(DMX_BUNDLE_CONTRACTS) : 0) |
+                (options.noUserCode ? uint32_t(DMX_BUNDLE_NO_USER_CODE) : 0);
     if (options.trustedKeys) {
       static const unsigned char none = 0; // keys that are not NULL, and none of them, trust nobody
       if (options.trustedKeys->size() % DMX_PUBLIC_KEY_BYTES)

@@ -139,6 +139,9 @@ Result<Manifest> parseManifest(std::span<const std::byte> text) {
     manifest.entryPoints.push_back(
         {cursor["name"].string(), parseTensors(cursor["inputs"]), parseTensors(cursor["outputs"])});
   }
+  JsonCursor userCode = root.optional("user_code");
+  for (size_t i = 0; i < userCode.size(); ++i)
+    manifest.userCode.push_back(userCode.at(i)["kernel"].string());
   for (size_t i = 0; i < entries.size(); ++i)
     manifest.entries.push_back(parseEntry(entries.at(i)));
   root.optional("model").optional("metadata").forEachMember([&](std::string_view key, JsonCursor text) {

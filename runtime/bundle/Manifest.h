@@ -14,7 +14,7 @@ namespace dmxrt {
 
 /// The format this runtime reads: this major, minors up to this one.
 inline constexpr int64_t kFormatMajor = 1;
-inline constexpr int64_t kFormatMinor = 5;
+inline constexpr int64_t kFormatMinor = 6;
 
 struct ManifestEntry {
   std::string name;
@@ -45,6 +45,7 @@ struct Manifest {
   std::vector<TargetCode> targets;
   std::vector<ManifestEntryPoint> entryPoints;
   std::vector<ManifestEntry> entries;
+  std::vector<std::string> userCode; // names of kernels that users wrote
   std::vector<std::pair<std::string, std::string>>
       metadata; // what the model's file said of it; the last of a key counts
 };

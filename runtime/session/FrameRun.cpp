@@ -18,7 +18,7 @@ std::string_view kernelErrorText(int32_t code) {
   case DMX_KERNEL_INVALID_ARGUMENT:
     return "an operand has a value its operation does not allow; check the inputs";
   default:
-    return "unknown kernel error";
+    return "the kernel returned a code of its own, which its author knows";
   }
 }
 

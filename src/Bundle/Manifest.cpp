@@ -51,7 +51,7 @@ void requireFeaturesOf(const GraphFile &graphs, Manifest &manifest) {
   for (const std::string &feature : featuresOf(manifest))
     manifest.required.push_back(feature);
   std::sort(manifest.required.begin(), manifest.required.end());
-  manifest.minor = minorOfDescriptions(manifest);
+  manifest.minor = std::max<int64_t>(minorOfDescriptions(manifest), manifest.userCode.empty() ? 0 : 6);
   for (const std::string &feature : manifest.required)
     manifest.minor = std::max(manifest.minor, minorOf(feature));
 }
@@ -128,6 +128,18 @@ Value placementValue(const Manifest &m) {
   return placement;
 }
 
+Value userCodeValue(const Manifest &m) {
+  Value array = Value::array();
+  for (const UserCodeDesc &code : m.userCode)
+    array.push_back({{"kernel", code.kernel},
+                     {"target", code.target},
+                     {"arch", code.arch},
+                     {"file", code.file},
+                     {"symbol", code.symbol},
+                     {"sha256", code.sha256}});
+  return array;
+}
+
 Value entriesValue(const Manifest &m) {
   Value array = Value::array();
   for (const EntryDesc &entry : m.entries)
@@ -147,6 +159,8 @@ std::string toJson(const Manifest &m) {
   root["targets"] = targetsValue(m);
   root["entry_points"] = entryPointsValue(m.entryPoints);
   root["placement"] = placementValue(m);
+  if (!m.userCode.empty())
+    root["user_code"] = userCodeValue(m);
   root["required"] = m.required;
   root["entries"] = entriesValue(m);
   return json::dump(root, 5);
@@ -236,6 +250,10 @@ void readBody(const Reader &root, Manifest &m) {
   root.forEach("entry_points", true, [&](const Reader &e) { m.entryPoints.push_back(readEntryPoint(e)); });
   root.forEachField("placement", [&](const std::string &key, const Reader &p) {
     m.placement.push_back({key, p.integer("ops", 0), p.string("reason", "")});
+  });
+  root.forEach("user_code", false, [&](const Reader &u) {
+    m.userCode.push_back({u.string("kernel"), u.string("target"), u.string("arch", ""), u.string("file", ""),
+                          u.string("symbol", ""), u.string("sha256", "")});
   });
   m.required = root.strings("required", true);
   root.forEach("entries", true, [&](const Reader &e) { m.entries.push_back(readEntry(e)); });

@@ -1,5 +1,6 @@
 //===- Driver.cpp - a whole compile ---------------------------------------===//
 #include "dmxc/Driver/Driver.h"
+#include "compile/Commands.h"
 #include "compile/Streams.h"
 #include "compile/TextOutput.h"
 #include "compile/Work.h"
@@ -287,7 +288,19 @@ private:
       noteNumerics();
     if (std::string states = statesSummary(compilation->model(), compilation->module()); !states.empty())
       say(states);
+    if (!showCommands())
+      return false;
     say("wrote " + (toStdout ? "stdout" : path) + ": " + byteText(compilation->bundleBytes()));
+    return true;
+  }
+
+  bool showCommands() {
+    if (!options.showCommands)
+      return true;
+    Result<std::string> lines = invokedCommands(options, compilation->phaseContext());
+    if (!lines)
+      return fail(lines.error());
+    std::fputs(visibleLines(*lines).c_str(), stdout);
     return true;
   }
 

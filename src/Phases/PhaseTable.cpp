@@ -21,6 +21,7 @@ std::unique_ptr<Pass> createRecognizeFunctionsPass(const PhaseContext &);
 std::unique_ptr<Pass> createSimplifyPass(const PhaseContext &);
 std::unique_ptr<Pass> createBindStatesPass(const PhaseContext &);
 std::unique_ptr<Pass> createCollectConstraintsPass(const PhaseContext &);
+std::unique_ptr<Pass> createPlaceKernelsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCheckSupportPass(const PhaseContext &);
 std::unique_ptr<Pass> createFoldScalingPass(const PhaseContext &);
 std::unique_ptr<Pass> createGroupHeadsPass(const PhaseContext &);
@@ -59,7 +60,8 @@ static constexpr PassRow frontend[] = {
     {createPropagateSparsityPass, optimising},
     {createCollectConstraintsPass},
 };
-static constexpr PassRow partition[] = {{createCheckSupportPass},
+static constexpr PassRow partition[] = {{createPlaceKernelsPass},
+                                        {createCheckSupportPass},
                                         {createFoldScalingPass, optimising},
                                         {createGroupHeadsPass, optimising},
                                         {createRoundProductsPass},

@@ -1,9 +1,12 @@
 //===- Phases.cpp - what passes of all phases may ask ---------------------===//
 #include "dmxc/Phases/Phases.h"
 
+#include "dmxc/Dialect/DMIR/Kernels.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include "llvm/ADT/StringExtras.h"
 
 #include <fnmatch.h>
 
@@ -25,10 +28,21 @@ const PlaceRule *PhaseContext::placeOf(Operation *op) const {
   return last == places.rend() ? nullptr : &*last;
 }
 
+/// "; it has some for corsair, cpu".
+static std::string targetsOf(dmir::ExternOp op) {
+  llvm::SetVector<StringRef> targets;
+  for (auto body : op.getBodies().getAsRange<DictionaryAttr>())
+    targets.insert(body.getAs<StringAttr>("target").getValue());
+  return targets.empty() ? "" : "; it has some for " + llvm::join(targets, ", ");
+}
+
 std::optional<std::string> PhaseContext::refusalAlone(const TargetBackend &target, Operation *op) const {
   auto function = op->getParentOfType<func::FuncOp>();
   if (function && function.isPrivate() && !target.runsOnHost())
     return "the graphs of branches and loops run on the host";
+  if (auto user = dyn_cast<dmir::ExternOp>(op); user && user.bodiesFor(target.name()).empty())
+    return "the kernel '" + user.getKernel().str() + "' has no body for the target " + target.name().str() +
+           targetsOf(user);
   if (std::optional<std::string> reason = target.refuses(op); reason || misfits.empty())
     return reason;
   auto misfit = misfits.find({target.name().str(), dmir::nodeName(op)});

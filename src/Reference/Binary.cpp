@@ -189,7 +189,8 @@ Outputs evaluateMask(const Call &call) {
   for (int64_t at = 0; at < result.numElements(); ++at) {
     for (size_t value = 1; value < call.in.size(); ++value)
       symbols[dims + value - 1] = std::clamp(valueAt(call.in[value], index), -dmir::kMostValue, dmir::kMostValue);
-    result.setDouble(at, dmir::keeps(rule, index, symbols) ? call.in[0].asDouble(at) : fill);
+    const double score = call.in[0].asDouble(at), other = op.getAdds() ? score + fill : fill;
+    result.setDouble(at, dmir::keeps(rule, index, symbols) ? score : other);
     for (size_t axis = space.size(); axis-- > 0 && ++index[axis] == space[axis];)
       index[axis] = 0;
   }

@@ -85,7 +85,8 @@ Status openBundle(const std::string &path, const OpenSettings &settings, dmx_bun
     keys.insert(keys.end(), key->begin(), key->end());
   }
   dmx_bundle_options options = DMX_BUNDLE_OPTIONS_INIT;
-  options.flags = (settings.copyBundle ? DMX_BUNDLE_COPY : 0) | (settings.requireContracts ? DMX_BUNDLE_CONTRACTS : 0);
+  options.flags = (settings.copyBundle ? DMX_BUNDLE_COPY : 0) | (settings.requireContracts ? DMX_BUNDLE_CONTRACTS : 0) |
+                  (settings.noUserCode ? DMX_BUNDLE_NO_USER_CODE : 0);
   options.trusted_keys = keys.empty() ? nullptr : keys.data();
   options.trusted_key_count = static_cast<uint32_t>(settings.trustedKeys.size());
   std::shared_ptr<const MappedFile> signature;

@@ -4,6 +4,7 @@
 #include "lower/Lower.h"
 #include "passes/Passes.h"
 #include "place/Cost.h"
+#include "place/Runs.h"
 #include "rows/RowRegions.h"
 
 #include "targets/common/code/SaveTemps.h"
@@ -71,6 +72,7 @@ public:
 
 private:
   Result<aie::Mapping> mappingOf(dmir::RegionOp region) const;
+  Result<aie::Mapping> chosenFor(dmir::RegionOp region) const;
   const aie::Tilings &tilingsOf(aie::Mapping mapping) const;
   std::optional<int64_t> leastClocks(aie::Mapping mapping, MLIRContext *context) const;
   Status save(const hw::Image &image, ModuleOp texts) const;
@@ -105,6 +107,8 @@ std::string algorithmOf(const hw::Machine &machine, const aie::Mapping &mapping)
         ", " + std::to_string(mapping.image->pixels) + (mapping.image->pixels > 1 ? " pixels" : " pixel") + " a row";
   char share[64];
   std::snprintf(share, sizeof share, ", %.1f %% padding", std::floor(1000 * (1 - 1 / mapping.work())) / 10);
+  if (!mapping.runs.empty())
+    std::snprintf(share, sizeof share, ", %.1f %% of b left out", 100 * aie::shareLeftOut(mapping));
   return text + ", " + std::to_string(mapping.macs) + " MACs" + share + ", ~" +
          std::to_string(aie::clocksOf(machine, mapping)) + " clocks" +
          (mapping.open ? " where sizes are the largest" : "");
@@ -130,6 +134,10 @@ Result<aie::Mapping> AieTarget::mappingOf(dmir::RegionOp region) const {
   if (mapping && mapping->matrices > 1 && !mapping->image)
     for (aie::Operand &operand : mapping->operands)
       operand.packed = operand.packed && operand.isRow();
+  if (mapping && kernels::mayLeaveOut(region, /*exact=*/false))
+    for (auto [input, operand] : llvm::zip(region.getInputs(), mapping->operands))
+      if (operand.part == aie::Part::B && operand.packed && !mapping->image)
+        mapping->held = aie::Held(kernels::NonZeros::of(input));
   return mapping;
 }
 
@@ -186,17 +194,43 @@ bool AieTarget::acceptsLayout(Operation *op, unsigned operand, Attribute layout)
   return mapping && mapping->operands[operand].part == aie::Part::A;
 }
 
+/// Why what is known of a product is not used; "" where it is, or nothing is known.
+std::string whyNotLeftOut(Block *block, const aie::Mapping &mapping, ArrayRef<StringRef> skips) {
+  auto products = block->getOps<dmir::MatMulOp>();
+  StringRef fact = products.empty() ? StringRef() : kernels::unusedFact(*products.begin(), skips);
+  if (fact.empty())
+    return "";
+  if (fact == "left")
+    return "rows of the first operand come whole: runs of tiles are those of a packed second one";
+  if (fact == "result")
+    return "all blocks of the result are computed";
+  if (mapping.matrices > 1 || !mapping.packs(aie::Part::B))
+    return "tiles are left out of one matrix of the bundle, and what a run brings comes whole";
+  return "with tiles of zeros left out it costs no fewer clocks";
+}
+
+/// The mapping with what is decided of it. The form of b in a text says what of it is left out.
+Result<aie::Mapping> AieTarget::chosenFor(dmir::RegionOp region) const {
+  Result<aie::Mapping> mapping = mappingOf(region);
+  if (!mapping)
+    return mapping;
+  DictionaryAttr given = region.getStrategyAttr();
+  DictionaryAttr form = given ? aie::formOfB(*mapping, given.getAs<DictionaryAttr>(strategy::kPacked)) : given;
+  if (form)
+    mapping->held = {};
+  std::lock_guard lock(asking);
+  Result<aie::Mapping> chosen = tilingsOf(std::move(*mapping))
+                                    .choose(region.getContext(), given ? given.get(aie::kTiling) : Attribute(),
+                                            given ? given.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr());
+  if (Status read = form && chosen ? aie::readRuns(machine, form, *chosen) : Status::ok(); !read)
+    return read.takeError();
+  return chosen;
+}
+
 Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   if (isOfRows(region.getBlock()))
     return aie::rowStrategy(machine, herd, region);
-  Result<aie::Mapping> mapping = mappingOf(region);
-  if (!mapping)
-    return mapping.takeError();
-  DictionaryAttr given = region.getStrategyAttr();
-  std::lock_guard lock(asking);
-  mapping = tilingsOf(std::move(*mapping))
-                .choose(region.getContext(), given ? given.get(aie::kTiling) : Attribute(),
-                        given ? given.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr());
+  Result<aie::Mapping> mapping = chosenFor(region);
   if (!mapping)
     return mapping.takeError();
   const aie::Mapping &chosen = *mapping;
@@ -210,13 +244,17 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
   }
   if (!packed.empty())
     list.set(strategy::kPacked, packed.getDictionary(region.getContext()));
+  SmallVector<StringRef> skips(chosen.runs.empty() ? 0 : 1, "right");
+  if (!skips.empty())
+    list.set(strategy::kSkips, b.getStrArrayAttr(skips));
+  if (std::string why = whyNotLeftOut(region.getBlock(), chosen, skips); !why.empty())
+    list.set(dmir::kFactsKey, b.getStringAttr(why));
   list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(machine, chosen)));
   list.set(aie::kTiling, kernels::writeTile(chosen.tiling(), region.getContext()));
-  Dim macs = chosen.open ? chosen.open->macs : Dim(chosen.macs);
   const std::pair<StringRef, Dim> figures[] = {{strategy::kWork, 1},
                                                {strategy::kGrain, 1},
                                                {strategy::kScratch, 0},
-                                               {strategy::kFlops, macs * 2},
+                                               {strategy::kFlops, aie::issuedMacs(chosen) * 2},
                                                {strategy::kBytes, bytes}};
   for (auto [key, value] : figures)
     list.set(key, dmir::dimAttr(region.getContext(), value));
@@ -252,6 +290,10 @@ Status AieTarget::writeGrid(dlir::KernelOp kernel) const {
   std::lock_guard lock(asking);
   if (mapping)
     mapping = tilingsOf(std::move(*mapping)).choose(kernel.getContext(), strategy.get(aie::kTiling));
+  if (DictionaryAttr form =
+          mapping ? aie::formOfB(*mapping, strategy.getAs<DictionaryAttr>(strategy::kPacked)) : DictionaryAttr())
+    if (Status read = aie::readRuns(machine, form, *mapping); !read)
+      return wrong(read.error().message);
   if (!mapping)
     return wrong(mapping.error().message);
   if (std::optional<std::string> why = aie::refuses(machine, *mapping))

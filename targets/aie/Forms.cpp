@@ -1,5 +1,6 @@
 //===- Forms.cpp - constants as the array has them in DDR -----------------===//
 #include "Kernel.h"
+#include "place/Runs.h"
 
 #include "dmxc/Support/Tensor.h"
 #include "schemas/aie/Border.h"
@@ -21,6 +22,8 @@ constexpr StringRef kStrides = "strides", kDilations = "dilations", kGroups = "g
 // Of columns that lie panel after panel: rows of one, as wide as the pitch; of a bias the columns of a core, those of a
 // matrix step and those that lie together in a row of one.
 constexpr StringRef kDepth = "depth", kColumns = "columns";
+// Of a matrix without tiles of zeros: the rows that each block of so many columns has, of all `depth`.
+constexpr StringRef kKept = "kept", kBlock = "block";
 
 int64_t numberOf(DictionaryAttr form, StringRef key, int64_t most = UINT32_MAX) {
   auto value = form.getAs<IntegerAttr>(key);
@@ -49,6 +52,13 @@ public:
     std::memcpy(to + bytes * place, &bits, static_cast<size_t>(bytes));
   }
 
+  bool isZero(int64_t number) const {
+    uint64_t width = hw::hostBytesOf(element), bits = 0;
+    std::memcpy(&bits, from + width * static_cast<uint64_t>(number), width);
+    bool isFloat = element != hw::Element::I8 && element != hw::Element::I32;
+    return (isFloat ? bits & ~(uint64_t(1) << (8 * width - 1)) : bits) == 0; // of either sign
+  }
+
 private:
   const std::byte *from;
   std::byte *to;
@@ -65,6 +75,60 @@ std::optional<hw::Element> storedAs(StringRef form, DType type) {
 struct Panels {
   int64_t depth, width; ///< rows of a panel, and its columns
   int64_t placeOf(int64_t row, int64_t column) const { return (column / width * depth + row) * width + column % width; }
+};
+
+/// Rows of a block of columns, [first, second) each.
+using KeptRows = SmallVector<SmallVector<dmir::Run, 2>>;
+
+/// What a form says of them; nullopt where that is none.
+std::optional<KeptRows> keptRowsOf(DictionaryAttr form) {
+  auto list = form.getAs<ArrayAttr>(kKept);
+  if (!list)
+    return std::nullopt;
+  KeptRows all;
+  for (Attribute attr : list) {
+    auto ends = dyn_cast<DenseI64ArrayAttr>(attr);
+    if (!ends || ends.size() % 2)
+      return std::nullopt;
+    int64_t last = -1;
+    auto &runs = all.emplace_back();
+    for (int64_t at = 0; at < ends.size(); at += 2, last = runs.back().second)
+      if (runs.emplace_back(ends[at], ends[at + 1]); ends[at] <= last || ends[at + 1] <= ends[at])
+        return std::nullopt;
+  }
+  return all;
+}
+
+/// Where rows of a matrix lie that is without tiles of zeros: block of columns after block, in each its panels with the
+/// rows that are kept.
+class KeptPanels {
+public:
+  KeptPanels(ArrayRef<SmallVector<dmir::Run, 2>> blocks, int64_t depth, int64_t block, int64_t width)
+      : block(block), width(width) {
+    for (const auto &runs : blocks) {
+      std::vector<int64_t> &rows = places.emplace_back(static_cast<size_t>(depth), int64_t(-1));
+      int64_t count = 0;
+      for (auto [from, to] : runs)
+        for (int64_t row = from; row < to && row < depth; ++row)
+          rows[static_cast<size_t>(row)] = count++;
+      begins.push_back(elements);
+      depths.push_back(count);
+      elements += count * block;
+    }
+  }
+  /// Elements of all that is kept.
+  int64_t size() const { return elements; }
+  /// -1 of what is left out.
+  int64_t placeOf(int64_t row, int64_t column) const {
+    auto at = static_cast<size_t>(column / block);
+    int64_t kept = places[at][static_cast<size_t>(row)];
+    return kept < 0 ? -1 : begins[at] + (column % block / width * depths[at] + kept) * width + column % width;
+  }
+
+private:
+  int64_t block, width, elements = 0;
+  std::vector<std::vector<int64_t>> places; ///< of the rows of each block
+  std::vector<int64_t> begins, depths;
 };
 
 /// As the pair of tiles of b that a core takes it for: of each row of a matrix step so many columns, over and over; of
@@ -152,6 +216,17 @@ DictionaryAttr aie::formOf(Builder &b, const Mapping &mapping, const Operand &op
     form.set(key, b.getI64IntegerAttr(value));
   if (operand.part == Part::B)
     form.set(kDepth, b.getI64IntegerAttr(mapping.paddedK()));
+  if (operand.part == Part::B && !mapping.runs.empty()) {
+    SmallVector<Attribute> kept;
+    for (const Runs &runs : mapping.runs) {
+      SmallVector<int64_t> ends;
+      for (auto [from, to] : runs)
+        ends.append({from * 2 * mapping.numbers.k, to * 2 * mapping.numbers.k});
+      kept.push_back(b.getDenseI64ArrayAttr(ends));
+    }
+    form.set(kKept, b.getArrayAttr(kept));
+    form.set(kBlock, b.getI64IntegerAttr(mapping.blockN()));
+  }
   if (operand.isRow())
     form.set(kColumns, b.getDenseI64ArrayAttr({mapping.numbers.n, mapping.numbers.step.n, mapping.biasRun()}));
   if (mapping.image && operand.part == Part::B) {
@@ -167,6 +242,61 @@ DictionaryAttr aie::formOf(Builder &b, const Mapping &mapping, const Operand &op
   return form.getDictionary(b.getContext());
 }
 
+DictionaryAttr aie::formOfB(const Mapping &mapping, DictionaryAttr packed) {
+  for (auto [i, operand] : llvm::enumerate(mapping.operands))
+    if (operand.part == Part::B && packed)
+      return packed.getAs<DictionaryAttr>(std::to_string(i));
+  return {};
+}
+
+Status aie::readRuns(const hw::Machine &machine, DictionaryAttr form, Mapping &mapping) {
+  mapping.runs.clear();
+  if (!form.contains(kKept))
+    return Status::ok();
+  auto wrong = [](const std::string &why) {
+    return modelError("'kept' of the form of its second operand has for each block of columns rows from, to, from, to, "
+                      "...: " +
+                      why + "; leave it out, and all rows are kept");
+  };
+  std::optional<KeptRows> kept = keptRowsOf(form);
+  const int64_t pair = 2 * mapping.numbers.k;
+  if (!kept)
+    return wrong("it has something else");
+  for (const auto &rows : *kept)
+    for (Runs &runs = mapping.runs.emplace_back(); auto [from, to] : rows) {
+      if (from % pair || to % pair)
+        return wrong("they are whole pairs of tiles of " + std::to_string(mapping.numbers.k) + ", and some are from " +
+                     std::to_string(from) + " to " + std::to_string(to));
+      runs.emplace_back(from / pair, to / pair);
+    }
+  std::optional<std::string> why = refusesRuns(machine, mapping);
+  return why ? wrong(*why) : Status::ok();
+}
+
+/// Refuses to leave out what is not zero.
+static Status packKept(DictionaryAttr form, const Tensor &constant, Packing &packing, size_t bytes) {
+  std::optional<KeptRows> kept = keptRowsOf(form);
+  const int64_t block = numberOf(form, kBlock), depth = numberOf(form, kDepth), pitch = numberOf(form, kPitchKey);
+  const int64_t columns = constant.shape().back(), rows = constant.numElements() / columns;
+  if (!kept || !block || !pitch || block % pitch || depth < rows ||
+      columns > static_cast<int64_t>(kept->size()) * block)
+    return modelError("'kept' of a packed form does not say which rows each block of columns has of a constant of " +
+                      shapeString(constant.shape()));
+  KeptPanels panels(*kept, depth, block, pitch);
+  if (static_cast<uint64_t>(panels.size()) * bytes != static_cast<uint64_t>(numberOf(form, kSize)))
+    return modelError("'kept' of a packed form has " + std::to_string(panels.size()) + " numbers, its 'size' others");
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      if (int64_t place = panels.placeOf(row, column); place >= 0)
+        packing.put(row * columns + column, place);
+      else if (!packing.isZero(row * columns + column))
+        return modelError("'kept' of a packed form leaves out row " + std::to_string(row) + ", column " +
+                          std::to_string(column) +
+                          " of its constant, which is not zero; leave 'packed' out of the "
+                          "strategy, and it is derived");
+  return Status::ok();
+}
+
 Status aie::pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
   auto name = form.getAs<StringAttr>(kForm);
   std::optional<hw::Element> element = storedAs(name ? name.getValue() : "", constant.dtype());
@@ -180,6 +310,8 @@ Status aie::pack(DictionaryAttr form, const Tensor &constant, std::span<std::byt
       constant.numElements() == 0)
     return wrong();
   Packing packing(constant, *element, form.contains(kNegated), out);
+  if (form.contains(kKept))
+    return packKept(form, constant, packing, static_cast<size_t>(bytes));
   Panels panels{form.contains(kDepth) ? numberOf(form, kDepth) : rows, pitch};
   if (!panels.depth || rows % panels.depth)
     return wrong();

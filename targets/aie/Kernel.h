@@ -26,6 +26,11 @@ mlir::DictionaryAttr formOf(mlir::Builder &b, const Mapping &mapping, const Oper
 mlir::Attribute formBetween(mlir::MLIRContext *context, const Mapping &from, const Mapping &to, int64_t pitch);
 /// An operand of a product has this form.
 void keep(Mapping &mapping, Part part, mlir::Attribute form);
+/// That of b among those of a strategy; null where there is none.
+mlir::DictionaryAttr formOfB(const Mapping &mapping, mlir::DictionaryAttr packed);
+/// Takes the runs that the form of a packed b has, or none; a sentence where its text has others than the mapping's
+/// tiling allows.
+Status readRuns(const hw::Machine &machine, mlir::DictionaryAttr form, Mapping &mapping);
 /// Puts a constant into its form.
 Status pack(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 

@@ -31,15 +31,24 @@ private:
     int64_t clocks;
     std::optional<bool> holds; ///< where it has been asked
   };
+  struct Sifted {
+    std::pair<int64_t Tiling::*, int64_t> by;
+    std::vector<uint32_t> places;
+  };
   kernels::FreeTile<Tiling> freeOf(mlir::MLIRContext *context, mlir::DictionaryAttr asked) const;
   std::vector<int64_t> sizesOf(int64_t Tiling::*field) const;
-  void addHerds(Mapping &tried, Tiling tiling);
-  void addTiles(Mapping &tried, Tiling tiling);
-  void addWalks(Mapping &tried, Tiling tiling);
-  void addPixels(Mapping &tried, Tiling tiling);
+  std::set<int64_t> groupsOf() const;
+  std::vector<Tiling> walksOf(Mapping &tried, Tiling tiling) const;
+  std::vector<Tiling> formsOf(Tiling tiling) const;
+  bool fits(const Tiling &tiling) const;
+  bool isOne(const Tiling &tiling) const;
+  void addTiles(Mapping &tried, Tiling tiling) const;
+  std::vector<Candidate> &all() const;
+  llvm::ArrayRef<uint32_t> agreeingWith(const Decided &decided) const;
   std::optional<Tiling> wholeOf(mlir::DictionaryAttr written) const;
   std::optional<Tiling> best(const Decided &decided) const;
   std::set<int64_t> domainOf(int64_t Tiling::*field, const Decided &before, std::optional<int64_t> asked) const;
+  Mapping at(const Tiling &tiling) const;
   bool holds(const Tiling &tiling) const;
   bool holds(Candidate &candidate) const;
 
@@ -47,7 +56,9 @@ private:
   Herd most;
   Mapping mapping;
   bool packsWeights;
-  mutable std::vector<Candidate> candidates; ///< the cheapest first
+  std::set<int64_t> groups;                                 ///< that may be together
+  mutable std::optional<std::vector<Candidate>> candidates; ///< the cheapest first
+  mutable std::vector<Sifted> sifted;                       ///< all of them, then by one decision more each
 };
 
 } // namespace dmxc::aie

@@ -6,6 +6,7 @@
 #include "decide/ModelWork.h"
 #include "decide/Ops.h"
 #include "decide/ProductDecisions.h"
+#include "decide/kept/ProductFacts.h"
 #include "decide/scores/Bands.h"
 #include "dialect/Corsair/Corsair.h"
 #include "dialect/LLDMIR/LLDMIR.h"
@@ -20,6 +21,7 @@
 #include "targets/common/code/SaveTemps.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Support/WorkCount.h"
 #include "dmxc/Target/TargetBackend.h"
 
@@ -101,6 +103,13 @@ static bool isInput(dmir::RegionOp region, BlockArgument argument) {
          llvm::none_of(dmir::stateUpdates(region), [&](auto update) { return update.first == number; });
 }
 
+/// Whether products are to compute what zeros make no difference to, or only as long as others are finite.
+static bool computesZeros(dmir::RegionOp region) {
+  auto module = region->getParentOfType<ModuleOp>();
+  auto mode = module ? module->getAttrOfType<StringAttr>(dmir::kSparsityAttr) : StringAttr();
+  return mode && (mode.getValue() == "off" || mode.getValue() == "exact");
+}
+
 Result<corsair::Distribution> CorsairTarget::dealt(dmir::RegionOp region, int team, DictionaryAttr inputs,
                                                    DictionaryAttr decided) const {
   if (!team && corsair::decidesSplits(region.getBlock(), decided))
@@ -109,8 +118,16 @@ Result<corsair::Distribution> CorsairTarget::dealt(dmir::RegionOp region, int te
     return written.takeError();
   auto isConstant = [&](Value value) { return isConstantOf(region, value); };
   auto brought = [&](Value value) { return isInput(region, cast<BlockArgument>(value)); };
+  llvm::DenseMap<Value, std::shared_ptr<const corsair::KeptColumns>> known; // each is looked through once
+  auto zeros = [&](Value weights) {
+    auto [found, isNew] = known.try_emplace(weights);
+    if (isNew)
+      if (auto matrix = dmir::constantTensor(region.getInputs()[cast<BlockArgument>(weights).getArgNumber()]))
+        found->second = corsair::KeptColumns::of(*matrix);
+    return found->second;
+  };
   return corsair::decide(region.getBlock(), machine, {team, quads}, inputs,
-                         {isConstant, brought, mode == Mode::Capacity}, decided);
+                         {isConstant, brought, mode == Mode::Capacity, zeros, computesZeros(region)}, decided);
 }
 
 int CorsairTarget::decidedTeam(DictionaryAttr decided) const {
@@ -123,8 +140,8 @@ int CorsairTarget::decidedTeam(DictionaryAttr decided) const {
 int CorsairTarget::preferredTeam(dmir::RegionOp region) const {
   auto copy = cast<dmir::RegionOp>(region->clone());
   for (Operation &op : *copy.getBlock())
-    for (StringRef key :
-         {lldmir::kDealAttr, lldmir::kGatherAttr, lldmir::kBiasAttr, lldmir::kPlanAttr, lldmir::kBandsAttr})
+    for (StringRef key : {lldmir::kDealAttr, lldmir::kGatherAttr, lldmir::kBiasAttr, lldmir::kPlanAttr,
+                          lldmir::kKeptAttr, lldmir::kBandsAttr})
       op.removeAttr(key);
   Result<corsair::Distribution> deal = dealt(copy, 0, {});
   copy->erase();
@@ -172,7 +189,7 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal->quads));
   if (const int64_t columns = corsair::columnsAtOnce(region.getBlock(), *deal)) {
     list.set(strategy::kTile, b.getI64ArrayAttr({corsair::kBandRows, columns, columns}));
-    list.set(strategy::kSkips, b.getUnitAttr());
+    list.set(strategy::kSkips, b.getStrArrayAttr({"scores"}));
   }
   DictionaryAttr inputs =
       deal->inputDeals(region.getBlock(), [&](BlockArgument argument) { return isInput(region, argument); });
@@ -181,6 +198,7 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   DictionaryAttr packed = corsair::packedForms(region.getBlock(), *deal, constant);
   if (!packed.empty())
     list.set(strategy::kPacked, packed);
+  corsair::noteFacts(region.getBlock(), *deal, computesZeros(region));
   return list.getDictionary(region.getContext());
 }
 

@@ -4,15 +4,18 @@
 
 #include "Kernels.h"
 #include "Layouts.h"
+#include "targets/cpu/code/Commands.h"
 #include "targets/cpu/code/Link.h"
 #include "targets/cpu/code/Lowering.h"
 #include "targets/cpu/product/Gemm.h"
 #include "targets/cpu/product/MatmulRanges.h"
 #include "targets/cpu/product/MatmulRegion.h"
 #include "targets/cpu/product/PackedRows.h"
+#include "targets/cpu/user/UserKernel.h"
 
 #include "targets/common/code/CompileQueue.h"
 #include "targets/common/code/KernelDialects.h"
+#include "targets/common/code/SaveTemps.h"
 #include "targets/common/roots/Answers.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -154,7 +157,11 @@ public:
 
   StringRef name() const override { return "cpu"; }
   bool runsOnHost() const override { return true; }
-  std::optional<std::string> refuses(Operation *op) const override { return answers.refuses(op); }
+  std::optional<std::string> refuses(Operation *op) const override {
+    auto user = dyn_cast<dmir::ExternOp>(op);
+    std::optional<std::string> reason = user ? whyNoBody(user, levels) : std::nullopt;
+    return reason ? reason : answers.refuses(op);
+  }
   Type roundsOperands(Operation *product) const override;
   Attribute preferredResultLayout(Operation *op) const override { return cpu::preferredResultLayout(op); }
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
@@ -191,6 +198,7 @@ private:
   std::vector<IsaLevel> levelsOf(ArrayRef<Operation *> kernels) const;
   Result<std::vector<std::vector<KernelObject>>> compileAll(ArrayRef<Operation *> kernels,
                                                             ArrayRef<IsaLevel> levels) const;
+  Result<std::vector<CodeEntry>> saved(std::vector<CodeEntry> &entries, const std::string &commands) const;
   Result<KernelObject> compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const;
 
   TargetOptions options;
@@ -254,11 +262,20 @@ Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &co
   Choice choice(kernel.getStrategy());
   choice.panels = panelsOf(kernel.getStrategy());
   DecisionsMade made;
-  Result<std::vector<int64_t>> contract = cpuKernels().emit(*module, kernel, choice, isa);
+  dmir::ExternOp called = userKernelOf(kernel);
+  Result<std::vector<int64_t>> contract =
+      called ? emitUserKernel(*module, kernel, isa) : cpuKernels().emit(*module, kernel, choice, isa);
   if (!contract)
     return contract.takeError();
   LoweringOptions lowering;
   lowering.optLevel = options.optLevel;
+  std::optional<UserCode> user;
+  if (called) {
+    Result<UserCode> code = readUserCode(called.getKernel(), bodyFor(called, isa));
+    if (!code)
+      return code.takeError();
+    lowering.user = &user.emplace(std::move(*code));
+  }
   if (!options.saveTempsDir.empty())
     lowering.saveTempsDir = options.saveTempsDir + "/" + isa.name;
   Result<KernelObject> object = compileKernel(*module, isa, lowering);
@@ -323,6 +340,13 @@ static std::vector<KernelObject> takeCommon(std::vector<std::vector<KernelObject
   return common;
 }
 
+/// The code, with the commands that make it among what --save-temps keeps.
+Result<std::vector<CodeEntry>> CpuTarget::saved(std::vector<CodeEntry> &entries, const std::string &commands) const {
+  if (Status s = saveTemp(options.saveTempsDir, "commands.cpu", [&](raw_ostream &out) { out << commands; }); !s)
+    return s.takeError();
+  return std::move(entries);
+}
+
 Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) const {
   std::vector<CodeEntry> entries;
   if (kernels.empty())
@@ -335,13 +359,21 @@ Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) co
   auto objects = compileAll(kernels, all);
   if (!objects)
     return objects.takeError();
+  for (auto [level, isa] : llvm::zip_equal(*objects, all))
+    for (auto [object, kernel] : llvm::zip_equal(level, kernels))
+      noteUserCode(object.user, isa, kernel);
   std::vector<KernelObject> common = takeCommon(*objects);
   const std::string commonEntry = common.empty() ? "" : "code/cpu/common/kernels.so";
-  auto link = [](ArrayRef<KernelObject> list, const IsaLevel &isa, CodeEntry &entry) -> Status {
-    Result<std::vector<char>> bytes = linkKernels(list, isa);
+  std::string commands;
+  auto link = [&](ArrayRef<KernelObject> list, const IsaLevel &isa, StringRef name, CodeEntry &entry) -> Status {
+    const std::string &temps = options.saveTempsDir;
+    std::string result = temps.empty() ? "" : temps + "/" + name.str() + "/kernels.so";
+    Result<std::vector<char>> bytes = linkKernels(list, isa, temps.empty() ? "" : result + ".table.ll");
     if (!bytes)
       return bytes.takeError();
     entry.bytes = std::move(*bytes);
+    if (!temps.empty())
+      commands += levelCommands(list, result, options.optLevel);
     return Status::ok();
   };
   for (auto [isa, own] : llvm::zip_equal(all, *objects)) {
@@ -349,19 +381,19 @@ Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) co
     CodeEntry entry{own.empty() ? commonEntry : "code/cpu/" + isa.name + "/kernels.so", isa.name, {}, {}};
     entry.features.assign(isa.required.begin(), isa.required.end());
     if (!own.empty())
-      if (Status s = link(own, isa, entry); !s)
+      if (Status s = link(own, isa, isa.name, entry); !s)
         return s.takeError();
     entries.push_back(std::move(entry));
   }
   if (common.empty())
-    return entries;
+    return saved(entries, commands);
   entries.push_back({commonEntry, "", {}, {}});
   // Code says which level it is of, and is not run where that is not there.
   const IsaLevel &least = *llvm::min_element(
       levels, [](const IsaLevel &x, const IsaLevel &y) { return x.required.size() < y.required.size(); });
-  if (Status s = link(common, least, entries.back()); !s)
+  if (Status s = link(common, least, "common", entries.back()); !s)
     return s.takeError();
-  return entries;
+  return saved(entries, commands);
 }
 
 std::string CpuTarget::describe() const {

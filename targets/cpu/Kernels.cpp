@@ -5,6 +5,7 @@
 #include "targets/cpu/conv/ConvRegion.h"
 #include "targets/cpu/product/MatmulRegion.h"
 #include "targets/cpu/product/SparseWeights.h"
+#include "targets/cpu/user/UserKernel.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -22,6 +23,7 @@ const KernelTable &dmxc::cpu::cpuKernels() {
     registerMatmul(table);
     registerGroupedMatmul(table);
     registerConv(table);
+    registerUserKernels(table);
     return table;
   }();
   return kernels;

@@ -13,6 +13,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/masks/Sparsity.h"
 #include "dmxc/Target/DecisionsMade.h"
 #include "dmxc/Target/TargetBackend.h"
 
@@ -152,10 +153,14 @@ Result<DictionaryAttr> CudaTarget::chooseStrategy(dmir::RegionOp region) const {
   CudaRequest request(machine, {}, decidedOf(region.getStrategyAttr()));
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   request.constant = constant;
+  request.inputs = region.getInputs();
   Result<KernelPlan> plan = table().plan(region.getBlock(), request);
   if (!plan)
     return plan.takeError();
-  return answers.strategyOf(region, *plan);
+  NamedAttrList strategy(answers.strategyOf(region, *plan));
+  if (std::string why = whyNotLeftOut(region, *plan); !why.empty())
+    strategy.set(dmir::kFactsKey, StringAttr::get(region.getContext(), why));
+  return strategy.getDictionary(region.getContext());
 }
 
 Type CudaTarget::roundsOperands(Operation *product) const {

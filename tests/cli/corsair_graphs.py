@@ -32,7 +32,7 @@ class Graph(Views):
             self.shared(*heads)
             return
         for i in range(self.random.randint(1, 2)):
-            shape = self.random.choice([(1, 3, 12, 12), (2, 8, 8, 8), (1, 64, 16, 8), (4, 32, 64), (1, 16, 128), (65, 96), (8, 40), (1, 100),
+            shape = self.random.choice([(1, 3, 12, 12), (2, 3, 24, 40), (1, 4, 32, 32), (2, 8, 8, 8), (1, 64, 16, 8), (4, 32, 64), (1, 16, 128), (65, 96), (8, 40), (1, 100),
                                         (1, 4096), (16, 2100), (3, 2048)])
             self.inputs.append((f"%x{i}", shape))
             self.values.append((f"%x{i}", shape))
@@ -194,8 +194,8 @@ class Graph(Views):
         if not found or min(found[1][2:]) < 5 or found[1][1] > 128:
             return
         name, (n, c, h, w) = found
-        k, stride, cout = self.random.choice([1, 3, 5]), self.random.choice([1, 2]), self.random.choice([4, 16, 64, 72])
-        pad = k // 2
+        k, stride, cout = self.random.choice([1, 3, 5, 7] if min(h, w) > 7 else [1, 3, 5]), self.random.choice([1, 2]), self.random.choice([4, 16, 64, 72])
+        pad = self.random.choice([k // 2, k // 2, 0])
         weights = self.weights((cout, c, k, k), (c * k * k) ** -0.5)
         out = (n, cout, (h + 2 * pad - k) // stride + 1, (w + 2 * pad - k) // stride + 1)
         y = self.add(f"dmir.conv {name}, {weights} {{strides = array<i64: {stride}, {stride}>, dilations = array<i64: 1, 1>, low = array<i64: {pad}, {pad}>, "

@@ -265,10 +265,23 @@ def pool(kind, image, attributes):
     return f16(f32(wide(total) / count))
 
 
+def by_windows(image, weights, attributes, plan, bias):
+    """A product whose rows are the windows of output pixels, [kh, kw, c] of numbers in blocks of 64."""
+    places = np.stack(list(taps(image, attributes, weights.shape[2:], 0)))  # [place, n, c, oh, ow]
+    count, n, c, oh, ow = places.shape
+    rows = Blocks(places.transpose(1, 3, 4, 0, 2).reshape(n, oh * ow, count * c))
+    columns = Blocks(weights.transpose(0, 2, 3, 1).reshape(weights.shape[0], -1))
+    result = product(rows, columns, checked(plan, rows.steps.shape[-1]), bias)
+    return result.transpose(0, 2, 1).reshape(n, weights.shape[0], oh, ow)
+
+
 def convolution(image, weights, attributes, plan, bias):
-    """A product whose rows are output pixels: K goes over the kernel's places, then over blocks of 64 channels."""
+    """A product whose rows are output pixels: K goes over the kernel's places, then over blocks of 64 channels; where the plan has as
+    many chunks as whole windows, over those."""
     if weights.ndim != 4:
         raise Unknown("a convolution of other than two axes")
+    if plan.chunks == -(-weights[0].size // BLOCK):
+        return by_windows(image, weights, attributes, plan, bias)
     columns = Blocks(weights.transpose(0, 2, 3, 1))  # [cout, kh, kw, block]
     pixels = Blocks(image.transpose(0, 2, 3, 1))  # [n, h, w, block]
     kernel, n, cout, count = weights.shape[2:], image.shape[0], weights.shape[0], pixels.steps.shape[-1]
@@ -425,7 +438,7 @@ def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=p
     lines = partition.splitlines()
     for at, line in enumerate(lines):
         words = line.split()
-        if line.startswith("#loc") or not words or words[0] in ("module", "}"):
+        if line.startswith("#") or not words or words[0] in ("module", "}"):
             continue
         operands = re.findall(r"%\w+(?:#\d+)?", line.split(" : ")[0])
         if words[0] == "func.func":

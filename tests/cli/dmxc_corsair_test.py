@@ -109,8 +109,8 @@ class Corsair(Base):
             answers.add(next((self.dir / f"q{quads}").glob("*.npy")).read_bytes())
         self.assertEqual(len(answers), 1)
         for name, parts in (("4a-formats", ("!dmir.block_fp<BFP16_64R>", "!dmir.block_fp<BFP16_64C>")), ("4b-tiles", ("affine.for", "lldmir.quads")),
-                            ("4c-buffers", ("affine_ext.load", "affine_ext.matmul", '"GM"', '"ST"')), ("4d-array", ("lldmir.matmul", "num_imc 2 ppr_mode 1")),
-                            ("4e-spmd", ("gpu.launch_func", "known_block_size = array<i32: 8, 1, 1>"))):
+                            ("4c-buffers", ("affine_ext.load", "affine_ext.matmul", '"GM"', '"ST"')), ("4e-array", ("lldmir.matmul", "num_imc 2 ppr_mode 1")),
+                            ("4f-spmd", ("gpu.launch_func", "known_block_size = array<i32: 8, 1, 1>"))):
             text = (self.dir / "t8" / f"{name}.mlir").read_text()
             for part in parts:
                 self.assertIn(part, text, name)
@@ -123,7 +123,7 @@ class Corsair(Base):
         report = json.loads(self.run_tool("m.mlir", "-q", "-t", "corsair:quads=8", "-o", "q.bundle", "--time-report", "json").stderr)
         passes = [row["pass"] for phase in report["phases"] if phase["phase"].startswith("schedule") for row in phase["passes"]]
         self.assertEqual(passes, ["dlir-build-program", "dlir-order-tasks", "corsair-kernel-functions", "corsair-assign-formats", "corsair-tile-products",
-                                  "corsair-bufferize", "corsair-lower-tiles", "corsair-outline-spmd", "corsair-band-rows", "dlir-schedule-devices"])
+                                  "corsair-bufferize", "corsair-fuse-epilogues", "affine-tile-scalrep", "corsair-drop-unread", "corsair-lower-tiles", "corsair-outline-spmd", "corsair-band-rows", "dlir-schedule-devices"])
         text = self.run_tool("m.mlir", "-t", "corsair:quads=8", "--emit", "schedule.tiles", "-o", "-").stdout
         self.assertEqual(text, (self.dir / "t8" / "4b-tiles.mlir").read_text())
         self.assertIn("does not come after", self.run_tool("t8/4b-tiles.mlir", "-t", "corsair", "--from", "schedule.tiles", "--emit", "schedule.formats", code=2).stderr)

@@ -96,6 +96,9 @@ class Masks(BundleTest):
         model = lambda mask: attention(1024, 1024, [onnx.node("Identity", "c", "keep")], weights=[constant("c", mask)], heads=1)
         self.assertEqual(self.rules(model(keep)), ["j <= i"])
         keep[700, 900] = True
+        rule, = self.rules(model(keep))
+        self.assertEqual(rule, f"{16 * 17 // 2 + 1} tiles of 64 x 64")  # the triangle's, and the one with the element
+        keep = np.random.default_rng(1).random((1024, 1024)) < 0.5
         reason, = self.reasons(model(keep))
         self.assertIn("'c' (dmir.constant): the constant is not two values, with one run of one of them in each row", reason)
 
@@ -113,8 +116,8 @@ class Masks(BundleTest):
     def test_other_uses(self):
         n = 24
         compare = [onnx.node("LessOrEqual", "j i", "keep")]
-        for parts in ({"axis": -2}, {"form": "times"}):
-            self.assertEqual(self.rules(attention(n, n, compare, weights=ranges(n, n), **parts)), [], parts)
+        self.assertEqual(self.rules(attention(n, n, compare, weights=ranges(n, n), axis=-2)), [])
+        self.assertEqual(self.rules(attention(n, n, compare, weights=ranges(n, n), form="times")), ["j <= i"])
 
     # --- symbols that operands bring
 

@@ -184,6 +184,7 @@ class Misuse(Base):
         err = self.run_tool(self.write(chain(["Strange"] * 300)), "-o", "o", code=1).stderr
         self.assertEqual(err.splitlines(), [
             "m.onnx: error: Strange (ai.onnx opset 17): the operator is unknown: 300 nodes: 'n0', 'n1', 'n2' and 297 more [op-unknown]",
+            "  help: --kernels FILE gives the operator a kernel of your own",
             "dmxc: 300 errors; --all-errors says each by itself, with its operands"])
         every = self.run_tool("m.onnx", "-o", "o", "--all-errors", code=1).stderr
         self.assertEqual(len(re.findall(r"node 'n\d+': error: ", every)), 300)

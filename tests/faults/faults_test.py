@@ -528,11 +528,11 @@ class RuntimeCorsair(Runtime):
     @unittest.skipUnless(CORSAIR, "this build has no corsair target")
     def test_corsair(self):
         # Each run is simulated, 28 quads of lenet: 100 ms and 80,000 allocations.
-        self.check("corsair", 2, ("lenet", "bert_toy", "dynamic") if LONG else ("lenet",), stride=37 if LONG else 1801)
+        self.check("corsair", 2, ("lenet", "bert_toy", "dynamic") if LONG else ("lenet",), stride=37 if LONG else 3607)
 
     @unittest.skipUnless(CORSAIR, "this build has no corsair target")
     def test_corsair_small(self):
-        self.check("corsair", 2, ("card", "dynamic"), stride=1 if LONG else 131)
+        self.check("corsair", 2, ("card", "dynamic"), stride=1 if LONG else 263)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ if(NOT TARGET dmxcMLIRDeps) # an installed compiler brings it
 endif()
 
 # A compiled-once header set; rooms reuse it through dmxc_mlir_library.
-file(WRITE ${CMAKE_BINARY_DIR}/pch_anchor.cpp "// Anchor of the shared precompiled header.\n")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/pch_anchor.cpp CONTENT "// Anchor of the shared precompiled header.\n") # where it is new alone
 add_library(dmxcPCH OBJECT ${CMAKE_BINARY_DIR}/pch_anchor.cpp)
 target_link_libraries(dmxcPCH PUBLIC dmxcMLIRDeps)
 target_include_directories(dmxcPCH PRIVATE ${DMXC_INCLUDE_DIRS})

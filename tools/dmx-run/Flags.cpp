@@ -86,6 +86,9 @@ void addExecutionFlags(CLI::App &app, RunOptions &options) {
   app.add_flag("--require-contracts", options.session.requireContracts,
                "Refuse code that does not say what its kernels touch (dmx-inspect: without contracts)")
       ->group(group);
+  app.add_flag("--no-user-code", options.session.noUserCode,
+               "Refuse a bundle with code that a user wrote (dmx-inspect: user code)")
+      ->group(group);
   repeatable(app.add_option("--device-opt", options.session.deviceOptions,
                             "Option of the devices, TARGET.KEY=VALUE or KEY=VALUE for all that know the key "
                             "(repeatable); an unknown one is "

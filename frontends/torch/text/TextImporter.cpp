@@ -2,6 +2,7 @@
 #include "TextImporter.h"
 #include "../AtenContext.h"
 #include "../InputShapes.h"
+#include "../KernelNodes.h"
 #include "../ProgramFunction.h"
 #include "../ProgramImporter.h"
 #include "TextDialect.h"
@@ -346,12 +347,18 @@ std::vector<Arg> TextImport::evaluate(Operation &op) {
   StringRef target = name;
   if (auto callee = op.getAttrOfType<StringAttr>(kTextCallee); callee && name == "torch.operator")
     target = callee.getValue();
+  if (const dmir::KernelDecl *kernel = kernelOf(function->emitter(), target)) {
+    std::vector<std::pair<std::string, Arg>> arguments;
+    for (const Arg &operand : operands)
+      arguments.emplace_back("", operand);
+    return torchfe::callKernel(function->emitter(), nameOf(op), *kernel, arguments);
+  }
   if (StringRef onnx = target; onnx.consume_front("onnx."))
     return callOnnx(op, onnx, operands);
   if (target == "torch.prims.convert_element_type")
     return call("to.dtype", operands);
   if (!target.consume_front("torch.aten."))
-    fail("op-unknown", "the operator is none of torch's ATen");
+    fail("op-unknown", "the operator is none of torch's ATen", {"--kernels FILE gives it a kernel of your own"});
   return call(target, operands);
 }
 

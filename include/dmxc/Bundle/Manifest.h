@@ -14,7 +14,7 @@ namespace dmxc::bundle {
 
 /// The format this library writes; COMPATIBILITY.md has the rule for readers.
 inline constexpr int64_t formatMajor = 1;
-inline constexpr int64_t formatMinor = 5;
+inline constexpr int64_t formatMinor = 6;
 
 /// A tensor at the border of an entry point. Dims are integers, names of the
 /// entry point's `dims`, or expressions over them.
@@ -54,6 +54,13 @@ struct PlacementDesc {
   std::string reason;
 };
 
+/// Code in the bundle that a user wrote.
+struct UserCodeDesc {
+  std::string kernel; ///< "acme.argmax"
+  std::string target, arch;
+  std::string file, symbol, sha256; ///< what it was compiled from, without the path
+};
+
 /// A row of the table of entries; the Writer fills it.
 struct EntryDesc {
   std::string name;
@@ -83,6 +90,7 @@ struct Manifest {
   std::vector<TargetDesc> targets;
   std::vector<EntryPoint> entryPoints;
   std::vector<PlacementDesc> placement;
+  std::vector<UserCodeDesc> userCode;
   /// Features a reader must know to run this bundle.
   std::vector<std::string> required;
   std::vector<EntryDesc> entries;

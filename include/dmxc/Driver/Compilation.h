@@ -99,6 +99,9 @@ private:
                                               const std::string &numerics);
   void addTarget(std::unique_ptr<TargetBackend> target);
   bool importText();
+  /// Reads the kernel files.
+  bool loadKernels();
+  bool resolveKernels();
   bool importModel(const Frontend &frontend);
   void takeDecoder(const Frontend &frontend, ImportOptions request, ImportedModel &imported);
   bool parsePhaseText();
@@ -133,6 +136,7 @@ private:
   Diagnostics &diagnostics;
   std::vector<std::unique_ptr<TargetBackend>> targets;
   PhaseContext phaseCtx;
+  std::vector<std::string> kernelInputs; ///< files of kernels that users brought
   std::unique_ptr<llvm::ThreadPoolInterface> threads;
   std::unique_ptr<mlir::MLIRContext> mlirContext;
   std::unique_ptr<DiagnosticRouter> router;

@@ -66,6 +66,7 @@ struct Options {
   std::string entry;
   std::vector<std::string> externalDataDirs;
   std::vector<std::pair<std::string, std::string>> states; ///< --state INPUT=OUTPUT
+  std::vector<std::string> kernelFiles;                    ///< --kernels
   bool noStates = false;                                   ///< --state none
   std::string stateType;                                   ///< --state-type; empty: as the model has them
 
@@ -79,6 +80,7 @@ struct Options {
   std::string emit = "bundle"; ///< a phase's name or "bundle"
   std::string from;            ///< the phase whose text `model` is; "" = a model file
   std::string dumpPhases, saveTemps;
+  bool showCommands = false;                  ///< --show-invoked-commands
   std::vector<std::string> schedules;         ///< transform scripts, in their order
   std::vector<std::string> scheduleLibraries; ///< files and folders that scripts may include from
   std::string scheduleLog;                    ///< where the forms that scripts needed are listed; "" = nowhere

@@ -28,6 +28,6 @@ Result<mlir::DictionaryAttr> checkedStrategy(const PhaseContext &context, dmir::
 
 /// Keys of a strategy that describe the task or who chose what, not the kernel: kernels have none of them.
 inline constexpr llvm::StringLiteral taskKeys[] = {strategy::kDecided, strategy::kFlops, strategy::kBytes,
-                                                   strategy::kInPlace, dmir::kFactsKey};
+                                                   strategy::kInPlace, strategy::kSkips, dmir::kFactsKey};
 
 } // namespace dmxc

@@ -43,6 +43,7 @@ struct TaskFigures {
 struct OpenSettings {
   bool copyBundle = false;              ///< into private memory instead of mapping the file
   bool requireContracts = false;        ///< refuse code that does not say what its kernels rely on
+  bool noUserCode = false;              ///< refuse a bundle with code that a user wrote
   std::vector<std::string> trustedKeys; ///< files of public keys (Keys.h); none: whoever signed it or not
   std::string signatureFile;            ///< a detached signature; empty: the one in the bundle
 };

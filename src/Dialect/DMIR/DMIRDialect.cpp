@@ -3,6 +3,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DataFiles.h"
+#include "dmxc/Dialect/DMIR/Kernels.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/Names.h"
 #include "dmxc/Dialect/DMIR/masks/Where.h"
@@ -47,8 +48,8 @@ void DMIRDialect::initialize() {
 #define GET_OP_LIST
 #include "dmxc/Dialect/DMIR/DMIROps.cpp.inc"
       >();
-  addOperations<MaskOp>();
-  addInterfaces<DataFiles>();
+  addOperations<MaskOp, ExternOp>();
+  addInterfaces<DataFiles, KernelSet>();
   ConstantOp::attachInterface<NamesResults<ConstantOp, nameConstant>>(*getContext());
   RegionOp::attachInterface<NamesResults<RegionOp, nameRegion>>(*getContext());
 }

@@ -21,6 +21,7 @@ namespace {
 using Fits = bool (*)(Attribute);
 
 bool isText(Attribute attr) { return isa_and_nonnull<StringAttr>(attr); }
+bool isDictionary(Attribute attr) { return isa_and_nonnull<DictionaryAttr>(attr); }
 bool isUnit(Attribute attr) { return isa_and_nonnull<UnitAttr>(attr); }
 bool isNumber(Attribute attr) {
   auto number = dyn_cast_or_null<IntegerAttr>(attr);
@@ -104,6 +105,7 @@ const Fact facts[] = {
     {kFormatsAttr, isListOf<isTableOf<isText>>, "an array of dictionaries of texts"},
     {kMasksAttr, isMasks, "{attentions = ARRAY OF DICTIONARIES, summary = TEXT}"},
     {kSparsityAttr, isSparsity, "a text on modules, and a dictionary of facts on ops"},
+    {kProductAttr, isDictionary, "a dictionary of what a strategy says of a product"},
     {kComputedDimsAttr, areComputedDims, "an array of [NAME, #dmir.dims<EXPRESSION>], each of names before it"},
     {kConstraintsAttr, isListOf<isConstraint>, kConstraints},
     {kAssumedAttr, isListOf<isConstraint>, kConstraints},

@@ -7,6 +7,8 @@
 
 #include "dmxc/Bundle/Weights.h"
 #include "dmxc/Bundle/Writer.h"
+#include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Dialect/DMIR/Kernels.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Support/MappedFile.h"
@@ -18,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <set>
 
 namespace dmxc::driver {
 
@@ -121,6 +124,22 @@ Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsW
   return writer.finish();
 }
 
+/// Each body once, in the order of the kernels.
+void addUserCode(mlir::ModuleOp module, bundle::Manifest &manifest) {
+  std::set<std::vector<std::string>> seen;
+  for (auto kernel : module.getOps<dlir::KernelOp>()) {
+    auto notes = kernel->getAttrOfType<mlir::ArrayAttr>(dmir::kUserCodeAttr);
+    for (mlir::Attribute attr : notes ? notes.getValue() : llvm::ArrayRef<mlir::Attribute>()) {
+      auto note = mlir::cast<mlir::DictionaryAttr>(attr);
+      auto text = [&](llvm::StringRef key) { return note.getAs<mlir::StringAttr>(key).str(); };
+      bundle::UserCodeDesc code{text("kernel"), kernel.getDevice().str(), text("arch"),
+                                text("file"),   text("symbol"),           text("sha256")};
+      if (seen.insert({code.kernel, code.target, code.arch, code.symbol, code.sha256}).second)
+        manifest.userCode.push_back(std::move(code));
+    }
+  }
+}
+
 } // namespace
 
 Result<bundle::Manifest> Compilation::manifest() const {
@@ -161,6 +180,7 @@ Result<bundle::Manifest> Compilation::manifest() const {
       if (auto nodes = share.getAs<mlir::IntegerAttr>("nodes"); target && reason && nodes)
         manifest.placement.push_back({target.str(), nodes.getInt(), reason.str()});
     }
+  addUserCode(module, manifest);
   bundle::requireFeaturesOf(compiled->graph, manifest);
   return manifest;
 }

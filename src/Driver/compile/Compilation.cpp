@@ -261,6 +261,7 @@ bool Compilation::importModel(const Frontend &frontend) {
   if (inputs.empty())
     inputs.push_back(options.model);
   inputs.insert(inputs.end(), options.configurations.begin(), options.configurations.end());
+  inputs.insert(inputs.end(), kernelInputs.begin(), kernelInputs.end());
   sourceFormat = frontend.name;
   return succeeded(verify(*theModule)) && checkPlaces(imported->nodes);
 }
@@ -301,8 +302,9 @@ bool Compilation::parsePhaseText() {
   sourceFormat = "mlir";
   dmir::DataFiles::of(mlirContext.get()).admitBeside(options.model, options.externalDataDirs);
   theModule = dmir::parseTextFile(options.model, *mlirContext);
-  if (!theModule || !resolveFiles())
+  if (!theModule || !resolveFiles() || !resolveKernels())
     return false;
+  inputs.insert(inputs.end(), kernelInputs.begin(), kernelInputs.end());
   bool scheduled = !theModule->getOps<dlir::ProgramOp>().empty();
   bool regions = theModule->walk([](dmir::RegionOp) { return WalkResult::interrupt(); }).wasInterrupted();
   bool fits = StringRef(options.from).starts_with("schedule") ? scheduled
@@ -392,6 +394,8 @@ bool Compilation::import() {
 
 bool Compilation::importText() {
   return guarded("import", ErrorKind::Model, [&] {
+    if (!loadKernels())
+      return false;
     if (!options.from.empty()) {
       Result<std::string> head = readHead(options.model);
       if (!head)
@@ -399,7 +403,8 @@ bool Compilation::importText() {
       return head && checkRequest() && parsePhaseText() && checkNames() && checkSparsity() && chooseSparsity();
     }
     const Frontend *frontend = checkRequest() ? chooseFrontend() : nullptr;
-    return frontend && importModel(*frontend) && checkOutputs() && checkNames() && takePromises() && chooseSparsity();
+    return frontend && importModel(*frontend) && resolveKernels() && checkOutputs() && checkNames() && takePromises() &&
+           chooseSparsity();
   });
 }
 

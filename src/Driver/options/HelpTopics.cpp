@@ -48,16 +48,33 @@ static HelpTopic numericsTopic() {
   return topic;
 }
 
+static HelpTopic kernelsTopic() {
+  return {"kernels",
+          "Kernels of your own",
+          "--kernels FILE (JSON; schemas/kernels.schema.json) declares kernels: what they take and give, with dims as "
+          "expressions, and for each target code, which lies beside the file: for cpu an ELF object or LLVM bitcode. A "
+          "kernel computes ONNX nodes of the domain and name that it declares, calls of a torch operator, or an op of "
+          "DMIR in its place.\n\n"
+          "A kernel is code: what it returns is the run's status, the manifest has its digest, dmx-inspect lists it as "
+          "user code, and dmx-run --no-user-code refuses it. Its objects call no libraries and have no constructors, "
+          "no thread-local data and no text relocations. A node whose kernel no target of the compile has code of is "
+          "an error (exit 4).",
+          {},
+          {{"dmxc model.onnx --kernels mine.json -o m.bundle", ""},
+           {"dmx-run m.bundle --random-inputs 1 --device-opt guard=end", "finds writes outside of its buffers"}}};
+}
+
 static HelpTopic masksTopic() {
   return {
       "masks",
       "What is read of masks of attention",
       "Masks are read as rules of the index (j <= i + past), whatever way an exporter spelt them: comparisons of "
-      "ranges, tril and triu, constants, selects, sums with -inf or the least number. No tensor of a rule is in the "
+      "ranges, tril and triu, constants, selects, sums with -inf or the least number, or with another one such as "
+      "-1e4, "
+      "products with 0 and 1; constants of blocks are lists of tiles. No tensor of a rule is in the "
       "bundle, and kernels skip the keys that it leaves out where there are enough of them. With --sparsity off they "
-      "look at all keys; results are the same, to the bit. Ids of documents, positions, padding and whole matrices "
-      "that a "
-      "run brings are asked tile by tile.\n\n"
+      "look at all keys; results are the same, to the bit, where -inf or the least number is in the place of "
+      "scores. Ids of documents, positions, padding and whole matrices that a run brings are asked tile by tile.\n\n"
       "--mask 'INPUT=(b, h, i, j): j <= i and i - j < 512' says what an input always is; it leaves the signature, "
       "true, "
       "1 or 0.0 where the rule holds and false, 0 or -inf elsewhere. Axes have any names, one for each of the input's; "
@@ -153,7 +170,7 @@ tools::HelpPage helpPage() {
       "0 ok; 1 the model is invalid or unsupported; 2 usage; 3 file, I/O or out of memory; 4 the target "
       "cannot satisfy the constraints; 5 verification or comparison failed; 70 internal error (a reproducer "
       "is written).";
-  page.topics = {targetsTopic(), numericsTopic(), masksTopic(), schedulesTopic(), dimsTopic()};
+  page.topics = {targetsTopic(), numericsTopic(), kernelsTopic(), masksTopic(), schedulesTopic(), dimsTopic()};
   page.commands = {{"tune", "Find better values by measuring"}};
   for (const char *option : {"--target", "--print-target-info"})
     page.values[option] = targetNames();

@@ -59,6 +59,7 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %45 = dmir.compare lt %x, %y : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xi1>
   %46 = dmir.select %b, %x, %y : (tensor<4x8xi1>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %mask = dmir.mask %x {keep = [affine_set<(i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %extern = dmir.extern "acme.relu"(%x) {bodies = [{abi = "plain", features = [], file = "/kernels/relu.o", sha256 = "0f", symbol = "relu", target = "cpu"}], counts = #dmir.dims<"4", "1", "0">, scalars = #dmir.dims<"8">} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %47 = dmir.iota {axis = 0 : i64} : () -> tensor<4x8xf32>
   %48 = dmir.reshape %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   %49 = dmir.broadcast %scalar : (tensor<f32>) -> tensor<4x8xf32>

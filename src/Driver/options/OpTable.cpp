@@ -16,7 +16,8 @@ namespace dmxc::driver {
 
 /// Structure, not computation: they have no row.
 static bool isStructural(llvm::StringRef name) {
-  return name == "dmir.region" || name == "dmir.yield" || name == "dmir.constant" || name == "dmir.undef";
+  return name == "dmir.region" || name == "dmir.extern" || name == "dmir.yield" || name == "dmir.constant" ||
+         name == "dmir.undef";
 }
 
 static Result<std::vector<std::unique_ptr<TargetBackend>>> createTargets(const Options &options) {

@@ -56,6 +56,7 @@ static Status checkResumed(const Options &options) {
   bool runs = (options.from.empty() || phaseIndex(options.from) < partition) &&
               (options.emit == "bundle" || phaseIndex(options.emit) >= partition);
   for (auto [given, flag] : {std::pair(!options.place.empty(), "--place"),
+                             {!options.from.empty() && !options.kernelFiles.empty(), "--kernels"},
                              {!options.require.empty(), "--require-target"},
                              {!options.placementReport.empty(), "--placement-report"},
                              {options.sparsity == "off", "--sparsity off"},
@@ -110,6 +111,9 @@ Status checkOptions(const Options &options) {
     return s;
   if (Status s = checkResumed(options); !s)
     return s;
+  if (options.showCommands && (options.saveTemps.empty() || options.emit != "bundle"))
+    return usageError(
+        "--show-invoked-commands is about the files of a whole compile; give --save-temps DIR, and no --emit");
   if (options.sparsityTile && options.sparsityReport.empty())
     return usageError("--sparsity-tile is what --sparsity-report counts in, which is not there");
   if (options.quiet && options.verbose)

@@ -127,6 +127,9 @@ private:
          "input");
     choice("--state-type", options.stateType, {"bf16", "f16", "f32"},
            "What states with a length are kept in; default: as the model has them", "input");
+    list("--kernels", options.kernelFiles, "FILE",
+         "Kernels of your own, for operators that it names or in the place of ops, repeatable; see --help kernels",
+         "input");
     text("--entry", options.entry, "NAME", "Entry point, where the model has several", "input");
     list("--allow-external-data", options.externalDataDirs, "DIR",
          "Folder that data beside the model may be read from, repeatable; default: the model's own, which a DMIR text "
@@ -175,6 +178,10 @@ private:
          "Write every phase's and stage's text there, one numbered file each", "pipeline");
     text("--save-temps", options.saveTemps, "DIR",
          "Keep the kernels' texts there: .mlir, .ll, .s and what else a target has", "pipeline");
+    app.add_flag(
+           "--show-invoked-commands", options.showCommands,
+           "Print a command a step that a tool would do, on files of --save-temps; pasted, they make the same code")
+        ->group("pipeline");
     list("--schedule", options.schedules, "FILE",
          "MLIR transform script applied behind partition, or the stop that it names, repeatable; see --help schedules",
          "pipeline");
@@ -308,6 +315,8 @@ static Status convert(const RawOptions &raw, Options &options) {
                        : raw.timeReport == "text" ? TimeReport::Text
                                                   : TimeReport::None;
   options.opsAsJson = raw.format == "json";
+  if (options.showCommands && options.dumpPhases.empty()) // which the commands are about, too
+    options.dumpPhases = options.saveTemps;
   if (Status s = convertAll(raw.targets, parseTarget, [&](TargetChoice t) { options.targets.push_back(std::move(t)); });
       !s)
     return s;

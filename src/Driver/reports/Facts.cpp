@@ -1,8 +1,11 @@
 //===- Facts.cpp - what is known of products' operands, and used ----------===//
 #include "Facts.h"
 
+#include "Sparsity.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/masks/Sparsity.h"
 #include "dmxc/Dialect/DMIR/masks/Tiles.h"
 #include "dmxc/Target/TargetBackend.h"
@@ -56,46 +59,49 @@ std::optional<double> shareOf(const dmir::Rule &rule, Value value) {
   return static_cast<double>(counts->kept) / static_cast<double>(counts->elements);
 }
 
-/// Reads the product of one region.
+/// Reads one product of a region.
 class ProductReader {
 public:
   ProductReader(dmir::RegionOp region, dmir::MatMulOp product, std::vector<ProductFact> &all)
-      : region(region), product(product), all(all) {}
+      : region(region), product(product), all(all) {
+    auto own = product->getAttrOfType<DictionaryAttr>(dmir::kProductAttr);
+    strategy = own ? own : region.getStrategyAttr();
+  }
 
   void read() {
     for (bool left : {true, false}) {
       Value operand = left ? product.getLhs() : product.getRhs();
+      const char *what = left ? "left" : "right";
       std::optional<dmir::Known> known = dmir::knownOf(operand);
       if (known && known->value == 0)
-        add(left ? "its left operand" : "its right operand", known->keep, operand, nameOf(originOf(operand)));
+        add(what, textOf(known->keep), nameOf(originOf(operand)), shareOf(known->keep, operand));
+      else if (skips(strategy, what)) // zeros that no rule says
+        add(what, "its blocks have other than zeros", nameOf(originOf(operand)), std::nullopt);
     }
     if (std::optional<dmir::Demand> demand = dmir::demandOf(product.getResult()))
-      add("its result, of which the rest is not read", demand->keep, product.getResult(), "what reads it");
+      add("result", textOf(demand->keep), "what reads it", shareOf(demand->keep, product.getResult()));
   }
 
 private:
-  void add(const std::string &of, const dmir::Rule &rule, Value value, const std::string &from) {
+  void add(StringRef what, std::string rule, std::string from, std::optional<double> kept) {
     ProductFact fact;
     fact.node = dmir::nodeName(product);
-    fact.of = of;
-    fact.rule = textOf(rule);
-    fact.from = from;
-    fact.kept = shareOf(rule, value);
-    DictionaryAttr strategy = region.getStrategyAttr();
-    auto text = [&](StringRef key) {
-      auto attr = strategy ? strategy.getAs<StringAttr>(key) : StringAttr();
+    fact.of = what == "result" ? "its result, of which the rest is not read" : "its " + what.str() + " operand";
+    fact.rule = std::move(rule);
+    fact.from = std::move(from);
+    fact.kept = kept;
+    auto text = [&](DictionaryAttr of, StringRef key) {
+      auto attr = of ? of.getAs<StringAttr>(key) : StringAttr();
       return attr ? attr.str() : std::string();
     };
-    fact.kernel = text(strategy::kAlgorithm) + " on " + region.getDevice().str();
+    fact.kernel = text(region.getStrategyAttr(), strategy::kAlgorithm) + " on " + region.getDevice().str();
     fact.operations = operations();
     auto flops = strategy ? strategy.getAs<IntegerAttr>(strategy::kFlops) : IntegerAttr();
     fact.issued = flops ? static_cast<double>(flops.getInt()) : fact.operations;
-    bool skips = strategy && strategy.contains(strategy::kSkips);
-    if (!skips && fact.issued >= fact.operations) {
-      std::string why = text(dmir::kFactsKey);
-      fact.reason = !why.empty()           ? why
-                    : fact.operations == 0 ? "not counted: sizes are open"
-                                           : "the kernel computes all of it";
+    if (!skips(strategy, what)) {
+      fact.reason = text(strategy, dmir::kFactsKey);
+      if (fact.reason.empty())
+        fact.reason = "the kernel computes all of it";
     }
     all.push_back(std::move(fact));
   }
@@ -109,6 +115,7 @@ private:
 
   dmir::RegionOp region;
   dmir::MatMulOp product;
+  DictionaryAttr strategy; ///< the product's, or null
   std::vector<ProductFact> &all;
 };
 
@@ -119,10 +126,10 @@ std::string percent(double share) { return llvm::formatv("{0:f1} %", 100 * share
 std::vector<ProductFact> productFacts(ModuleOp module) {
   std::vector<ProductFact> all;
   module.walk([&](dmir::RegionOp region) {
-    if (!region.getBlock()->getOps<dmir::SoftmaxOp>().empty()) // attention, of which more is said
-      return;
-    for (Operation &op : *region.getBlock())
-      if (auto product = dyn_cast<dmir::MatMulOp>(op))
+    // Of attention more is said where its masks are.
+    const bool isAttention = !region.getBlock()->getOps<dmir::SoftmaxOp>().empty();
+    for (auto product : region.getBlock()->getOps<dmir::MatMulOp>())
+      if (!isAttention || product->hasAttr(dmir::kProductAttr))
         ProductReader(region, product, all).read();
   });
   return all;

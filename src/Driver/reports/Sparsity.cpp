@@ -13,6 +13,11 @@ using namespace mlir;
 
 namespace dmxc::driver {
 
+bool skips(DictionaryAttr strategy, StringRef what) {
+  auto all = strategy ? strategy.getAs<ArrayAttr>(strategy::kSkips) : ArrayAttr();
+  return all && llvm::is_contained(all, StringAttr::get(strategy.getContext(), what));
+}
+
 namespace {
 
 /// Reads one attention of a region.
@@ -66,7 +71,7 @@ private:
   void readStrategy(DictionaryAttr strategy) {
     if (auto algorithm = strategy.getAs<StringAttr>(strategy::kAlgorithm))
       one.algorithm = algorithm.str();
-    one.skipsTiles = strategy.contains(strategy::kSkips);
+    one.skips = skips(strategy, "scores");
     auto tile = strategy.getAs<ArrayAttr>(strategy::kTile);
     if (tile && tile.size() == 3 && llvm::all_of(tile, [](Attribute n) { return isa<IntegerAttr>(n); })) {
       auto number = [&](unsigned i) { return std::max<int64_t>(1, cast<IntegerAttr>(tile[i]).getInt()); };
@@ -196,7 +201,7 @@ private:
 } // namespace
 
 double MaskedAttention::issued() const {
-  if (!skips() || !counts || !counts->elements)
+  if (!skips || !counts || !counts->elements)
     return operations;
   return operations * static_cast<double>(counts->visited) / static_cast<double>(counts->elements);
 }

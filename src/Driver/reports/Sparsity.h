@@ -23,10 +23,7 @@ struct MaskedAttention {
   std::optional<dmir::TileSize> tile;     ///< in which keys are left out
   std::optional<dmir::TileCounts> counts; ///< of all batch items and heads; nothing where sizes are open
   double operations = 0;                  ///< of both products, on all scores; where sizes are known
-  bool skipsTiles = false;                ///< as the strategy says
-  bool skips() const {
-    return skipsTiles || algorithm == "attention-tiles" || llvm::StringRef(algorithm).ends_with("-ranges");
-  }
+  bool skips = false;                     ///< as the strategy says
   double issued() const;
 };
 
@@ -37,6 +34,9 @@ std::vector<MaskedAttention> maskedAttentions(mlir::ModuleOp module, std::option
 /// "masks: 12 of 12 masked attentions by rule, 50.4 % of their scores kept, masked keys skipped in 12"; "" where
 /// nothing is masked.
 std::string summaryOf(const std::vector<MaskedAttention> &all);
+/// Whether a strategy says of the kernel that it leaves out `what`, of strategy::kSkips.
+bool skips(mlir::DictionaryAttr strategy, llvm::StringRef what);
+
 struct ProductFact;
 /// --sparsity-report, as text or JSON.
 std::string sparsityReport(const std::vector<MaskedAttention> &all, const std::vector<ProductFact> &facts, bool json);

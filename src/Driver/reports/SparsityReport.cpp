@@ -23,7 +23,7 @@ static std::string countsText(const std::vector<MaskedAttention> &all) {
   int64_t scores = 0, kept = 0;
   for (const MaskedAttention &one : all) {
     rules += !one.rule.empty();
-    skipping += one.skips();
+    skipping += one.skips;
     counted += one.counts.has_value();
     if (one.counts)
       scores += one.counts->elements, kept += one.counts->kept;

@@ -1,5 +1,8 @@
 //===- FindMasks.cpp - masks of scores as rules of their index ------------===//
 #include "MaskNumbers.h"
+#include "masks/ListedMasks.h"
+#include "masks/MaskCases.h"
+#include "masks/MaskRest.h"
 #include "sparsity/RunMasks.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -21,71 +24,26 @@ using namespace dmxc::dmir;
 
 namespace {
 
-/// Erases ops that nobody reads, and what they alone read.
-void eraseUnread(ArrayRef<Value> values) {
-  SmallVector<Operation *> work;
-  auto push = [&](Value v) {
-    if (Operation *op = v.getDefiningOp(); op && !llvm::is_contained(work, op))
-      work.push_back(op);
-  };
-  llvm::for_each(values, push);
-  while (!work.empty()) {
-    Operation *op = work.pop_back_val();
-    if (!isOpTriviallyDead(op))
-      continue;
-    SmallVector<Value> operands(op->getOperands());
-    op->erase();
-    llvm::for_each(operands, push);
-  }
-}
-
 /// The scores of one softmax.
 class Scores {
 public:
-  Scores(dmir::SoftmaxOp softmax, const PhaseContext &context) : softmax(softmax), context(context) { read(false); }
+  Scores(dmir::SoftmaxOp softmax, const PhaseContext &context) : softmax(softmax), context(context) { use(false); }
 
   /// By what rows and columns are given too, else by their index alone.
   void mask() {
-    for (bool vectors : {true, false}) {
-      read(vectors);
-      if (masks())
-        break;
-    }
+    for (std::optional<IndexFunctions> &own : read)
+      own.reset();
+    using Way = bool (Scores::*)();
+    for (Way way : {&Scores::maskReplaced, &Scores::maskSum, &Scores::maskChosen, &Scores::maskListed})
+      for (bool vectors : {true, false}) {
+        use(vectors);
+        if (!maskOp && (this->*way)())
+          break;
+      }
     if (!maskOp)
       explain();
     if (isOfAttention())
       markLowScores(softmax, context);
-  }
-
-  /// False where the scores have no rule, or none that fits.
-  bool masks() {
-    Pieces pieces = functions->of(softmax.getInput());
-    std::optional<double> fill = fillOf(pieces);
-    if (!fill)
-      return false;
-    // Numbers that differ replace scores alike, but a row of them alone tells them apart: they stay where they are.
-    bool isLow = hasSeveralLow(pieces);
-    SmallVector<Conditions> cases;
-    for (const Piece &piece : pieces)
-      if (isLow ? !isLowNumber(piece.leaf) : !piece.leaf.isNumber(*fill))
-        cases.push_back(piece.where);
-    bool fits = llvm::all_of(cases, [](const Conditions &c) { return !c.empty() && c.size() <= 16; });
-    if (cases.empty() || cases.size() > 4 || !fits) {
-      failure = cases.empty()      ? "no score is kept"
-                : cases.size() > 4 ? "its rule has " + std::to_string(cases.size()) + " cases, of which 4 are the most"
-                                   : "a case of its rule has no condition, or more than 16";
-      return false;
-    }
-    Value old = softmax.getInput();
-    std::string from = originOf(*fill);
-    if (!insert(cases, isLow ? kLowScore : *fill, isLow))
-      return false;
-    softmax->setAttr(dmir::kMaskFromAttr, StringAttr::get(softmax.getContext(), from));
-    if (isLow)
-      return true;
-    simplify(cases);
-    eraseUnread({old});
-    return true;
   }
 
   /// Rows of weights that are zeroed where a mask lets them see nothing: not where each row sees something.
@@ -104,21 +62,192 @@ public:
   }
 
 private:
+  /// What scores become where the rule does not keep them: a number, what a number makes of them, or, as they are, less
+  /// than a number.
+  enum class Instead { Number, Sum, Low };
+
+  /// Scores that one number replaces, or several alike.
+  bool maskReplaced() {
+    Pieces pieces = functions->of(softmax.getInput());
+    std::optional<double> fill = fillOf(pieces);
+    if (!fill)
+      fill = onlyNumberOf(pieces);
+    if (!fill)
+      return false;
+    // Numbers that differ replace scores alike, but a row of them alone tells them apart: they stay where they are.
+    const bool isLow = hasSeveralLow(pieces);
+    std::optional<SmallVector<Conditions>> cases =
+        casesBut(pieces, [&](const Leaf &leaf) { return isLow ? isLowNumber(leaf) : leaf.isNumber(*fill); });
+    if (!cases)
+      return false;
+    Value old = softmax.getInput();
+    std::string from = originOf(*fill);
+    if (!insert(*cases, isLow ? kLowScore : *fill, isLow ? Instead::Low : Instead::Number))
+      return false;
+    softmax->setAttr(dmir::kMaskFromAttr, StringAttr::get(softmax.getContext(), from));
+    if (isLow)
+      return true;
+    simplifyBehind(maskOp, *functions, *cases);
+    eraseUnread({old});
+    return true;
+  }
+
+  /// Scores to which 0 or one great negative number is added.
+  bool maskSum() {
+    auto sum = softmax.getInput().getDefiningOp<AddOp>();
+    if (!sum || !elementOf(sum.getResult()).isF32())
+      return false;
+    SmallVector<Value> terms;
+    addTerms(sum, terms);
+    for (Value term : terms) {
+      Pieces pieces = functions->ofBroadcast(term);
+      std::optional<double> fill = fillOf(pieces);
+      bool isKnown = fill && std::isfinite(*fill) && llvm::all_of(pieces, [&](const Piece &piece) {
+                       return piece.leaf.isNumber(0) || piece.leaf.isNumber(*fill);
+                     });
+      std::optional<SmallVector<Conditions>> cases =
+          isKnown ? casesBut(pieces, [&](const Leaf &leaf) { return leaf.isNumber(*fill); }) : std::nullopt;
+      OpBuilder b(softmax);
+      Value scores = cases ? without(b, sum, term) : Value();
+      if (!scores || scores.getType() != sum.getType())
+        continue;
+      std::string from = originOf(*fill);
+      softmax.getInputMutable().set(scores);
+      if (insert(*cases, *fill, Instead::Sum)) {
+        softmax->setAttr(dmir::kMaskFromAttr, StringAttr::get(softmax.getContext(), from));
+        eraseUnread({sum});
+        return true;
+      }
+      softmax.getInputMutable().set(sum);
+      eraseUnread({scores});
+    }
+    return false;
+  }
+
+  /// Scores that are chosen where a bool of overlapping cases says so.
+  bool maskChosen() {
+    auto select = softmax.getInput().getDefiningOp<SelectOp>();
+    for (bool keptWhere : {true, false}) {
+      Value scores = !select ? Value() : keptWhere ? select.getOnTrue() : select.getOnFalse();
+      if (!scores || scores.getType() != select.getType())
+        continue;
+      Pieces other = functions->ofBroadcast(keptWhere ? select.getOnFalse() : select.getOnTrue());
+      std::optional<double> fill = other.size() == 1 ? fillOf(other) : std::nullopt;
+      std::optional<SmallVector<Conditions>> cases =
+          fill ? casesWhere(*functions, select.getCondition(), keptWhere) : std::nullopt;
+      if (!cases || !areFew(*cases))
+        continue;
+      std::string from = originOf(*fill);
+      softmax.getInputMutable().set(scores);
+      if (insert(*cases, *fill)) {
+        softmax->setAttr(dmir::kMaskFromAttr, StringAttr::get(softmax.getContext(), from));
+        eraseUnread({select});
+        return true;
+      }
+      softmax.getInputMutable().set(select);
+    }
+    return false;
+  }
+
+  /// Scores that a constant masks of which whole tiles leave all out.
+  bool maskListed() {
+    Value old = softmax.getInput();
+    std::optional<ListedMask> found = listTiles(old.getDefiningOp());
+    if (!found)
+      return false;
+    OpBuilder b(softmax);
+    auto type = typeOf(old);
+    Attribute whole = IntegerSetAttr::get(wholeCase(type.getRank(), 0, b.getContext()));
+    Operation *from = old.getDefiningOp();
+    maskOp = MaskOp::create(b, softmax.getLoc(), type, found->scores, ValueRange(), b.getArrayAttr(whole),
+                            b.getFloatAttr(type.getElementType(), found->fill), {}, b.getDenseI64ArrayAttr(found->tile),
+                            found->lists, found->adds, /*low=*/false);
+    if (!take())
+      return false;
+    softmax->setAttr(dmir::kMaskFromAttr, b.getStringAttr("'" + nodeName(from) + "' (" +
+                                                          from->getName().getStringRef().str() + ") of a constant"));
+    eraseUnread({old});
+    return true;
+  }
+
+  /// What a sum is one of, whatever way it is put together.
+  static void addTerms(Value value, SmallVectorImpl<Value> &terms) {
+    constexpr size_t most = 8;
+    auto sum = value.getDefiningOp<AddOp>();
+    if (!sum || !value.hasOneUse() || terms.size() > most) {
+      terms.push_back(value);
+      return;
+    }
+    addTerms(sum.getLhs(), terms);
+    addTerms(sum.getRhs(), terms);
+  }
+
+  /// The sum without a term, its other terms put together as they were; null for the term itself.
+  static Value without(OpBuilder &b, Value value, Value term) {
+    auto sum = value.getDefiningOp<AddOp>();
+    if (value == term || !sum || !value.hasOneUse())
+      return value == term ? Value() : value;
+    Value lhs = without(b, sum.getLhs(), term), rhs = without(b, sum.getRhs(), term);
+    if (!lhs || !rhs || (lhs == sum.getLhs() && rhs == sum.getRhs()))
+      return !lhs ? rhs : !rhs ? lhs : value;
+    std::optional<SmallVector<Dim>> dims = broadcastDims(dimsOf(lhs), dimsOf(rhs));
+    return dims ? AddOp::create(b, sum.getLoc(), tensorOf(*dims, elementOf(value)), lhs, rhs) : value;
+  }
+
+  /// The cases of a rule of all pieces but some; nothing where they are too many, or all.
+  std::optional<SmallVector<Conditions>> casesBut(ArrayRef<Piece> pieces,
+                                                  llvm::function_ref<bool(const Leaf &)> isMasked) {
+    SmallVector<Conditions> cases;
+    for (const Piece &piece : pieces)
+      if (!isMasked(piece.leaf))
+        cases.push_back(piece.where);
+    return areFew(cases) ? std::optional(cases) : std::nullopt;
+  }
+
+  bool areFew(ArrayRef<Conditions> cases) {
+    bool fits = llvm::all_of(cases, [](const Conditions &c) { return !c.empty() && c.size() <= 16; });
+    if (!cases.empty() && cases.size() <= 4 && fits)
+      return true;
+    failure = cases.empty()      ? "no score is kept"
+              : cases.size() > 4 ? "its rule has " + std::to_string(cases.size()) + " cases, of which 4 are the most"
+                                 : "a case of its rule has no condition, or more than 16";
+    return false;
+  }
+
+  /// The finite number of pieces of which the others are unknown.
+  static std::optional<double> onlyNumberOf(ArrayRef<Piece> pieces) {
+    std::optional<double> number;
+    for (const Piece &piece : pieces)
+      if (piece.leaf.kind != Leaf::Unknown) {
+        if (piece.leaf.kind != Leaf::Number || !std::isfinite(piece.leaf.number) ||
+            (number && *number != piece.leaf.number))
+          return std::nullopt;
+        number = piece.leaf.number;
+      }
+    return number;
+  }
+
   /// Whether scores are f16 where they are computed: what is added to them saturates.
   static bool isNarrow(dmir::SoftmaxOp softmax, const PhaseContext &context) {
     const TargetBackend *target = context.responsible(softmax);
     return target && target->hasNarrowRange();
   }
 
-  void read(bool withVectors) {
-    vectors = withVectors;
-    start(functions);
+  IndexFunctions functionsOf() const {
+    IndexFunctions own(softmax, dimsOf(dmir::SoftmaxOp(softmax).getInput()), isNarrow(softmax, context));
+    if (vectors)
+      own.readVectors();
+    return own;
   }
 
-  void start(std::optional<IndexFunctions> &own) {
-    own.emplace(softmax, dimsOf(softmax.getInput()), isNarrow(softmax, context));
-    if (vectors)
-      own->readVectors();
+  /// Reads from now on numbers of rows and columns that a run brings too, or none.
+  void use(bool withVectors) {
+    vectors = withVectors;
+    if (!read[vectors]) {
+      read[vectors].emplace(functionsOf());
+      read[vectors]->takeZeros();
+    }
+    functions = &*read[vectors];
   }
 
   bool neverZeroes(SelectOp select) {
@@ -152,7 +281,7 @@ private:
   }
 
   /// Puts the mask behind all that is done to the scores; false where the target has none.
-  bool insert(ArrayRef<Conditions> cases, double fill, bool isLow) {
+  bool insert(ArrayRef<Conditions> cases, double fill, Instead instead = Instead::Number) {
     OpBuilder b(softmax);
     ArrayRef<Symbol> symbols = functions->symbols();
     SmallVector<Dim> bound;
@@ -186,14 +315,21 @@ private:
     for (const Symbol *symbol : brought)
       values.push_back(valueOf(b, *symbol, type.getRank()));
     maskOp = MaskOp::create(b, softmax.getLoc(), type, softmax.getInput(), values, b.getArrayAttr(own),
-                            b.getFloatAttr(type.getElementType(), fill), dimsAttr(b.getContext(), bound),
-                            isLow ? b.getUnitAttr() : UnitAttr());
+                            b.getFloatAttr(type.getElementType(), fill), dimsAttr(b.getContext(), bound), {}, {},
+                            instead == Instead::Sum, instead == Instead::Low);
+    const bool taken = take();
+    if (!taken)
+      eraseUnread(values);
+    return taken;
+  }
+
+  /// Puts a new mask before the softmax; erases it where the target has none such.
+  bool take() {
     const TargetBackend *target = context.responsible(softmax);
     if (std::optional<std::string> refusal = target ? context.refusal(*target, maskOp) : std::nullopt) {
       failure = *refusal;
       maskOp.erase();
       maskOp = {};
-      eraseUnread(values);
       return false;
     }
     softmax.getInputMutable().set(maskOp.getResult());
@@ -211,132 +347,18 @@ private:
     return ReshapeOp::create(b, symbol.value.getLoc(), tensorOf(dims, elementOf(symbol.value)), symbol.value);
   }
 
-  /// What a value is wherever the rule keeps an index, if it is one number there.
-  std::optional<double> numberWhereKept(Value value, ArrayRef<Conditions> cases) {
-    std::optional<double> number;
-    Pieces pieces = functions->ofBroadcast(value);
-    for (const Conditions &conditions : cases)
-      for (const Piece &piece : functions->within(pieces, conditions)) {
-        if (piece.leaf.kind != Leaf::Number || (number && *number != piece.leaf.number))
-          return std::nullopt;
-        number = piece.leaf.number;
-      }
-    return number;
-  }
-
-  /// Takes away what the mask says now: selects that choose the scores wherever it keeps them, sums with 0.
-  void simplify(ArrayRef<Conditions> cases) {
-    OpOperand *use = &maskOp.getInputMutable();
-    for (int steps = 0; steps < 16; ++steps) {
-      Operation *op = use->get().getDefiningOp();
-      if (!op || typeOf(use->get()).getRank() != typeOf(softmax.getInput()).getRank())
-        return;
-      Value kept = whereKept(op, cases);
-      if (kept && kept.getType() == use->get().getType()) {
-        use->set(kept);
-        continue;
-      }
-      // Deeper only through what nobody else reads.
-      OpOperand *scores = op->hasTrait<Elementwise>() && op->hasOneUse() ? sameDims(op) : nullptr;
-      if (!scores)
-        return;
-      if (isa<AddOp, SelectOp>(op))
-        shrinkOthers(op, *scores, cases);
-      use = scores;
-    }
-  }
-
-  /// The operand that an op gives wherever the rule keeps an index; null if there is none.
-  Value whereKept(Operation *op, ArrayRef<Conditions> cases) {
-    if (auto select = dyn_cast<SelectOp>(op)) {
-      std::optional<double> chosen = numberWhereKept(select.getCondition(), cases);
-      return !chosen ? Value() : *chosen == 0 ? select.getOnFalse() : select.getOnTrue();
-    }
-    if (auto add = dyn_cast<AddOp>(op)) {
-      if (numberWhereKept(add.getRhs(), cases) == 0.0)
-        return add.getLhs();
-      if (numberWhereKept(add.getLhs(), cases) == 0.0)
-        return add.getRhs();
-    }
-    return {};
-  }
-
-  /// What is left of the mask, in operands beside the scores: of the shape of what is no rule, as padding has one row.
-  void shrinkOthers(Operation *op, OpOperand &scores, ArrayRef<Conditions> cases) {
-    for (OpOperand &operand : op->getOpOperands()) {
-      Value old = operand.get(), less = &operand == &scores ? old : shrunk(old, cases);
-      if (less == old || elementsOf(less.getType()) == elementsOf(old.getType()))
-        continue;
-      operand.set(less);
-      eraseUnread({old});
-    }
-  }
-
-  /// A value that is `value` wherever the rule keeps an index, where there is one of fewer elements.
-  Value shrunk(Value value, ArrayRef<Conditions> cases, unsigned depth = 0) {
-    constexpr unsigned most = 16;
-    Operation *op = value.getDefiningOp();
-    if (!op || depth > most || op->getNumResults() != 1)
-      return value;
-    if (auto broadcast = dyn_cast<BroadcastOp>(op))
-      return shrunk(broadcast.getInput(), cases, depth + 1);
-    if (!op->hasTrait<Elementwise>() || isa<MaskOp>(op))
-      return value;
-    if (Value same = operandWhereKept(op, cases))
-      return shrunk(same, cases, depth + 1);
-    SmallVector<Value> operands;
-    SmallVector<Dim> dims;
-    bool changes = false;
-    for (Value operand : op->getOperands()) {
-      operands.push_back(shrunk(operand, cases, depth + 1));
-      changes |= operands.back() != operand;
-      std::optional<SmallVector<Dim>> both = broadcastDims(dims, dimsOf(operands.back()));
-      if (!both)
-        return value;
-      dims = *both;
-    }
-    if (!changes || elementsOf(value.getType()) == product(dims))
-      return value;
-    OpBuilder b(maskOp);
-    b.setInsertionPointAfter(op);
-    OperationState state(op->getLoc(), op->getName(), operands, tensorOf(dims, elementOf(value)), op->getAttrs());
-    return b.create(state)->getResult(0);
-  }
-
-  /// The operand that an op of masks gives wherever the rule keeps an index; null if there is none.
-  Value operandWhereKept(Operation *op, ArrayRef<Conditions> cases) {
-    if (Value kept = whereKept(op, cases))
-      return kept;
-    std::optional<double> neutral = isa<AndOp, MulOp>(op) ? std::optional(1.0)
-                                    : isa<OrOp>(op)       ? std::optional(0.0)
-                                                          : std::nullopt;
-    if (!neutral || (isa<AndOp, OrOp>(op) && !elementOf(op->getResult(0)).isInteger(1)))
-      return {};
-    for (unsigned i : {0, 1})
-      if (numberWhereKept(op->getOperand(i), cases) == neutral)
-        return op->getOperand(1 - i);
-    return {};
-  }
-
-  static OpOperand *sameDims(Operation *op) {
-    for (OpOperand &operand : op->getOpOperands())
-      if (operand.get().getType() == op->getResult(0).getType())
-        return &operand;
-    return nullptr;
-  }
-
   /// Calls `use` with what may be a mask, and the op where it meets the scores between the product and the softmax:
   /// something that differs along rows and columns, or along columns alone. Until it returns true.
-  void forEachMask(llvm::function_ref<bool(Operation *op, Value mask)> use) {
+  void forEachMask(llvm::function_ref<bool(Operation *op, Value mask)> use, bool factors = false) {
     Value value = softmax.getInput();
     for (int steps = 0; steps < 16; ++steps) {
       Operation *op = value.getDefiningOp();
       if (!op || (!op->hasTrait<Elementwise>() && !isa<ReshapeOp>(op)))
         return;
-      if (isa<AddOp, SelectOp>(op))
+      if (isa<AddOp, SelectOp>(op) || (factors && isa<MulOp>(op)))
         if (Value mask = maskOf(op); mask && use(op, mask))
           return;
-      OpOperand *scores = isa<ReshapeOp>(op) ? &op->getOpOperand(0) : sameDims(op);
+      OpOperand *scores = isa<ReshapeOp>(op) ? &op->getOpOperand(0) : operandOfSameType(op);
       if (!scores)
         return;
       value = scores->get();
@@ -347,17 +369,18 @@ private:
   std::string originOf(double fill) {
     Operation *where = softmax.getInput().getDefiningOp();
     bool isConstant = false;
-    forEachMask([&](Operation *op, Value mask) {
-      std::optional<IndexFunctions> own;
-      start(own);
-      Pieces pieces = own->ofBroadcast(mask);
-      bool says = llvm::any_of(pieces, [&](const Piece &piece) {
-        return piece.leaf.isNumber(fill) || (isa<SelectOp>(op) && piece.leaf.kind == Leaf::Number);
-      });
-      if (says)
-        where = op, isConstant = own->readRuns();
-      return says;
-    });
+    forEachMask(
+        [&](Operation *op, Value mask) {
+          IndexFunctions own = functionsOf();
+          Pieces pieces = own.ofBroadcast(mask);
+          bool says = llvm::any_of(pieces, [&](const Piece &piece) {
+            return piece.leaf.isNumber(fill) || (isa<SelectOp>(op) && piece.leaf.kind == Leaf::Number);
+          });
+          if (says)
+            where = op, isConstant = own.readRuns();
+          return says;
+        },
+        /*factors=*/true);
     return "'" + nodeName(where) + "' (" + where->getName().getStringRef().str() + ") of " +
            (isConstant ? "a constant" : "compared positions");
   }
@@ -383,7 +406,7 @@ private:
     };
     auto before = [](Value &value) {
       Operation *op = value.getDefiningOp();
-      OpOperand *scores = !op ? nullptr : op->hasTrait<DataMovement>() ? &op->getOpOperand(0) : sameDims(op);
+      OpOperand *scores = !op ? nullptr : op->hasTrait<DataMovement>() ? &op->getOpOperand(0) : operandOfSameType(op);
       value = scores ? scores->get() : Value();
       return op;
     };
@@ -423,7 +446,8 @@ private:
 
   dmir::SoftmaxOp softmax;
   const PhaseContext &context;
-  std::optional<IndexFunctions> functions;
+  std::optional<IndexFunctions> read[2]; ///< without and with `vectors`
+  IndexFunctions *functions = nullptr;   ///< of these, the present ones
   bool vectors = false;
   std::string failure; ///< why the pieces of the scores are no mask; "" where they have no number that masks
   MaskOp maskOp;

@@ -12,6 +12,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
+#include "dmxc/Dialect/DMIR/Kernels.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -365,7 +366,7 @@ private:
 bool sinksIntoRegion(const Group &group, Value value) {
   auto constant = value.getDefiningOp<dmir::ConstantOp>();
   if (!constant || cast<RankedTensorType>(constant.getType()).getNumElements() != 1 ||
-      !isa<DenseElementsAttr>(constant.getValue()))
+      !isa<DenseElementsAttr>(constant.getValue()) || isa_and_nonnull<dmir::ExternOp>(group.root))
     return false;
   return group.root || llvm::none_of(value.getUses(), [&](OpOperand &use) {
            return isa<dmir::ConvOp>(use.getOwner()) && use.getOperandNumber() == 1 &&

@@ -211,6 +211,12 @@ View summary(const Bundle &bundle) {
   for (const PlacementDesc &place : m.placement)
     placement.add({place.target, place.ops, place.reason});
   view.tables.push_back(std::move(placement));
+  if (!m.userCode.empty()) {
+    Table code{"user code", {"kernel", "target", "arch", "file", "symbol", "sha256"}, {}};
+    for (const UserCodeDesc &row : m.userCode)
+      code.add({row.kernel, row.target, row.arch, row.file, row.symbol, row.sha256});
+    view.tables.push_back(std::move(code));
+  }
   addGraphTotals(bundle, view);
   for (const CodeObject &object : codeObjects(bundle))
     if (auto description = object.describe("", false))

@@ -18,23 +18,31 @@ constexpr int64_t kLeastParameters = 4;
 
 class Cost {
 public:
-  Cost(const hw::Machine &machine, const Mapping &mapping)
+  /// `block`: of columns, where these differ.
+  Cost(const hw::Machine &machine, const Mapping &mapping, int64_t block = 0)
       : machine(machine), p(mapping), n(mapping.numbers), a(n.m * n.k * n.bytes / 4), b(n.k * n.n * n.bytes / 4),
-        c(n.m * n.n), y(c * p.resultBytes() / 4), steps(mapping.paddedK() / n.k), outs(p.herd.outs),
-        tilesOfB(p.tilesOfB()) {
+        c(n.m * n.n), y(c * p.resultBytes() / 4), steps(2 * mapping.pairsOf(block)), outs(p.herd.outs),
+        tilesOfB(p.tilesOfB() - mapping.paddedK() / n.k + steps) {
+    for (const Runs &runs : p.runs)
+      mostRuns = std::max<int64_t>(mostRuns, static_cast<int64_t>(runs.size()));
     if (p.herd.stays)
       stay.emplace(machine, mapping);
   }
 
-  int64_t clocks() const {
-    int64_t alone = fill() + std::max(core(), streams()) + y + drain();
-    int64_t block = std::max({core(), streams() + stalls(), drain() + stalls(), ddr(), control(), alone / flights()});
+  int64_t first() const {
     int64_t late = std::max<int64_t>(0, control() + start() - fill()); // cores, behind their first tiles
-    int64_t refills = stay && stay->turns == 1 ? p.blocks() / stay->uses - 1 : 0;
-    return late + alone + (p.blocks() - 1) * block + refills * (load() + firstOfPanel());
+    return late + alone();
+  }
+  int64_t next() const {
+    return std::max({core(), streams() + stalls(), drain() + stalls(), ddr(), control(), alone() / flights()});
+  }
+  int64_t refills() const {
+    int64_t times = stay && stay->turns == 1 ? p.blocks() / stay->uses - 1 : 0;
+    return times * (load() + firstOfPanel());
   }
 
 private:
+  int64_t alone() const { return fill() + std::max(core(), streams()) + y + drain(); }
   /// Of a shim that brings rows of a that stay: its words by the busier channel, and where it stops for a run of them.
   int64_t load() const {
     return Stay::partsOf(p.herd, 0) * stay->slot * n.bytes / 4 +
@@ -96,12 +104,15 @@ private:
   int64_t ddr() const { return 4 * (read() + written()) / machine.ddrBytesPerClock; }
   /// While results leave, all channels of shims together may ask for more than DDR has: by so much each is late.
   int64_t stalls() const {
-    int64_t most = machine.ddrBytesPerClock / 4, asked = read() / streams() + p.herd.columns * outs;
+    int64_t most = machine.ddrBytesPerClock / 4,
+            asked = read() / std::max<int64_t>(1, streams()) + p.herd.columns * outs;
     return asked > most ? written() / (p.herd.columns * outs) * (asked - most) / most : 0;
   }
   /// Tasks for a block of the channels that bring rows of a and columns of b.
   int64_t tasksOfA() const {
-    return p.image ? static_cast<int64_t>(tasksOf(*p.image, n.k).size()) + p.hasTileOfZeros() : 1;
+    return !p.runs.empty() ? mostRuns
+           : p.image       ? static_cast<int64_t>(tasksOf(*p.image, n.k).size()) + p.hasTileOfZeros()
+                           : 1;
   }
   int64_t tasksOfB() const { return 1 + p.has(Part::Bias) + p.has(Part::Residual) + p.has(Part::Scales); }
   /// Blocks that are begun before the first has to be done, as BDs allow, and queues where they are not waited for.
@@ -137,10 +148,20 @@ private:
   int64_t a, b, c, y; ///< words of a tile; of sums, and of results
   int64_t steps;      ///< tiles along k
   int64_t outs;       ///< channels of a column's results
-  int64_t tilesOfB;   ///< of a column and block, with those that a bias, scales and a residual are
+  int64_t mostRuns = 0;
+  int64_t tilesOfB; ///< of a column and block, with those that a bias, scales and a residual are
   std::optional<Stay> stay;
 };
 
 } // namespace
 
-int64_t aie::clocksOf(const hw::Machine &machine, const Mapping &mapping) { return Cost(machine, mapping).clocks(); }
+int64_t aie::clocksOf(const hw::Machine &machine, const Mapping &mapping) {
+  const Cost cost(machine, mapping);
+  if (mapping.runs.empty())
+    return cost.first() + (mapping.blocks() - 1) * cost.next() + cost.refills();
+  const auto columns = static_cast<int64_t>(mapping.runs.size());
+  int64_t band = 0; // of the blocks beside each other
+  for (int64_t block = 0; block < columns; ++block)
+    band += Cost(machine, mapping, block).next();
+  return cost.first() - cost.next() + mapping.blocks() / columns * band;
+}

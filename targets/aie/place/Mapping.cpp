@@ -1,4 +1,5 @@
 //===- Mapping.cpp - a product on an array of cores -----------------------===//
+#include "Runs.h"
 #include "Stay.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -82,6 +83,7 @@ void Mapping::setTiling(const Tiling &tiling) {
   numbers.m = tiling.m;
   numbers.k = tiling.k;
   numbers.n = tiling.n;
+  runs.clear();
   if (!image)
     return;
   image->setTogether(tiling.groups);
@@ -173,6 +175,8 @@ std::pair<int64_t, int64_t> Mapping::formOf(Part part) const {
     return {matrices * imageRows() + (hasTileOfZeros() ? (zerosOfA() + pitch - 1) / pitch : 0), pitch};
   }
   case Part::B:
+    if (!runs.empty())
+      return {herd.resultColumns() * depthBefore(paddedN() / blockN()), numbers.n};
     return {matrices * (paddedN() / numbers.n) * paddedK(), numbers.n};
   case Part::Bias:
   case Part::Scales:
@@ -386,6 +390,8 @@ std::optional<std::string> aie::refuses(const hw::Machine &machine, const Mappin
   if (std::optional<std::string> why = refusesChannels(machine, mapping.herd))
     return why;
   if (std::optional<std::string> why = refusesKept(mapping))
+    return why;
+  if (std::optional<std::string> why = refusesRuns(machine, mapping))
     return why;
   if (mapping.herd.stays)
     if (Stay stay(machine, mapping); stay.why)

@@ -9,6 +9,7 @@
 #include "ImageWalk.h"
 
 #include "targets/aie/dialect/Aie.h"
+#include "targets/common/roots/ConstantMatrix.h"
 #include "targets/common/tiles/Tiles.h"
 
 namespace dmxc::aie {
@@ -93,6 +94,27 @@ struct Narrow {
 /// Of results of these elements; null of others.
 const Narrow *narrowTo(mlir::Type result);
 
+/// Pairs of tiles along k, ascending and apart.
+using Runs = llvm::SmallVector<dmir::Run, 2>;
+
+/// What of a constant b is not zero, where that is looked for.
+class Held {
+public:
+  Held() = default;
+  explicit Held(std::optional<kernels::NonZeros> found) {
+    if (found)
+      places = std::make_shared<const kernels::NonZeros>(std::move(*found));
+  }
+  explicit operator bool() const { return places != nullptr; }
+  const kernels::NonZeros *operator->() const { return places.get(); }
+  bool operator==(const Held &other) const {
+    return places == other.places || (places && other.places && *places == *other.places);
+  }
+
+private:
+  std::shared_ptr<const kernels::NonZeros> places;
+};
+
 /// c = steps(relu(a * b + bias + residual) * scales): a is m x k, b is k x n, the residual is as c; or so many of them.
 /// Of a convolution a is read out of its images.
 struct Mapping {
@@ -107,6 +129,8 @@ struct Mapping {
   std::optional<ImageWalk> image;
   std::vector<Operand> operands; ///< as a dispatch brings them
   std::optional<OpenSizes> open; ///< where some are open: the others are what they may be at most
+  std::vector<Runs> runs;        ///< of b, that each block of columns has; none: all have all of k
+  Held held;                     ///< of which the runs are made
 
   Mapping() = default;
   bool operator==(const Mapping &) const = default;
@@ -141,6 +165,9 @@ struct Mapping {
   /// A core has two buffers for operands and takes tiles along k in pairs.
   int64_t paddedK() const { return (k + 2 * numbers.k - 1) / (2 * numbers.k) * (2 * numbers.k); }
   int64_t paddedN() const { return (n + blockN() - 1) / blockN() * blockN(); }
+  /// Pairs of tiles along k that a block of columns has, and terms of all blocks before.
+  int64_t pairsOf(int64_t columnBlock) const;
+  int64_t depthBefore(int64_t columnBlock) const;
   int64_t blocks() const { return matrices * (paddedM() / blockM()) * (paddedN() / blockN()); }
   bool narrows() const { return !narrow.kernel.empty(); }
   /// Of a result's number in DDR, and what it is.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "Place.h"
+#include "Runs.h"
 #include "Stay.h"
 #include "Units.h"
 
@@ -18,7 +19,7 @@ public:
   ProductProgram(ProgramWriter &writer, const hw::Machine &machine, const Mapping &mapping)
       : w(writer), p(mapping), n(mapping.numbers), parts(mapping.herd.parts()), outs(mapping.herd.outs),
         a{n.m, n.k, n.bytes, n.name}, b{n.k, n.n, n.bytes, n.name}, panelB(b), c{n.m, n.n, 4, p.sums()},
-        y{n.m, n.n, p.resultBytes(), p.results()} {
+        y{n.m, n.n, p.resultBytes(), p.results()}, stretches(stretchesOf(p)) {
     if (p.herd.stays)
       stay.emplace(machine, mapping);
     if (p.herd.panels > 1)
@@ -64,8 +65,10 @@ private:
   void putStaying(int64_t channel, const Sum &matrix, const Sum &row);
   Sum panelOf(const Sum &column, int64_t channel);
   void putPanel(llvm::StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel);
-  void writeResult();
-  void writeSums();
+  void writeResults();
+  void writeResult(mlir::Value pairs);
+  void writeSums(mlir::Value pairs);
+  void where(size_t parameter, bool has, llvm::function_ref<void()> body);
   void writeResidual(llvm::StringRef kernel, llvm::ArrayRef<mlir::Value> matrices);
   void call(llvm::StringRef kernel, llvm::ArrayRef<mlir::Value> matrices);
   void round();
@@ -76,7 +79,11 @@ private:
   void putRow(Part part, llvm::StringRef channel, const Sum &panel);
   void putResidual(llvm::StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel, const Matrix &of);
   void putTiles(TaskWriter &put);
+  void putRuns(const Sum &first, int64_t block);
+  void putPanelOfRuns(int64_t block);
+  void putBehindPanel(llvm::StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel);
   void writeParameters();
+  void writePairs();
   void writeResidualParameters();
   void blocks(hw::Direction direction, int64_t number, int64_t units,
               llvm::function_ref<void(Sum matrix, Sum row, Sum column)> body);
@@ -89,6 +96,8 @@ private:
   int64_t firstRow(int64_t out) const { return p.herd.rows * out / outs; }
   std::optional<Stay> stay;
   Matrix a, b, panelB, c, y; ///< tiles of operands, what of b comes at once, tiles of sums and of results
+  llvm::SmallVector<Stretch> stretches;
+  llvm::SmallVector<mlir::Value> pairs; ///< of each stretch: the register that says how many
   std::map<Part, mlir::Value> ddr;
   llvm::SmallVector<Dim> sizes;                       ///< that a run brings
   llvm::SmallVector<mlir::Value> registers;           ///< of each of them, may be null

@@ -170,18 +170,27 @@ void ProductProgram::round() {
     call(n.round, coreC);
 }
 
+/// What all products of a configuration have code for and a parameter says; cores that tell blocks apart have code for
+/// one product.
+void ProductProgram::where(size_t parameter, bool has, function_ref<void()> body) {
+  if (stretches.size() == 1)
+    w.loop(parameters[parameter], [&](const Sum &) { body(); });
+  else if (has)
+    body();
+}
+
 /// Tiles along k in pairs; a row (a bias, scales) comes as one pair more of b.
-void ProductProgram::writeSums() {
+void ProductProgram::writeSums(Value pairs) {
   auto row = [&](StringRef kernel) {
     w.drain(coreB, [&] { call(kernel, {coreB, coreC}); });
     w.drain(coreB, [] {});
   };
   call(n.zero, coreC);
-  w.loop(parameters[0], [&](const Sum &) {
+  w.loop(pairs, [&](const Sum &) {
     for (int64_t tile = 0; tile < 2; ++tile)
       w.drain({coreA, coreB}, [&] { call(n.matmul, {coreA, coreB, coreC}); });
   });
-  w.loop(parameters[1], [&](const Sum &) {
+  where(1, p.has(Part::Bias), [&] {
     round();
     row(n.bias);
   });
@@ -189,7 +198,7 @@ void ProductProgram::writeSums() {
     round();
     writeResidual("residual_f32", {coreB, coreC});
   }
-  w.loop(parameters[2], [&](const Sum &) { call(n.relu, coreC); });
+  where(2, p.relu, [&] { call(n.relu, coreC); });
   if (p.has(Part::Scales))
     row("scale_i8_i32");
   else if (p.floats)
@@ -197,11 +206,11 @@ void ProductProgram::writeSums() {
 }
 
 /// Sums, and what is done to them in their place or on the way to a narrower one.
-void ProductProgram::writeResult() {
+void ProductProgram::writeResult(Value pairs) {
   w.fill(coreC, [&] {
-    writeSums();
+    writeSums(pairs);
     if (!n.steps.empty() && !p.narrows())
-      w.loop(parameters[3], [&](const Sum &) {
+      where(3, !p.steps.empty(), [&] {
         round();
         call(n.steps, coreC);
       });
@@ -213,6 +222,18 @@ void ProductProgram::writeResult() {
                       : call(p.narrow.kernel, {coreC, coreY});
       });
     });
+}
+
+/// Of the blocks beside each other; in loops where code goes round rings of two slots.
+void ProductProgram::writeResults() {
+  if (stretches.size() == 1)
+    return writeResult(pairs[0]);
+  for (auto [stretch, count] : llvm::zip_equal(stretches, pairs)) {
+    if (stretch.blocks > 1)
+      w.loop(stretch.blocks / 2 * 2, [&](const Sum &) { writeResult(count); });
+    if (stretch.blocks % 2)
+      writeResult(count);
+  }
 }
 
 /// The tiles of all rows of a column come in pairs, as b does; a core adds its own.
@@ -241,7 +262,7 @@ void ProductProgram::writeCores() {
   if (p.herd.panels > 1)
     shareElements();
   forever(w, kCore, hw::nameOf(kMm2s), 0, {}, [&] { drain(w, coreY, "c", {column, row}, whole(y)); });
-  forever(w, kCore, kComputeEngine, 0, {}, [&] { writeResult(); });
+  forever(w, kCore, kComputeEngine, 0, {}, [&] { writeResults(); });
 }
 
 /// Rows of cores have one panel of b after the other, and in each the rows of the result.
@@ -366,7 +387,7 @@ void ProductProgram::writeMemoryTiles() {
 }
 
 void ProductProgram::writeParameters() {
-  SmallVector<int64_t> values{p.paddedK() / (2 * n.k), p.has(Part::Bias), p.relu};
+  SmallVector<int64_t> values{stretches[0].pairs, p.has(Part::Bias), p.relu};
   if (!n.steps.empty() || p.narrows())
     values.push_back(!p.steps.empty());
   for (auto [i, value] : llvm::enumerate(values)) {
@@ -383,6 +404,16 @@ void ProductProgram::writeParameters() {
   }
   if (hasResidual)
     writeResidualParameters();
+  writePairs();
+}
+
+/// Stretches of as many pairs have one register.
+void ProductProgram::writePairs() {
+  std::map<int64_t, Value> registersOf{{stretches[0].pairs, parameters[0]}};
+  for (const Stretch &stretch : stretches) {
+    Value &reg = registersOf[stretch.pairs];
+    pairs.push_back(reg = reg ? reg : w.launchRegister(stretch.pairs));
+  }
 }
 
 void ProductProgram::writeResidualParameters() {

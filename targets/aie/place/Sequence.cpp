@@ -59,8 +59,9 @@ LogicalResult Placement::placeShim(dlir::DispatchQueueOp queue, ArrayRef<int64_t
   if (failed(unroll(queue.getBody().front(), trips, shim.groups)))
     return failure();
   std::optional<End> first;
-  if (!shim.groups.empty() && !shim.groups[0].op.getBody().front().empty())
-    first = endOf(&shim.groups[0].op.getBody().front().front());
+  for (size_t i = 0; i < shim.groups.size() && !first; ++i) // one may bring nothing
+    if (Block &tasks = shim.groups[i].op.getBody().front(); !tasks.empty())
+      first = endOf(&tasks.front());
   if (!first)
     return queue.emitOpError("moves nothing");
   if (!shims.empty() && shims[0].groups.size() != shim.groups.size())

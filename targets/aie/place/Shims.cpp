@@ -13,8 +13,12 @@ void ProductProgram::blocks(hw::Direction direction, int64_t number, int64_t uni
       [&] {
         w.loop(sizeOf(p.openMatrices(), p.matrices), [&](const Sum &matrix) {
           w.loop(sizeOf(p.rowBlocks(), p.paddedM() / p.blockM()), [&](const Sum &row) {
-            w.loop(sizeOf(p.columnBlocks(), p.paddedN() / p.blockN()),
-                   [&](const Sum &column) { w.group("block", {}, {}, [&] { body(matrix, row, column); }); });
+            auto block = [&](const Sum &column) { w.group("block", {}, {}, [&] { body(matrix, row, column); }); };
+            const int64_t columns = p.paddedN() / p.blockN();
+            if (p.runs.empty() || direction == kS2mm)
+              w.loop(sizeOf(p.columnBlocks(), columns), block);
+            for (int64_t column = 0; column < columns && !p.runs.empty() && direction == kMm2s; ++column)
+              block(column); // each has runs of its own
           });
         });
       },
@@ -38,13 +42,35 @@ void ProductProgram::writeRowsOfA() {
     zeros = p.hasTileOfZeros() ? p.matrices * p.matrixOfA() * n.bytes : 0;
   }
   Value ofZeros = zeros ? w.descriptor({n.name, {}, n.k, {{rows, tile, 0}}}) : Value();
-  blocks(kMm2s, 0, p.herd.rows / parts, [&](const Sum &matrix, const Sum &row, const Sum &) {
+  blocks(kMm2s, 0, p.herd.rows / parts, [&](const Sum &matrix, const Sum &row, const Sum &column) {
     Sum first = matrix * (p.matrixOfA() * n.bytes) + row * (p.blockM() * step) + Sum(w.unit()) * (rows * step);
+    if (!p.runs.empty())
+      return putRuns(first, column.base);
     for (auto [offset, descriptor] : walks)
       putTiles(w.put("a_in", Sum(w.unit())).buffer(ddr[Part::A], first + offset).with(descriptor));
     if (ofZeros)
       w.put("a_in", Sum(w.unit())).buffer(ddr[Part::A], zeros).with(ofZeros).create();
   });
+}
+
+/// Of rows of a what meets the runs of a block of columns, from where the rows begin.
+void ProductProgram::putRuns(const Sum &first, int64_t block) {
+  int64_t tile = n.k * n.bytes, pitch = p.formOf(Part::A).second * n.bytes;
+  for (auto [from, to] : p.runs[static_cast<size_t>(block)]) {
+    Value walk = w.descriptor({n.name, {}, n.k, {{2 * (to - from), tile, 0}, {parts * n.m, pitch, 0}}});
+    w.put("a_in", Sum(w.unit())).buffer(ddr[Part::A], first + 2 * from * tile).with(walk).create();
+  }
+}
+
+/// Of each column of cores the panel that it has of a block: those of a block are of the same depth.
+void ProductProgram::putPanelOfRuns(int64_t block) {
+  int64_t width = n.n * n.bytes, tiles = 2 * p.pairsOf(block);
+  Sum first = p.depthBefore(block) * p.herd.resultColumns() * width;
+  if (tiles)
+    w.put("b_in", Sum(w.unit()))
+        .buffer(ddr[Part::B], first + Sum(w.unit()) * (tiles * n.k * width))
+        .with(w.descriptor({n.name, {}, n.n, {{tiles, n.k * width, 0}, {n.k, width, 0}}}))
+        .create();
 }
 
 /// As many tiles along k as there are in a run.
@@ -85,10 +111,16 @@ void ProductProgram::putResidual(StringRef channel, const Sum &matrix, const Sum
 /// A panel of b, and what goes with its columns, in the order in which cores take it.
 void ProductProgram::putPanel(StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel) {
   int64_t width = n.n * n.bytes;
-  Sum ofMatrix = matrix * (p.paddedN() / n.n) + panel, ofRow = p.image ? ofMatrix : panel; // groups have their own
+  Sum ofMatrix = matrix * (p.paddedN() / n.n) + panel;
   putTiles(w.put(channel, Sum(w.unit()))
                .buffer(ddr[Part::B], ofMatrix * (p.paddedK() * width))
                .with(w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}})));
+  putBehindPanel(channel, matrix, row, panel);
+}
+
+/// What goes with a panel's columns.
+void ProductProgram::putBehindPanel(StringRef channel, const Sum &matrix, const Sum &row, const Sum &panel) {
+  Sum ofRow = p.image ? matrix * (p.paddedN() / n.n) + panel : panel; // groups have their own
   if (p.has(Part::Bias))
     putRow(Part::Bias, channel, ofRow);
   if (p.has(Part::Residual) && !p.addsBytes())
@@ -179,7 +211,10 @@ void ProductProgram::writeShims() {
     writeRowsOfA();
   if (p.herd.panels == 1)
     blocks(kMm2s, 1, p.herd.columns, [&](const Sum &matrix, const Sum &row, const Sum &column) {
-      putPanel("b_in", matrix, row, panelOf(column, 0));
+      if (p.runs.empty())
+        return putPanel("b_in", matrix, row, panelOf(column, 0));
+      putPanelOfRuns(column.base);
+      putBehindPanel("b_in", matrix, row, panelOf(column, 0));
     });
   writeShimsOfResults();
 }

@@ -4,6 +4,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/masks/Sparsity.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -128,19 +129,64 @@ static std::optional<ZeroRows> zeroRowsOf(ArrayRef<Operation *> after) {
   return rows;
 }
 
+double kernels::keptPart(const dmir::Rule &rule, ArrayRef<int64_t> dims) {
+  constexpr int64_t rows = 64; // of a block, about
+  const int64_t m = dims[dims.size() - 2], columns = dims.back();
+  double kept = 0;
+  for (int64_t row = 0; row < m; row += rows) {
+    SmallVector<dmir::Interval> box(dims.size() - 2, {0, 0});
+    box.push_back({row, std::min(row + rows, m) - 1});
+    dmir::Run run = dmir::keptColumns(rule, box, columns, {});
+    kept += static_cast<double>(box.back().max - row + 1) * static_cast<double>(run.second - run.first);
+  }
+  return kept / (static_cast<double>(m) * static_cast<double>(columns));
+}
+
+/// What of weights without a softmax is not zero, where that is a rule of rows and columns that leaves out enough for
+/// blocks of rows, and all sizes are known and are those of heads.
+static std::optional<dmir::Rule> keptOf(dmir::MatMulOp scores, dmir::MatMulOp result) {
+  constexpr double most = 0.9;
+  constexpr int64_t leastKeys = 256, mostDepth = 512;
+  std::optional<dmir::Known> known = dmir::knownOf(result.getLhs());
+  auto type = cast<RankedTensorType>(result.getLhs().getType());
+  auto isDeep = [&](Value value, int64_t fromEnd) {
+    auto own = cast<RankedTensorType>(value.getType());
+    return !own.hasStaticShape() || own.getDimSize(own.getRank() - fromEnd) > mostDepth || dmir::isConstant(value);
+  };
+  if (!known || known->value != 0 || known->keep.symbols() || known->keep.cases.empty() || !type.hasStaticShape() ||
+      type.getShape().back() < leastKeys || isDeep(scores.getLhs(), 1) || isDeep(scores.getRhs(), 2) ||
+      isDeep(result.getRhs(), 1))
+    return std::nullopt;
+  for (IntegerSet set : known->keep.cases)
+    for (AffineExpr expr : set.getConstraints())
+      for (int64_t axis = 0; axis + 2 < type.getRank(); ++axis)
+        if (expr.isFunctionOfDim(axis))
+          return std::nullopt;
+  return kernels::keptPart(known->keep, type.getShape()) <= most ? std::optional(known->keep) : std::nullopt;
+}
+
 /// An attention by its form alone.
 static std::optional<Attention> formOfAttention(Operation *op) {
   Attention found;
   found.result = dyn_cast<dmir::MatMulOp>(op);
   if (!found.result || !isPlainF32(found.result.getResult()))
     return std::nullopt;
-  found.softmax = dyn_cast_or_null<dmir::SoftmaxOp>(findSource(found.result.getLhs(), found.after));
-  if (!found.softmax || found.softmax.getLog() ||
-      found.softmax.getAxis() + 1 != dmir::dimsOf(found.softmax.getResult()).size())
-    return std::nullopt;
-  found.scores = dyn_cast_or_null<dmir::MatMulOp>(findSource(found.softmax.getInput(), found.before));
-  if (!found.scores)
-    return std::nullopt;
+  Operation *source = findSource(found.result.getLhs(), found.after);
+  found.softmax = dyn_cast_or_null<dmir::SoftmaxOp>(source);
+  found.scores = dyn_cast_or_null<dmir::MatMulOp>(source);
+  if (found.scores) {
+    found.keep = keptOf(found.scores, found.result);
+    std::swap(found.before, found.after);
+    if (!found.keep)
+      return std::nullopt;
+  } else {
+    if (!found.softmax || found.softmax.getLog() ||
+        found.softmax.getAxis() + 1 != dmir::dimsOf(found.softmax.getResult()).size())
+      return std::nullopt;
+    found.scores = dyn_cast_or_null<dmir::MatMulOp>(findSource(found.softmax.getInput(), found.before));
+    if (!found.scores)
+      return std::nullopt;
+  }
   SmallVector<Dim> weights = dmir::dimsOf(found.result.getLhs()), result = dmir::dimsOf(found.result.getResult()),
                    scores = dmir::dimsOf(found.scores.getResult());
   bool filled = llvm::none_of(weights, [](Dim dim) { return dim.is(0); });
@@ -168,7 +214,8 @@ SmallVector<Operation *> kernels::innerOpsOf(Operation *result) {
     return {};
   SmallVector<Operation *> ops{found->scores};
   llvm::append_range(ops, found->before);
-  ops.push_back(found->softmax);
+  if (found->softmax)
+    ops.push_back(found->softmax);
   llvm::append_range(ops, found->after);
   return ops;
 }

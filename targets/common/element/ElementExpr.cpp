@@ -392,6 +392,13 @@ Value ElementExpr::makeTable(StringRef bytes, unsigned alignment) {
   return LLVM::AddressOfOp::create(b, global);
 }
 
+Value ElementExpr::tableOf(Operation *op, StringRef bytes, unsigned alignment) {
+  Value &table = tables[op];
+  if (!table)
+    table = makeTable(bytes, alignment);
+  return table;
+}
+
 /// Packed elements as bytes.
 static Tensor unpacked(const Tensor &tensor) {
   Tensor bytes(DType::I8, tensor.shape());
@@ -419,8 +426,6 @@ Value ElementExpr::evaluateConstant(Operation *op, ArrayRef<Index> index) {
     Value scalar = arith::ConstantOp::create(b, carriedAttr(*tensor, 0, element));
     return b.splat(scalar, laneCount);
   }
-  Value &table = tables[op];
-  if (!table)
-    table = makeTable(StringRef(reinterpret_cast<const char *>(tensor->data()), tensor->byteSize()), bytes);
+  Value table = tableOf(op, StringRef(reinterpret_cast<const char *>(tensor->data()), tensor->byteSize()), bytes);
   return loadAt(element, table, offsetOf(logical, index));
 }

@@ -128,6 +128,9 @@ public:
   Value loadElement(mlir::Type element, Value base, Index offset);
   void storeElement(Value value, Value base, mlir::Type element, Index offset);
 
+  /// Read-only bytes that an op's values are read from, once in the kernel's module.
+  Value tableOf(mlir::Operation *op, llvm::StringRef bytes, unsigned alignment);
+
   /// Fails the kernel if `condition` (scalar, or per lane) is true for a lane that is on.
   void failIf(Value condition, int32_t code);
   /// Forgets memoised values (memory has changed).

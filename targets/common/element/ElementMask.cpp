@@ -113,6 +113,29 @@ Indices dmxc::kernels::symbolsOf(ElementExpr &e, dmir::MaskOp op, ArrayRef<Index
   return symbols;
 }
 
+/// Whether the tiles that a mask lists have an index, i1, per lane.
+static Value isListed(ElementExpr &e, dmir::MaskOp op, const dmir::TileLists &tiles, ArrayRef<Index> index) {
+  KernelBuilder &b = e.builder();
+  const int64_t width = *dmir::dimsOf(op.getInput()).back().known(),
+                count = (width + tiles.columns - 1) / tiles.columns;
+  std::string bytes(tiles.lists.size() * count, '\0');
+  for (size_t row = 0; row < tiles.lists.size(); ++row)
+    for (int64_t number : tiles.of(static_cast<int64_t>(row)))
+      bytes[row * count + number] = 1;
+  Value table = e.tableOf(op, bytes, 1);
+  Index row = e.divRem(index[index.size() - 2], tiles.rows).first, column = e.divRem(index.back(), tiles.columns).first;
+  Index place = e.add(e.mulC(row, count), column);
+  auto read = [&](Index at) {
+    Value byte = e.loadAt(b.getI8Type(), table, at);
+    return Value(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, byte, b.constantInt(byte.getType(), 0)));
+  };
+  if (!place.uniform() || e.lanes() == 1)
+    return read(place);
+  int64_t lanes = e.lanes();
+  ElementExpr::Lanes one(e, 1);
+  return b.splat(read(place), lanes);
+}
+
 Value dmxc::kernels::evaluateMask(ElementExpr &e, dmir::MaskOp op, ArrayRef<Index> index) {
   KernelBuilder &b = e.builder();
   Value input = e.evaluate(op.getInput(), index);
@@ -121,7 +144,11 @@ Value dmxc::kernels::evaluateMask(ElementExpr &e, dmir::MaskOp op, ArrayRef<Inde
   dmir::Rule rule = dmir::ruleOf(op);
   Indices symbols = symbolsOf(e, op, index);
   Value keep = RuleEmitter(e, index, symbols).keeps(rule);
+  if (rule.tiles)
+    keep = arith::AndIOp::create(b, keep, isListed(e, op, rule.tiles, index));
   Value fill = e.constant(elementOf(op.getInput()), cast<FloatAttr>(op.getFill()).getValueAsDouble());
+  if (op.getAdds())
+    fill = arith::AddFOp::create(b, input, fill);
   return arith::SelectOp::create(b, keep, input, fill);
 }
 

@@ -148,6 +148,8 @@ DictionaryAttr Answers::strategyOf(dmir::RegionOp region, const KernelPlan &plan
     list.set(strategy::kPacked, plan.packed.getDictionary(context));
   if (!plan.tile.empty())
     list.set(strategy::kTile, b.getI64ArrayAttr(plan.tile));
+  if (!plan.skips.empty())
+    list.set(strategy::kSkips, b.getStrArrayAttr(plan.skips));
   if (!plan.inPlace.empty())
     list.set(strategy::kInPlace, b.getI64ArrayAttr(plan.inPlace));
   for (NamedAttribute key : plan.own)

@@ -2,6 +2,8 @@
 
 #include "Plans.h"
 
+#include "ConstantMatrix.h"
+
 #include "targets/common/element/ElementExpr.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
@@ -174,7 +176,5 @@ bool PlanRequest::usesRanges(Block *block, bool exact) const {
   }
   if (leftOut != LeftOut::AsAsked)
     return leftOut == LeftOut::Known;
-  auto module = block->getParentOp()->getParentOfType<ModuleOp>();
-  auto mode = module ? module->getAttrOfType<StringAttr>(dmir::kSparsityAttr) : StringAttr();
-  return !mode || (mode.getValue() != "off" && (exact || mode.getValue() != "exact"));
+  return mayLeaveOut(block->getParentOp(), exact);
 }

@@ -45,8 +45,9 @@ struct KernelPlan {
   mlir::NamedAttrList packed;   ///< "<operand>" -> form
   Dim savedBytes = 0;           ///< of constants, by rounding them; of operands, where a part is read or written
   Dim savedOperations = 0;      ///< of the model's, by leaving out what is known to be zero
-  mlir::NamedAttrList own;      ///< further keys of the strategy, which the target's emitters read
-  std::vector<Decision> free;   ///< of them, for all processors
+  llvm::SmallVector<llvm::StringRef> skips; ///< see strategy::kSkips
+  mlir::NamedAttrList own;                  ///< further keys of the strategy, which the target's emitters read
+  std::vector<Decision> free;               ///< of them, for all processors
   /// How loops are cut for the registers of a processor, as the strategy keeps it, and what of that is free. Null:
   /// nothing is kept.
   std::function<mlir::DictionaryAttr(const Processor &)> tiles;

@@ -157,8 +157,10 @@ static Result<KernelPlan> planRowKernel(const RegionBody &body, const PlanReques
   KernelPlan plan =
       planOfRows(body, request.nominal, details, getElementTypeOrSelf(details.input.getType()).isF64() ? 8 : 4);
   dmir::MaskOp mask = rangesOf(body, details, request);
-  if (mask)
+  if (mask) {
     plan.algorithm += kRanges;
+    plan.skips.push_back("scores");
+  }
   plan.emit = [body, details, mask](KernelBuilder &b) {
     RowEmitter emitter(b, body, details);
     if (auto op = dyn_cast<dmir::SoftmaxOp>(body.root))

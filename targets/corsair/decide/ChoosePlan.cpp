@@ -44,13 +44,37 @@ static Spread spreadBand(const hw::Machine &machine, Spread plan, PlanChoice cho
   return plan;
 }
 
-Spread dmxc::corsair::chooseSpread(const hw::Machine &machine, Spread product, PlanChoice choice, bool narrow) {
-  DecisionsMade::check("a plan");
-  if (product.sharesBand && choice.sharing.value_or(Sharing::Rows) == Sharing::Rows)
-    return spreadBand(machine, product, choice, narrow);
-  const bool strip = std::exchange(product.sharesBand, false);
-  product.pitch = product.conv ? Spread::kTileBytes : Spread::pitchOf(product.m);
-  product.segment = product.longestSegment();
+/// What takes fewest clocks where rounds of columns leave out what is zero in them, if that is a tenth less than all of
+/// it takes, as `whole`: the fewer columns a round has the more, which speaks for slices that share rows.
+static Spread leaveOut(const hw::Machine &machine, const Spread &product, const Spread &whole, PlanChoice choice) {
+  Spread best = whole;
+  double least = 0.9 * arrayClocks(machine, whole);
+  const auto room = static_cast<int64_t>(machine.memory(hw::Memory::ST).size);
+  const int64_t most = std::max(whole.bytesPerSlice(), room / 8);
+  for (Sharing sharing : {Sharing::Columns, Sharing::Rows}) {
+    if (choice.sharing.value_or(sharing) != sharing)
+      continue;
+    Spread plan = product;
+    plan.sharing = sharing;
+    const int64_t parts = sharing == Sharing::Columns ? plan.tilesN() : plan.tilesM();
+    plan.slices = static_cast<int>(std::clamp<int64_t>(parts, 1, machine.slices));
+    for (int imc = 1; imc <= machine.cores && imc <= std::min(plan.kChunks, plan.segment); imc *= 2) {
+      if (choice.imc.value_or(imc) != imc)
+        continue;
+      Spread next = plan;
+      chooseCores(machine, next, {imc, sharing});
+      if (next.bytesPerSlice() > room) // --sparsity off has all of it, in the same order
+        continue;
+      next.kept = roundsOf(next, *product.columns, /*all=*/false);
+      const double clocks = arrayClocks(machine, next);
+      if (next.bytesPerSlice() <= most && clocks < least)
+        best = next, least = clocks;
+    }
+  }
+  return best;
+}
+
+static Spread spreadFastest(const hw::Machine &machine, const Spread &product, PlanChoice choice) {
   Spread best;
   for (Sharing sharing : {Sharing::Columns, Sharing::Rows, Sharing::Batch}) {
     if (choice.sharing.value_or(sharing) != sharing)
@@ -66,9 +90,38 @@ Spread dmxc::corsair::chooseSpread(const hw::Machine &machine, Spread product, P
     if (best.k == 0 || plan.steps() < best.steps())
       best = plan;
   }
+  return best;
+}
+
+/// Of one image of a convolution, with what brings its rows to the arrays. Whole windows are copied twice by the vector
+/// device, with zeros around the image and row by row, and packed while others are multiplied.
+static double imageClocks(const hw::Machine &machine, const Spread &plan) {
+  const double rate = machine.memory(hw::Memory::GM).write, array = arrayClocks(machine, plan);
+  constexpr double row = 65, // of a tile, with its exponent
+      instructions = 300;    // that fill, copy and pack before the first is multiplied
+  const auto m = static_cast<double>(plan.m), image = static_cast<double>(plan.rows.image),
+             laid = m * static_cast<double>(plan.rows.perPixel);
+  if (!plan.windows)
+    return array + row * static_cast<double>(plan.rows.tiles) / rate;
+  return instructions + 2 * (image + laid) / rate + std::max(array, row * m * static_cast<double>(plan.kChunks) / rate);
+}
+
+Spread dmxc::corsair::chooseSpread(const hw::Machine &machine, Spread product, PlanChoice choice, bool narrow) {
+  DecisionsMade::check("a plan");
+  if (product.sharesBand && choice.sharing.value_or(Sharing::Rows) == Sharing::Rows)
+    return spreadBand(machine, product, choice, narrow);
+  const bool strip = std::exchange(product.sharesBand, false);
+  product.pitch = product.conv ? Spread::kTileBytes : Spread::pitchOf(product.m);
+  product.segment = product.longestSegment();
+  Spread best = spreadFastest(machine, product, choice);
+  if (product.rows.chunks && product.rows.chunks < product.kChunks) {
+    const Spread whole = spreadFastest(machine, product.byWindows(), choice);
+    if (best.k == 0 || (whole.k != 0 && imageClocks(machine, whole) < imageClocks(machine, best)))
+      best = whole;
+  }
   if (narrow && !strip)
     best.groups = std::min(best.groups, 2);
-  return best;
+  return product.columns ? leaveOut(machine, product, best, choice) : best;
 }
 
 double dmxc::corsair::arrayClocks(const hw::Machine &machine, const Spread &plan) {

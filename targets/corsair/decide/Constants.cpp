@@ -10,6 +10,7 @@
 #include "mlir/IR/Builders.h"
 
 #include <cstring>
+#include <numeric>
 
 using namespace mlir;
 using namespace dmxc;
@@ -22,6 +23,13 @@ using namespace dmxc::corsair;
 bool dmxc::corsair::isTiles(DictionaryAttr form) {
   auto name = form ? form.getAs<StringAttr>("form") : StringAttr();
   return name && name.getValue() == forms::kTiles;
+}
+
+int64_t TileForm::blocksBefore(int64_t round) const {
+  int64_t sum = kept.empty() ? round * kChunks : 0;
+  for (const auto &blocks : ArrayRef(kept).take_front(kept.empty() ? 0 : round))
+    sum += static_cast<int64_t>(blocks.size());
+  return sum;
 }
 
 TileForm TileForm::of(const Spread &plan) {
@@ -50,12 +58,17 @@ static constexpr struct {
                 {"valid", &TileForm::valid, false},
                 {"along_k", &TileForm::alongK, false}};
 
+static constexpr StringLiteral kKept = "kept";
+
 TileForm TileForm::read(DictionaryAttr form) {
   TileForm result;
   for (const auto &[key, number, isCount] : kNumbers)
     result.*number = form.getAs<IntegerAttr>(key).getInt();
   result.extents = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("extents").asArrayRef());
   result.strides = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("strides").asArrayRef());
+  if (Attribute kept = form.get(kKept))
+    if (std::optional<Rounds> rounds = readRounds(kept, result.rounds, result.kChunks))
+      result.kept = std::move(*rounds);
   return result;
 }
 
@@ -70,7 +83,8 @@ std::optional<TileForm> TileForm::parse(DictionaryAttr form, const hw::Machine &
       !form.getAs<DenseI64ArrayAttr>("strides"))
     return std::nullopt;
   TileForm result = read(form);
-  const bool fits = result.slices <= machine.slices && result.quads <= machine.quadCount() &&
+  const bool isKept = !form.get(kKept) || (!result.kept.empty() && !result.alongK && result.products == 1);
+  const bool fits = isKept && result.slices <= machine.slices && result.quads <= machine.quadCount() &&
                     static_cast<double>(result.rounds) * result.groups * result.kChunks * result.products < 1e9 &&
                     result.bytes() == form.getAs<IntegerAttr>("size").getInt();
   return fits ? std::optional(result) : std::nullopt;
@@ -85,6 +99,8 @@ DictionaryAttr TileForm::write(MLIRContext *context) const {
     form.set(key, b.getI64IntegerAttr(this->*number));
   form.set("extents", b.getDenseI64ArrayAttr(extents));
   form.set("strides", b.getDenseI64ArrayAttr(strides));
+  if (!kept.empty())
+    form.set(kKept, attributeOf(kept, context));
   return form.getDictionary(context);
 }
 
@@ -112,19 +128,23 @@ static TileForm productForm(dmir::MatMulOp matmul, const Distribution &deal) {
   form.valid = shape[0];
   form.strides = {shape[1]};
   form.strideN = 1;
+  if (std::optional<Rounds> rounds = readRounds(matmul->getAttr(lldmir::kKeptAttr), form.rounds, form.kChunks))
+    form.kept = std::move(*rounds);
   return form;
 }
 
-/// Kernel positions, then channels in blocks of 64: the order in which CONV walks over a window.
+/// Kernel positions, then channels in blocks of 64: the order in which CONV walks over a window. By whole windows
+/// channels are without gaps.
 static TileForm convForm(dmir::ConvOp conv, const Distribution &deal) {
   ArrayRef<int64_t> shape = shapeOf(conv.getWeights());
   const auto groups = static_cast<int64_t>(conv.getGroups());
   const int64_t kernel = ShapedType::getNumElements(shape.drop_front(2)), blocks = (shape[1] + 63) / 64;
-  TileForm form = TileForm::of(planOf(conv, deal));
+  const Spread plan = planOf(conv, deal);
+  TileForm form = TileForm::of(plan);
   form.products = groups;
   form.quads = deal.columns.contains(conv) ? deal.quads : 1;
   form.strideN = shape[1] * kernel;
-  form.extents = {kernel, blocks * 64};
+  form.extents = {kernel, plan.windows ? shape[1] : blocks * 64};
   form.valid = shape[1];
   form.strides = {1, kernel};
   return form;
@@ -199,9 +219,10 @@ static Status packBias(const Tensor &constant, std::span<std::byte> out) {
 /// Where row k of the matrix begins in the constant; -1 for rows of zeros.
 static std::vector<int64_t> rowOffsets(const TileForm &form) {
   std::vector<int64_t> offsets(form.kChunks * 64 * (form.alongK ? form.quads : 1));
+  const int64_t rows = std::accumulate(form.extents.begin(), form.extents.end(), int64_t(1), std::multiplies<>());
   for (size_t k = 0; k < offsets.size(); ++k) {
     int64_t rest = static_cast<int64_t>(k);
-    if (rest % form.extents.back() >= form.valid) {
+    if (rest >= rows || rest % form.extents.back() >= form.valid) {
       offsets[k] = -1;
       continue;
     }
@@ -211,38 +232,92 @@ static std::vector<int64_t> rowOffsets(const TileForm &form) {
   return offsets;
 }
 
-static Status packTiles(const TileForm &form, const Tensor &constant, std::span<std::byte> out) {
-  const hw::TileShape shape = *hw::tileOf(hw::ElemKind::Bfp16C);
-  const bool single = constant.dtype() == DType::F32;
-  auto element = [&](int64_t at) {
-    return single ? elementAt<float>(constant.data(), at) : static_cast<float>(constant.asDouble(at));
-  };
-  const std::vector<int64_t> offsets = rowOffsets(form);
-  std::array<float, 64> run;
-  std::byte *tile = out.data();
-  for (int64_t quad = 0; quad < form.quads; ++quad) {
-    const int64_t firstColumn = form.alongK ? 0 : quad * form.n, firstRow = form.alongK ? quad * form.kChunks * 64 : 0;
-    for (int64_t slice = 0; slice < form.slices; ++slice)
-      for (int64_t at = 0; at < form.products * form.rounds * form.groups; ++at) {
-        const int64_t product = at / (form.rounds * form.groups), round = at / form.groups % form.rounds;
-        const int64_t first = ((round * form.slices + slice) * form.groups + at % form.groups) * 64;
-        for (int64_t chunk = 0; chunk < form.kChunks; ++chunk, tile += shape.bytes())
-          for (int64_t column = 0; column < 64; ++column) {
-            const int64_t n = first + column, place = (firstColumn + product * form.n + n) * form.strideN;
-            for (int64_t i = 0; i < 64; ++i) {
-              int64_t offset = offsets[firstRow + chunk * 64 + i];
-              const bool exists = n < form.n && offset >= 0;
-              run[i] = exists ? element(place + offset) : 0;
-            }
-            if (!hw::quantizeRun(shape, run.data(), hw::Rounding::Nearest, nullptr,
-                                 tile + column * shape.scaleBytes() / 64,
-                                 tile + shape.scaleBytes() + column * shape.runBytes()))
-              return Error{ErrorKind::Internal, "a run of weights has no code"};
-          }
-      }
+namespace {
+
+/// Writes the tiles of a constant one after the other.
+class TilePacker {
+public:
+  TilePacker(const TileForm &form, const Tensor &constant, std::byte *out)
+      : form(form), constant(constant), offsets(rowOffsets(form)), tile(out) {}
+
+  Status pack() {
+    for (int64_t quad = 0; quad < form.quads; ++quad)
+      for (int64_t slice = 0; slice < form.slices; ++slice)
+        for (int64_t at = 0; at < form.products * form.rounds * form.groups; ++at) {
+          const int64_t product = at / (form.rounds * form.groups), round = at / form.groups % form.rounds;
+          first = ((round * form.slices + slice) * form.groups + at % form.groups) * 64;
+          firstColumn = (form.alongK ? 0 : quad * form.n) + product * form.n;
+          firstRow = form.alongK ? quad * form.kChunks * 64 : 0;
+          if (Status done = packGroup(round); !done)
+            return done;
+        }
+    return Status::ok();
   }
-  return Status::ok();
-}
+
+private:
+  Status packGroup(int64_t round) {
+    if (form.kept.empty()) {
+      for (int64_t block = 0; block < form.kChunks; ++block)
+        if (!packTile(block))
+          return Error{ErrorKind::Internal, "a run of weights has no code"};
+      return Status::ok();
+    }
+    std::vector<bool> has(form.kChunks, false);
+    for (int64_t block : form.kept[round]) {
+      has[block] = true;
+      if (!packTile(block))
+        return Error{ErrorKind::Internal, "a run of weights has no code"};
+    }
+    for (int64_t block = 0; block < form.kChunks; ++block)
+      if (!has[block] && !isZero(block))
+        return modelError("the form of a constant leaves out block " + std::to_string(block) +
+                          " of 64 along K of round " + std::to_string(round) +
+                          " of its columns, where it has other numbers than zeros; leave "
+                          "'kept' out of the text of partition, and it is derived");
+    return Status::ok();
+  }
+
+  float element(int64_t at) const {
+    return constant.dtype() == DType::F32 ? elementAt<float>(constant.data(), at)
+                                          : static_cast<float>(constant.asDouble(at));
+  }
+  /// The numbers of a tile's column; zeros beyond the matrix.
+  void read(int64_t block, int64_t column) {
+    const int64_t n = first + column, place = (firstColumn + n) * form.strideN;
+    for (int64_t i = 0; i < 64; ++i) {
+      const int64_t offset = offsets[firstRow + block * 64 + i];
+      run[i] = n < form.n && offset >= 0 ? element(place + offset) : 0;
+    }
+  }
+  bool isZero(int64_t block) {
+    for (int64_t column = 0; column < 64; ++column) {
+      read(block, column);
+      if (llvm::any_of(run, [](float number) { return number != 0; }))
+        return false;
+    }
+    return true;
+  }
+  bool packTile(int64_t block) {
+    for (int64_t column = 0; column < 64; ++column) {
+      read(block, column);
+      if (!hw::quantizeRun(shape, run.data(), hw::Rounding::Nearest, nullptr, tile + column * shape.scaleBytes() / 64,
+                           tile + shape.scaleBytes() + column * shape.runBytes()))
+        return false;
+    }
+    tile += shape.bytes();
+    return true;
+  }
+
+  const TileForm &form;
+  const Tensor &constant;
+  const std::vector<int64_t> offsets;
+  const hw::TileShape shape = *hw::tileOf(hw::ElemKind::Bfp16C);
+  std::byte *tile; ///< the next one
+  int64_t first = 0, firstColumn = 0, firstRow = 0;
+  std::array<float, 64> run;
+};
+
+} // namespace
 
 /// Whether the tiles are of numbers that the constant has.
 static bool isWithin(const TileForm &form, const Tensor &constant) {
@@ -258,7 +333,8 @@ static bool isWithin(const TileForm &form, const Tensor &constant) {
     const int64_t reached = &extent == &form.extents.back() ? std::min(extent, form.valid) : extent;
     last += static_cast<double>(std::max<int64_t>(reached - 1, 0)) * static_cast<double>(stride);
   }
-  return rows == static_cast<double>(depth) && last < static_cast<double>(constant.numElements());
+  return rows <= static_cast<double>(depth) && rows > static_cast<double>(depth - 64) &&
+         last < static_cast<double>(constant.numElements());
 }
 
 Status dmxc::corsair::packConstant(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out,
@@ -273,7 +349,7 @@ Status dmxc::corsair::packConstant(DictionaryAttr form, const Tensor &constant, 
     return packBias(constant, out);
   if (std::optional<TileForm> tiles = name == forms::kTiles ? TileForm::parse(form, machine) : std::nullopt;
       tiles && tiles->bytes() == bytes && isWithin(*tiles, constant))
-    return packTiles(*tiles, constant, out);
+    return TilePacker(*tiles, constant, out.data()).pack();
   std::string text;
   llvm::raw_string_ostream(text) << form;
   return Error{ErrorKind::Model,

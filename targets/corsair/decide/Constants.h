@@ -23,11 +23,12 @@ inline constexpr llvm::StringLiteral kPlain = "device";       ///< row-major in 
 bool isTiles(mlir::DictionaryAttr form);
 
 /// Tiles of a matrix of n columns, slice by slice in the order in which its array controllers read them:
-/// [quad][slice][product][round][group][chunk]. Tiles beyond n are zeros.
+/// [quad][slice][product][round][group][block]. Tiles beyond n are zeros.
 struct TileForm {
   int64_t n = 0, kChunks = 0, rounds = 0, slices = 1, groups = 1;
   /// Element (k, n) of the matrix is element n * strideN + offset(k) of the constant: k counts over these extents, the
-  /// last fastest, with these strides. Of the last extent `valid` exist; the others are zeros.
+  /// last fastest, with these strides. Of the last extent `valid` exist; the others, and what is left of the last chunk
+  /// behind all extents, are zeros.
   llvm::SmallVector<int64_t> extents, strides;
   int64_t strideN = 0, valid = 0;
   /// Quads with tiles of their own: `n` columns each, or along K, one part after the other.
@@ -35,8 +36,15 @@ struct TileForm {
   int64_t alongK = 0; ///< 1: along K
   /// Products of `n` columns each, one behind the other: the groups of a convolution.
   int64_t products = 1;
+  /// Blocks along K of each round that have tiles, in this order; empty: all. Other tiles of the constant are zeros.
+  Rounds kept;
 
-  int64_t productBytes() const { return rounds * groups * kChunks * Spread::kTileBytes; }
+  /// How many tiles a group has in a round, and in all rounds before one.
+  int64_t blocksOf(int64_t round) const { return kept.empty() ? kChunks : static_cast<int64_t>(kept[round].size()); }
+  int64_t blocksBefore(int64_t round) const;
+  /// The round that a tile of 64 columns is in.
+  int64_t roundOf(int64_t tile) const { return tile / (slices * groups); }
+  int64_t productBytes() const { return groups * blocksBefore(rounds) * Spread::kTileBytes; }
   int64_t sliceBytes() const { return productBytes() * products; }
   int64_t quadBytes() const { return sliceBytes() * slices; }
   int64_t bytes() const { return quadBytes() * quads; }

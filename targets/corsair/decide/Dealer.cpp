@@ -313,8 +313,12 @@ private:
     ArrayRef<int64_t> shape = shapeOf(op.getResult());
     const int last = static_cast<int>(shape.size()) - 1;
     const int64_t m = packedRows(shape), n = shape.back(), k = shapeOf(lhs).back(), quads = out.quads;
+    const auto kept = out.zeros.lookup(op.getRhs());
     auto clocks = [&](int64_t rows, int64_t columns, int64_t depth) {
-      const Spread plan = chooseSpread(machine, Spread::ofSizes(rows, columns, depth));
+      Spread product = Spread::ofSizes(rows, columns, depth);
+      if (kept && depth == k)
+        product.columns = columns == n ? kept : kept->folded(columns);
+      const Spread plan = chooseSpread(machine, product);
       return arrayClocks(machine, plan) + fetchClocks(plan);
     };
     constexpr double never = std::numeric_limits<double>::infinity();
@@ -416,6 +420,7 @@ bool dmxc::corsair::readsPart(Operation *op, Value operand, Split part, const Di
   Distribution trial;
   trial.quads = deal.quads;
   trial.packed = deal.packed;
+  trial.zeros = deal.zeros;
   for (Value value : op->getOperands())
     trial.of[value] = deal.at(value);
   trial.of[operand] = part;
@@ -436,6 +441,9 @@ Result<Distribution> dmxc::corsair::distribute(Block *body, const hw::Machine &m
   for (BlockArgument argument : body->getArguments())
     if (kinds.isConstant(argument) && becomesTiles(argument))
       result.packed.insert(argument);
+  for (Value weights : result.packed)
+    if (auto columns = kinds.zeros ? kinds.zeros(weights) : nullptr)
+      result.zeros[weights] = columns;
   Dealer dealer(machine, result, kinds.isConstant, kinds.fetchesWeights);
   for (Operation &op : body->without_terminator())
     if (std::optional<Error> problem = dealer.deal(&op))

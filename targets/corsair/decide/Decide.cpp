@@ -68,6 +68,8 @@ static int teamOf(Block *body, int most) {
 }
 
 static std::string textOf(Attribute attribute) {
+  if (!attribute)
+    return "none";
   std::string text;
   llvm::raw_string_ostream(text) << attribute;
   return text;
@@ -123,6 +125,44 @@ static void readFolds(Block *body, DictionaryAttr inputs, Distribution &deal) {
       deal.folded.insert(op.getResult(0));
 }
 
+static void writeKept(Operation *op, const Rounds &rounds) {
+  op->setAttr(lldmir::kKeptAttr, attributeOf(rounds, op->getContext()));
+}
+
+/// Of a product that has its plan: checks what it is said to take of its weights, or decides that.
+static Status keep(Operation *op, const Distribution &deal, const hw::Machine &machine, bool computesZeros) {
+  Spread product = planOf(op, deal);
+  Attribute given = op->getAttr(lldmir::kKeptAttr);
+  if (!given && product.columns) {
+    const double all = arrayClocks(machine, product);
+    if (product.bytesPerSlice() > static_cast<int64_t>(machine.memory(hw::Memory::ST).size))
+      return Status::ok(); // weights that come in pieces come whole
+    product.kept = roundsOf(product, *product.columns, /*all=*/false);
+    if (arrayClocks(machine, product) < 0.9 * all)
+      writeKept(op, roundsOf(product, *product.columns, computesZeros));
+    return Status::ok();
+  }
+  if (!given)
+    return Status::ok();
+  if (product.conv || !deal.packed.contains(op->getOperand(1)) || deal.depth.contains(op))
+    return refused(op, lldmir::kKeptAttr, "the op is no product by weights of which each quad has whole columns");
+  std::optional<Rounds> rounds = readRounds(given, product.rounds(), product.kChunks);
+  if (!rounds)
+    return refused(op, lldmir::kKeptAttr,
+                   "a list is needed of different blocks below " + std::to_string(product.kChunks) + " for each of " +
+                       std::to_string(product.rounds()) + " rounds of columns");
+  const int64_t width = 64 * product.tilesARound();
+  for (auto [round, blocks] : llvm::enumerate(*rounds))
+    for (int64_t block = 0; block < product.kChunks; ++block)
+      if (!llvm::is_contained(blocks, block) &&
+          (!product.columns ||
+           product.columns->any(block, static_cast<int64_t>(round) * width, (static_cast<int64_t>(round) + 1) * width)))
+        return refused(op, lldmir::kKeptAttr,
+                       "round " + std::to_string(round) + " leaves out block " + std::to_string(block) +
+                           ", where the weights have other numbers than zeros");
+  return Status::ok();
+}
+
 /// Gives a product its plan, or checks that it can be computed by the one it has.
 static Status plan(Operation *op, Distribution &deal, const hw::Machine &machine, PlanChoice choice) {
   const Spread product = productOf(op, deal);
@@ -156,10 +196,11 @@ static Status agree(Operation *op, const Distribution &deal) {
   if (!deal.packed.contains(op->getOperand(1)))
     return Status::ok();
   for (Operation *other : op->getOperand(1).getUsers())
-    if (isProduct(other) && other->getAttr(lldmir::kPlanAttr) != op->getAttr(lldmir::kPlanAttr))
-      return refused(op, lldmir::kPlanAttr,
-                     "node '" + dmir::nodeName(other) + "' reads the same weights and has " +
-                         textOf(other->getAttr(lldmir::kPlanAttr)));
+    for (StringRef key : {lldmir::kPlanAttr, lldmir::kKeptAttr})
+      if (isProduct(other) && other->getAttr(key) != op->getAttr(key))
+        return modelError("node '" + dmir::nodeName(op) + "' has '" + key.str() + "' " + textOf(op->getAttr(key)) +
+                          ", but node '" + dmir::nodeName(other) + "' reads the same weights and has " +
+                          textOf(other->getAttr(key)) + "; what is left out is decided");
   return Status::ok();
 }
 
@@ -194,9 +235,14 @@ Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machi
   for (Operation &op : body->without_terminator()) {
     if (!isProduct(&op) && op.hasAttr(lldmir::kPlanAttr))
       return refused(&op, lldmir::kPlanAttr, "the op is no product of the arrays");
-    if (isProduct(&op))
-      if (Status planned = plan(&op, *deal, machine, planChoiceOf(&op, decided)); !planned)
-        return planned.takeError();
+    if (!isProduct(&op) && op.hasAttr(lldmir::kKeptAttr))
+      return refused(&op, lldmir::kKeptAttr, "the op is no product of the arrays");
+    if (!isProduct(&op))
+      continue;
+    if (Status planned = plan(&op, *deal, machine, planChoiceOf(&op, decided)); !planned)
+      return planned.takeError();
+    if (Status kept = keep(&op, *deal, machine, kinds.computesZeros); !kept)
+      return kept.takeError();
   }
   for (Operation &op : body->without_terminator())
     if (isProduct(&op))

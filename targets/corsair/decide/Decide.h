@@ -17,6 +17,9 @@ struct ArgumentKinds {
   llvm::function_ref<bool(mlir::Value)> isConstant; ///< part of the bundle
   llvm::function_ref<bool(mlir::Value)> isInput;    ///< the host brings it in every run
   bool fetchesWeights = false;                      ///< packed weights come from DDR for every product
+  /// Where a constant has other numbers than zeros; null: wherever.
+  llvm::function_ref<std::shared_ptr<const KeptColumns>(mlir::Value)> zeros = nullptr;
+  bool computesZeros = false; ///< what zeros make no difference to is computed, too
 };
 
 /// What a quad's GM must hold at once, in bytes: shares, and what gathers make whole, from op to op. Without constants,

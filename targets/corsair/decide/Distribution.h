@@ -19,12 +19,15 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace dmxc::corsair {
 
 namespace hw = dmx::corsair;
+
+class KeptColumns;
 
 /// Quad q has elements q * part .. (q + 1) * part - 1 of dim `dim`; dim -1: all of them.
 struct Split {
@@ -58,6 +61,8 @@ struct Distribution {
   llvm::DenseSet<mlir::Value> folded;
   /// Constant arguments that are packed as tiles.
   llvm::DenseSet<mlir::Value> packed;
+  /// Of those that have zeros enough, while a deal is decided: where other numbers are.
+  llvm::DenseMap<mlir::Value, std::shared_ptr<const KeptColumns>> zeros;
   /// Estimate for one run, without what comes from and goes to the host.
   double clocks = 0;
 

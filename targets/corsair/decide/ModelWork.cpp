@@ -1,5 +1,6 @@
 //===- ModelWork.cpp - what a model asks of the arrays --------------------===//
 #include "ModelWork.h"
+#include "Spread.h"
 #include "scores/Bands.h"
 #include "scores/Diagonals.h"
 
@@ -26,6 +27,26 @@ static int64_t keptOf(const Scores &scores, int64_t of) {
   return of;
 }
 
+/// Of a product's multiply-adds those by tiles of weights that it takes.
+static int64_t taken(Operation *op, const Distribution &deal, int64_t all) {
+  Attribute given = op->getAttr(lldmir::kKeptAttr);
+  if (!given)
+    return all;
+  const corsair::Spread plan = planOf(op, deal);
+  const std::optional<Rounds> rounds = readRounds(given, plan.rounds(), plan.kChunks);
+  if (!rounds)
+    return all;
+  const int64_t width = 64 * plan.tilesARound();
+  int64_t columns = 0; // of blocks along K
+  for (auto [round, blocks] : llvm::enumerate(*rounds))
+    columns += static_cast<int64_t>(blocks.size()) * std::min(width, plan.n - static_cast<int64_t>(round) * width);
+  return all / (plan.n * plan.kChunks) * columns;
+}
+
+int64_t dmxc::corsair::multiplyAddsOf(dmir::MatMulOp product, const Distribution &deal) {
+  return taken(product, deal, kernels::Contraction::ofWhole(product).multiplyAdds().valueOr(0));
+}
+
 /// Calls `each` with every product of the arrays and its multiply-adds.
 static void forProducts(Block *body, const Distribution &deal, llvm::function_ref<void(Operation *, int64_t)> each) {
   llvm::DenseMap<Operation *, Scores> banded; ///< by both products
@@ -40,7 +61,7 @@ static void forProducts(Block *body, const Distribution &deal, llvm::function_re
       continue;
     const int64_t whole = kernels::Contraction::ofWhole(&op).multiplyAdds().valueOr(0);
     const auto found = banded.find(&op);
-    each(&op, found == banded.end() ? whole : keptOf(found->second, whole));
+    each(&op, found == banded.end() ? taken(&op, deal, whole) : keptOf(found->second, whole));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "Spread.h"
 #include "Constants.h"
+#include "Ops.h"
 #include "ViewLayout.h"
 #include "scores/Bands.h"
 
@@ -18,13 +19,40 @@ Spread Spread::ofSizes(int64_t m, int64_t n, int64_t k) {
   return product;
 }
 
+Spread Spread::ofWindow(int64_t m, int64_t n, const hw::Window &window, int64_t channels) {
+  const int64_t places = window.kh * window.kw, blocks = (channels + 63) / 64;
+  Spread product = ofSizes(m, n, places * blocks * 64);
+  product.conv = true;
+  product.segment = product.kChunks; // nothing passes through IB
+  product.rows.image = window.h * window.w * channels;
+  product.rows.tiles = window.h * window.w * blocks;
+  product.rows.perPixel = window.sh * window.kw * channels;
+  if (window.kh == 1 || window.dh == 1) // the rows of a window are neighbours
+    product.rows.chunks = (places * channels + 63) / 64;
+  return product;
+}
+
+Spread Spread::byWindows() const {
+  Spread made = *this;
+  made.windows = true;
+  made.kChunks = made.segment = rows.chunks;
+  made.k = 64 * rows.chunks;
+  return made;
+}
+
 double Spread::steps() const {
   const int64_t bands = (tilesM() + rowSlices() - 1) / rowSlices(), all = std::max<int64_t>(batch, 1);
   const int64_t products = sharing == Sharing::Batch ? (all + slices - 1) / slices : all;
-  int64_t steps = 0;
-  for (int64_t chunk = 0; chunk < kChunks; chunk += segment)
-    steps += (std::min(segment, kChunks - chunk) + imc - 1) / imc;
-  return static_cast<double>(bands * rounds() * products * steps);
+  auto stepsOf = [&](int64_t blocks) {
+    int64_t steps = 0;
+    for (int64_t block = 0; block < blocks; block += segment)
+      steps += (std::min(segment, blocks - block) + imc - 1) / imc;
+    return steps;
+  };
+  int64_t steps = kept.empty() ? rounds() * stepsOf(kChunks) : 0;
+  for (const auto &round : kept)
+    steps += stepsOf(static_cast<int64_t>(round.size()));
+  return static_cast<double>(bands * products * steps);
 }
 
 //===----------------------------------------------------------------------===//
@@ -33,11 +61,12 @@ double Spread::steps() const {
 
 lldmir::PlanAttr Spread::plan(MLIRContext *context) const {
   return lldmir::PlanAttr::get(
-      context, imc, ppr, lldmir::SpreadAttr::get(context, groups, slices, kShares[static_cast<int>(sharing)], segment));
+      context, imc, ppr, lldmir::SpreadAttr::get(context, groups, slices, kShares[static_cast<int>(sharing)], segment),
+      windows);
 }
 
 Spread Spread::by(lldmir::PlanAttr plan) const {
-  Spread made = *this;
+  Spread made = plan.getWindows() ? byWindows() : *this;
   lldmir::SpreadAttr spread = plan.getSpread();
   made.imc = static_cast<int>(plan.getNumImc()), made.ppr = static_cast<int>(plan.getPprMode());
   made.groups = static_cast<int>(spread.getGroups());
@@ -56,6 +85,8 @@ std::optional<std::string> dmxc::corsair::unfit(const Spread &unspread, lldmir::
                                                 const hw::Machine &machine) {
   if (std::optional<std::string> why = lldmir::unfit(machine, plan.getNumImc(), plan.getPprMode(), plan.getSpread()))
     return why;
+  if (plan.getWindows() && !unspread.rows.chunks)
+    return "it has no windows whose rows are neighbours, and which nothing else multiplies by its weights";
   const Spread product = unspread.by(plan);
   auto text = [](int64_t number) { return std::to_string(number); };
   if (product.imc > product.kChunks)
@@ -126,13 +157,15 @@ void dmxc::corsair::joinRows(ProductRows &rows, SmallVectorImpl<BatchDim> &batch
 static int64_t numberOf(Dim dim) { return dim.valueOr(0); }
 
 static Spread convolutionOf(dmir::ConvOp conv, const Distribution &deal) {
-  const kernels::Contraction whole(conv);
-  const int64_t columns = deal.columns.lookup(conv), channels = shapeOf(conv.getWeights())[1];
-  const int64_t chunks = numberOf(whole.k) / std::max<int64_t>(channels, 1) * ((channels + 63) / 64);
+  const ArrayRef<int64_t> kernel = shapeOf(conv.getWeights());
+  const int64_t columns = deal.columns.lookup(conv);
+  const hw::Window window = windowOf(shapeOf(conv.getInput()), shapeOf(conv.getResult()), kernel.drop_front(2),
+                                     conv.getStrides(), conv.getDilations(), conv.getLow());
   Spread product =
-      Spread::ofSizes(plannedRows(conv.getWeights(), deal), columns ? columns : numberOf(whole.m), chunks * 64);
-  product.conv = true;
-  product.segment = chunks; // nothing passes through IB
+      Spread::ofWindow(plannedRows(conv.getWeights(), deal),
+                       columns ? columns : kernel[0] / static_cast<int64_t>(conv.getGroups()), window, kernel[1]);
+  if (!conv.getWeights().hasOneUse()) // its uses would have to agree
+    product.rows.chunks = 0;
   return product;
 }
 
@@ -153,6 +186,8 @@ Spread dmxc::corsair::productOf(Operation *op, const Distribution &deal) {
   Spread product = Spread::ofSizes(shape[shape.size() - 2], shape.back(), depth ? depth : numberOf(whole.k));
   if (deal.packed.contains(matmul.getRhs())) {
     product.m = plannedRows(matmul.getRhs(), deal);
+    if (auto columns = deal.zeros.lookup(matmul.getRhs()); columns && !depth)
+      product.columns = deal.columns.contains(matmul) ? columns->folded(product.n) : columns;
     return product;
   }
   if (isInBands(matmul, deal)) {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include "Distribution.h"
+#include "kept/KeptTiles.h"
+
+#include "schemas/corsair/simd/SimdJob.h"
 
 #include <algorithm>
 #include <optional>
@@ -26,6 +29,9 @@ struct Spread {
   int64_t batch = 0;           ///< products that slices may share; 0: B is constant, or there is one product
   bool conv = false;
   bool sharesBand = false; ///< of a strip of weights: slices that share rows have a part of 64
+  /// Of constant weights that have zeros, a quad's columns; null of others.
+  std::shared_ptr<const KeptColumns> columns;
+  Rounds kept; ///< what its rounds take of K; empty: all
 
   Sharing sharing = Sharing::Columns;
   int slices = 1;                   ///< that take part
@@ -33,9 +39,24 @@ struct Spread {
   int64_t pitch = kTileBytes;       ///< bytes of a chunk of rows in IB
   int64_t segment = kSegment;       ///< chunks that half of IB holds at once; of a convolution: all
 
+  /// What a convolution's windows are as rows along K without gaps.
+  struct Windows {
+    int64_t chunks = 0;   ///< blocks of 64; 0: they cannot be
+    int64_t image = 0;    ///< numbers of an image
+    int64_t tiles = 0;    ///< rows of tiles that it takes as channels in blocks of their own
+    int64_t perPixel = 0; ///< numbers that are laid out for each output pixel
+    bool operator==(const Windows &) const = default;
+  };
+  Windows rows;
+  bool windows = false; ///< they are
+
   static constexpr int64_t kTileBytes = 4160, kSegment = 8;
 
   static Spread ofSizes(int64_t m, int64_t n, int64_t k);
+  /// Of a convolution of so many output pixels, columns and channels of one group.
+  static Spread ofWindow(int64_t m, int64_t n, const hw::Window &window, int64_t channels);
+  /// The same by whole windows along K.
+  Spread byWindows() const;
   /// As lldmir.plan, and the same product computed as one says.
   lldmir::PlanAttr plan(mlir::MLIRContext *context) const;
   Spread by(lldmir::PlanAttr plan) const;
@@ -61,11 +82,18 @@ struct Spread {
     return imc == kChunks && m > 64 * rowSlices;
   }
   /// Whether the loop over columns is the outer one: a round's tiles stay in WB, one a core, while bands of rows pass.
-  bool isStationary() const { return passesRows(imc, kChunks, m, rowSlices()); }
+  bool isStationary() const { return kept.empty() && passesRows(imc, kChunks, m, rowSlices()); }
   int64_t segments() const { return (kChunks + segment - 1) / segment; }
   /// Bytes of B's tiles of a group of columns, and of all in one slice: [round][group][chunk].
   int64_t bytesPerGroup() const { return kChunks * kTileBytes; }
-  int64_t bytesPerSlice() const { return rounds() * groups * bytesPerGroup(); }
+  int64_t bytesPerSlice() const { return groups * kTileBytes * blocks(); }
+  /// Blocks along K that all rounds take.
+  int64_t blocks() const {
+    int64_t sum = kept.empty() ? rounds() * kChunks : 0;
+    for (const auto &round : kept)
+      sum += static_cast<int64_t>(round.size());
+    return sum;
+  }
   /// Rows of sums for which half of OB has room.
   int64_t rowsAtOnce() const { return groups > 2 ? 32 : 64; }
 

@@ -73,6 +73,17 @@ static std::optional<std::string> unfit(const Sums &sums) {
   return std::nullopt;
 }
 
+View dmxc::corsair::stages::blocksOf(const View &matrix, size_t axis, ArrayRef<int64_t> blocks) {
+  Dims shape = matrix.shape;
+  shape[axis] = static_cast<int64_t>(blocks.size()) * kTileRuns;
+  View made = View::zeros(hw::ElemKind::F32, shape);
+  for (auto [i, block] : llvm::enumerate(blocks)) {
+    const int64_t from = block * kTileRuns, count = std::min<int64_t>(kTileRuns, matrix.shape[axis] - from);
+    copyInto(matrix.slice(axis, from, count), made.slice(axis, static_cast<int64_t>(i) * kTileRuns, count));
+  }
+  return made;
+}
+
 Result<View> dmxc::corsair::stages::addedUp(const Sums &sums) {
   if (std::optional<std::string> why = unfit(sums))
     return modelError("multiplies " + *why);
@@ -106,6 +117,13 @@ Result<View> dmxc::corsair::stages::addedUp(const Sums &sums) {
   return result;
 }
 
+Status dmxc::corsair::stages::sumsInto(const Sums &sums, const View &out) {
+  Result<View> made = addedUp(sums);
+  if (made)
+    copyInto(*made, out);
+  return made ? Status::ok() : Status(made.takeError());
+}
+
 //===----------------------------------------------------------------------===//
 // Convolutions
 //===----------------------------------------------------------------------===//
@@ -121,10 +139,11 @@ static View withRows(View view) {
 
 static Dims withRows(const Dims &dims, int64_t row) { return dims.size() == 1 ? Dims{row, dims[0]} : dims; }
 
-/// The pixels that each output pixel of one image sees, [oh * ow, kh * kw * blocks * 64]: zeros outside of the image.
-static View windowsOf(const View &image, const Dims &kernel, const Dims &strides, const Dims &dilations,
+/// The pixels that each output pixel of one image sees, [oh * ow, kh * kw * depth]: zeros outside of the image, and
+/// behind the channels.
+static View windowsOf(const View &image, int64_t depth, const Dims &kernel, const Dims &strides, const Dims &dilations,
                       const Dims &low, ArrayRef<int64_t> size) {
-  const int64_t channels = image.shape[0], depth = (channels + 63) / 64 * 64;
+  const int64_t channels = image.shape[0];
   View rows = View::zeros(hw::ElemKind::F32, {size[0], size[1], kernel[0], kernel[1], depth});
   for (int64_t oh = 0; oh < size[0]; ++oh)
     for (int64_t ow = 0; ow < size[1]; ++ow)
@@ -143,10 +162,9 @@ static View windowsOf(const View &image, const Dims &kernel, const Dims &strides
   return rows.reshaped({size[0] * size[1], kernel[0] * kernel[1] * depth});
 }
 
-/// Weights [o, c, kh, kw] as [kh * kw * blocks * 64, o].
-static View columnsOf(const View &weights) {
+/// Weights [o, c, kh, kw] as [kh * kw * depth, o].
+static View columnsOf(const View &weights, int64_t depth) {
   const int64_t o = weights.shape[0], c = weights.shape[1], kh = weights.shape[2], kw = weights.shape[3];
-  const int64_t depth = (c + 63) / 64 * 64;
   View columns = View::zeros(hw::ElemKind::F32, {kh, kw, depth, o});
   copyInto(weights.transposed({2, 3, 1, 0}), columns.slice(2, 0, c));
   return columns.reshaped({kh * kw * depth, o});
@@ -161,14 +179,15 @@ Status dmxc::corsair::stages::convolve(const Convolution &conv, const View &imag
     return modelError("has an image, weights and a result that do not fit each other");
   const Dims size = withRows(conv.kernel, 1), strides = withRows(conv.strides, 1), low = withRows(conv.low, 0),
              dilations = withRows(conv.dilations, 1);
+  const int64_t depth = conv.windows ? channels : (channels + 63) / 64 * 64; // of a place along K
   for (int64_t group = 0; group < groups; ++group) {
-    const View tiles = columnsOf(kernel.slice(0, group * columns, columns));
+    const View tiles = columnsOf(kernel.slice(0, group * columns, columns), depth);
     for (int64_t number = 0; number < from.shape[0]; ++number) {
       View one = from.slice(0, number, 1).slice(1, group * channels, channels);
       one.shape.erase(one.shape.begin()), one.steps.erase(one.steps.begin());
       Sums sums;
       sums.parts.push_back(
-          {windowsOf(one, size, strides, dilations, low, ArrayRef(to.shape).drop_front(2)), tiles, conv.atOnce});
+          {windowsOf(one, depth, size, strides, dilations, low, ArrayRef(to.shape).drop_front(2)), tiles, conv.atOnce});
       if (bias)
         sums.bias = bias->slice(0, group * columns, columns);
       Result<View> made = addedUp(sums);

@@ -281,6 +281,13 @@ Status Quad::lower(affine_ext::MatMulOp op) {
     return (left ? right : left).takeError();
   auto plan = op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
   auto tree = op->getAttrOfType<IntegerAttr>(dmir::kTreeTilesAttr);
+  if (auto blocks = op->getAttrOfType<DenseI64ArrayAttr>(lldmir::kBlocksAttr)) {
+    if (left->rank() != 2 || right->rank() != 2 || !llvm::all_of(blocks.asArrayRef(), [&](int64_t block) {
+          return block >= 0 && block < (left->shape[1] + 63) / 64;
+        }))
+      return errorAt(op, "has no such blocks along K as '" + lldmir::kBlocksAttr.str() + "' says");
+    left = blocksOf(*left, 1, blocks), right = blocksOf(*right, 0, blocks);
+  }
   Sums made;
   made.parts.push_back({*left, *right, plan ? plan.getNumImc() : tree ? tree.getInt() : 16});
   sums[op.getResult()] = made;

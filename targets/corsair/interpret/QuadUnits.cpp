@@ -190,7 +190,8 @@ Status Quad::lower(lldmir::ConvOp op) {
                    Dims(op.getDilations()),
                    Dims(op.getLow()),
                    static_cast<int64_t>(op.getGroups()),
-                   plan ? plan.getNumImc() : 16};
+                   plan ? plan.getNumImc() : 16,
+                   plan && plan.getWindows()};
   auto deal = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
   const int64_t dim = deal ? deal.getDim() : -1, part = dim >= 0 && dim < 3 ? out->shape[dim] : 0;
   if (dim == 0 && image->shape[0] == part * quads)

@@ -7,6 +7,7 @@
 #include "Arrays.h"
 #include "Indices.h"
 #include "Interpreter.h"
+#include "Kept.h"
 #include "VectorDevice.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
@@ -221,6 +222,11 @@ private:
     return plan ? plan.getNumImc() : tree ? tree.getInt() : 16;
   }
 
+  static bool byWindows(Operation *op) {
+    auto plan = op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
+    return plan && plan.getWindows();
+  }
+
   Status lower(dmir::MatMulOp op) {
     return isPending(op.getResult()) ? Status::ok() : multiply(op, std::nullopt, op.getResult());
   }
@@ -272,10 +278,8 @@ private:
     Sums sums;
     sums.parts.push_back({a, b, atOnce(op)});
     sums.bias = bias;
-    Result<View> made = addedUp(sums);
-    if (made)
-      copyInto(*made, out);
-    return made ? Status::ok() : Status(made.takeError());
+    return op->hasAttr(lldmir::kKeptAttr) || op->hasAttr(lldmir::kBlocksAttr) ? multiplyKept(op, sums, out)
+                                                                              : sumsInto(sums, out);
   }
 
   /// Each quad's part along K, and the sums of all.
@@ -308,7 +312,8 @@ private:
                            Dims(op.getDilations()),
                            Dims(op.getLow()),
                            static_cast<int64_t>(op.getGroups()),
-                           atOnce(op)};
+                           atOnce(op),
+                           byWindows(op)};
     View out = made(result);
     views[result] = out;
     return at(op, stages::convolve(conv, viewOf(op.getInput()), weights, bias, out));
@@ -322,7 +327,8 @@ private:
                            Dims(op.getDilations()),
                            Dims(op.getLow()),
                            static_cast<int64_t>(op.getGroups()),
-                           atOnce(op)};
+                           atOnce(op),
+                           byWindows(op)};
     View out = made(op.getResult());
     views[op.getResult()] = out;
     return at(op, stages::convolve(conv, viewOf(op.getImage()), viewOf(op.getWeights()),

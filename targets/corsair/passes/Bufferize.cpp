@@ -97,7 +97,6 @@ private:
         .Case([](affine::AffineYieldOp) { return success(); }) // what is carried was stored to
         .Default([&](Operation *other) { return inTiles(other) ? lowerTile(other) : lowerWhole(other); });
   }
-
   using WholeBuffers::lower;
 
   /// What has elements gets its place where it is written to.
@@ -223,6 +222,8 @@ private:
   /// The grid that the loops of a product write to: a view of the buffer that what they make ends up in.
   FailureOr<Place> gridOf(affine::AffineForOp op) {
     Value value = op.getResult(0);
+    while (auto next = value.hasOneUse() ? dyn_cast<affine::AffineForOp>(*value.user_begin()) : affine::AffineForOp())
+      value = next.getResult(0); // loops that go on with it
     auto cut = value.hasOneUse() ? dyn_cast<tensor::ExtractSliceOp>(*value.user_begin()) : tensor::ExtractSliceOp();
     Value part = cut ? cut.getResult() : value;
     auto into = part.hasOneUse() ? dyn_cast<tensor::InsertSliceOp>(*part.user_begin()) : tensor::InsertSliceOp();
@@ -435,8 +436,7 @@ private:
                             << "' of its weights theirs?";
     auto type = VecExtType::get(op.getContext(), {64, 64}, dmir::BlockFpType::getBfp32(op.getContext()));
     auto product = affine_ext::MatMulOp::create(builder, op.getLoc(), type, a, b, IntegerAttr());
-    if (Attribute plan = op->getAttr(lldmir::kPlanAttr))
-      product->setAttr(lldmir::kPlanAttr, plan);
+    product->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     mapping.map(op.getResult(), product.getResult());
     return success();
   }

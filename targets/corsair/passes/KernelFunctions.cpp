@@ -10,6 +10,8 @@
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 #include "targets/corsair/write/DeviceTensor.h"
 
+#include "dmxc/Dialect/DMIR/Model.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <numeric>
@@ -107,6 +109,8 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
         op.replaceAllUsesWith(dmir::UndefOp::create(b, op.getLoc(), op.getResultTypes()[0]));
         op.erase();
       }
+    for (Operation &op : body->without_terminator())
+      op.removeAttr(dmir::kProductAttr); // for people
     function.getBody().takeBody(kernel.getBody());
     b.setInsertionPoint(yield);
     func::ReturnOp::create(b, yield->getLoc(), yield->getOperands());

@@ -13,6 +13,8 @@
 #include "schemas/corsair/Machine.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <numeric>
+
 namespace dmxc {
 #define GEN_PASS_DEF_LOWERTILES
 #include "Passes.h.inc"
@@ -89,16 +91,25 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
     if (std::optional<std::string> why =
             plan ? lldmir::unfit(machine, plan.getNumImc(), plan.getPprMode(), spread) : std::nullopt)
       return op.emitError() << "has a '" << lldmir::kPlanAttr << "' that cannot be: " << *why;
+    SmallVector<int64_t> blocks(tiles);
+    std::iota(blocks.begin(), blocks.end(), 0);
+    if (auto given = op->getAttrOfType<DenseI64ArrayAttr>(lldmir::kBlocksAttr)) {
+      blocks.assign(given.asArrayRef().begin(), given.asArrayRef().end());
+      if (blocks.empty() || !llvm::all_of(blocks, [&](int64_t block) { return block >= 0 && block < tiles; }))
+        return op.emitError() << "has '" << lldmir::kBlocksAttr << "' " << given << ", which are no blocks of its "
+                              << tiles << " along K";
+    }
+    const auto all = static_cast<int64_t>(blocks.size());
     const int64_t limit = plan ? plan.getNumImc() : machine.cores;
     OpBuilder builder(op);
     Value sum;
-    for (int64_t first = 0; first < tiles; first += limit) {
-      int64_t count = std::min(limit, tiles - first);
+    for (int64_t first = 0; first < all; first += limit) {
+      const int64_t count = std::min(limit, all - first);
       SmallVector<Value> activations, weights;
-      for (int64_t i = first; i < first + count; ++i)
-        activations.push_back(tileIn(builder, format, loadTile(builder, a, axisA, i)));
-      for (int64_t i = first; i < first + count; ++i)
-        weights.push_back(tileIn(builder, weightFormat, loadTile(builder, w, axisW, i)));
+      for (int64_t block : ArrayRef(blocks).slice(first, count))
+        activations.push_back(tileIn(builder, format, loadTile(builder, a, axisA, block)));
+      for (int64_t block : ArrayRef(blocks).slice(first, count))
+        weights.push_back(tileIn(builder, weightFormat, loadTile(builder, w, axisW, block)));
       const int64_t levels = plan ? plan.getPprMode() : llvm::Log2_64_Ceil(count);
       sum = lldmir::MatMulOp::create(builder, op.getLoc(), op.getType(), activations, weights, count, levels, spread,
                                      sum, op.getRowsAttr());

@@ -1,8 +1,8 @@
 //===- Passes.h - from DMIR to a kernel over quads --------------*- C++ -*-===//
 //
 // The stages of kernels, in order: corsair-kernel-functions and corsair-assign-formats, corsair-tile-products,
-// corsair-bufferize, corsair-fuse-epilogues, corsair-lower-tiles, corsair-outline-spmd, corsair-band-rows. The text
-// between any two can be read back. corsair-encode is for dmx-opt.
+// corsair-bufferize, corsair-fuse-epilogues, corsair-lower-tiles, corsair-outline-spmd, corsair-band-rows,
+// corsair-band-transfers. The text between any two can be read back. corsair-encode is for dmx-opt.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

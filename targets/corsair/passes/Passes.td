@@ -27,7 +27,9 @@ def TileProducts : Pass<"corsair-tile-products", "::mlir::func::FuncOp"> {
   let summary = "Products of a kernel's function to affine loops over 64x64 results";
   let description = [{
     A product that is dealt has a loop over quads around the loops over its part's tiles. Columns are the outer loop where
-    weights stay in the arrays while rows pass. What an op needs of other quads is gathered before it.
+    weights stay in the arrays while rows pass. Of weights that have zeros (`lldmir.kept`) columns whose rounds take the same
+    blocks along K have loops of their own, whose products name them (`lldmir.blocks`). What an op needs of other quads is
+    gathered before it.
   }];
   let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect", "::dmxc::lldmir::LLDMIRDialect",
                            "::mlir::affine::AffineDialect", "::mlir::tensor::TensorDialect"];
@@ -62,7 +64,7 @@ def DropUnread : Pass<"corsair-drop-unread", "::mlir::func::FuncOp"> {
 def LowerTiles : Pass<"corsair-lower-tiles", "::mlir::func::FuncOp"> {
   let summary = "Products of tile arrays to lldmir.matmul over the cores of a slice";
   let description = [{
-    Each tile along k is a core's, `num_imc` of the plan at once. More tiles are chunks in increasing k, each added to what the
+    Each tile along k, or of its `lldmir.blocks`, is a core's, `num_imc` of the plan at once. More tiles are chunks in increasing k, each added to what the
     output buffer holds: the order is part of the result's bits.
   }];
   let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect", "::mlir::affine::AffineDialect"];
@@ -85,6 +87,16 @@ def BandRows : Pass<"corsair-band-rows", "::mlir::ModuleOp"> {
     strips of 64 rows. A mask by diagonals counts its rows from the band's first one on.
   }];
   let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect", "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def BandTransfers : Pass<"corsair-band-transfers", "::mlir::ModuleOp"> {
+  let summary = "Rows of arguments and results that cross while others are computed";
+  let description = [{
+    `lldmir.bands` of an argument: its rows come from DDR band after band, each before the loops that alone read it load it first. Of a result: its
+    rows go there when the loops that alone fill it have stored their last column. A quad has all rows or its own, and loops go over whole rows or whole columns of
+    tiles; of a result that leaves, all columns of a band are there before the next is begun.
+  }];
+  let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect"];
 }
 
 def EncodeProgram : Pass<"corsair-encode", "::mlir::ModuleOp"> {

@@ -31,8 +31,12 @@ static constexpr TargetStage stages[] = {
      [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createLowerTiles()); }},
     {"spmd", "functions", "kernels over quads", "each quad's part of an op",
      [](OpPassManager &pm, const TargetBackend &) { pm.addPass(createOutlineSpmd()); }},
-    {"bands", "whole scores", "loops over 64 of their rows", "how many rows of scores are there at once",
-     [](OpPassManager &pm, const TargetBackend &) { pm.addPass(createBandRows()); }},
+    {"bands", "whole scores", "loops over 64 of their rows",
+     "how many rows of scores are there at once, which rows cross while others are computed",
+     [](OpPassManager &pm, const TargetBackend &) {
+       pm.addPass(createBandRows());
+       pm.addPass(createBandTransfers());
+     }},
 };
 
 ArrayRef<TargetStage> dmxc::stagesCorsairTarget() { return stages; }

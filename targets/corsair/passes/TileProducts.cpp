@@ -115,13 +115,30 @@ private:
     if (sums)
       depth /= quads;
     if (!deal || deal.getDim() < 0)
-      return success();
+      return readKept();
     const int64_t dim = deal.getDim();
     if (dim >= (flat ? rank : rank - 1) || shape[dim] % quads || deal.getQuads() != quads)
       return op.emitError() << "cannot be dealt by '" << lldmir::kDealAttr << "' " << deal << ": it gives "
                             << op.getType() << " to " << quads << " quads";
     dealt = dim + 1 == rank ? columnsDim() : flat ? rowsDim() : dim;
     (dealt == columnsDim() ? columns : dealt == rowsDim() ? rows : batch[dealt]) /= quads;
+    return readKept();
+  }
+
+  /// What is multiplied of each round of columns, which are those that the weights are packed by.
+  LogicalResult readKept() {
+    Attribute given = op->getAttr(lldmir::kKeptAttr);
+    if (!given)
+      return success();
+    round =
+        plan.getSpread().getGroups() * (plan.getSpread().getShare() == "columns" ? plan.getSpread().getSlices() : 1);
+    std::optional<corsair::Rounds> read =
+        corsair::readRounds(given, llvm::divideCeil(tilesOf(columns), round), tilesOf(depth));
+    if (!read || sums || !isPacked(op.getRhs()))
+      return op.emitError() << "cannot be computed by '" << lldmir::kKeptAttr << "' " << given
+                            << ": it needs different blocks of K for each round of " << 64 * round
+                            << " columns, of a product by packed weights";
+    kept = std::move(*read);
     return success();
   }
   int64_t rowsDim() const { return static_cast<int64_t>(batch.size()); }
@@ -193,8 +210,8 @@ private:
     return dmir::UndefOp::create(builder, loc, RankedTensorType::get(shape, element));
   }
 
-  affine::AffineForOp loop(int64_t trips, Value carried, llvm::function_ref<Value(Value, Value)> body) {
-    return affine::AffineForOp::create(builder, loc, 0, trips, 1, ValueRange(carried),
+  affine::AffineForOp loop(int64_t end, Value carried, llvm::function_ref<Value(Value, Value)> body, int64_t from = 0) {
+    return affine::AffineForOp::create(builder, loc, from, end, 1, ValueRange(carried),
                                        [&](OpBuilder &inner, Location, Value counter, ValueRange arguments) {
                                          OpBuilder::InsertionGuard guard(builder);
                                          builder.setInsertionPointToEnd(inner.getInsertionBlock());
@@ -299,6 +316,8 @@ private:
   Value product(Value a, Value b, Value quad) {
     const int64_t m = tilesOf(rows), n = tilesOf(columns), k = tilesOf(depth);
     a = padded(a, m * 64, k * 64), b = padded(b, k * 64, n * 64);
+    if (!kept.empty())
+      return sliced(roundsOfColumns(a, b, quad, m, n), {index(0), index(0)}, {rows, columns});
     const bool columnsOutside = corsair::Spread::ofSizes(rows, columns, depth).by(plan).isStationary();
     auto made = loop(columnsOutside ? n : m, undefined({m * 64, n * 64}), [&](Value outer, Value first) {
       auto inside = loop(columnsOutside ? m : n, first, [&](Value inner, Value second) {
@@ -307,6 +326,24 @@ private:
       return inside.getResult(0);
     });
     return sliced(made.getResult(0), {index(0), index(0)}, {rows, columns});
+  }
+
+  /// Loops for all columns whose rounds take the same blocks along K, one after the other.
+  Value roundsOfColumns(Value a, Value b, Value quad, int64_t m, int64_t n) {
+    Value made = undefined({m * 64, n * 64});
+    for (size_t first = 0, end; first < kept.size(); first = end) {
+      for (end = first + 1; end < kept.size() && kept[end] == kept[first];)
+        ++end;
+      blocks = kept[first];
+      const int64_t from = static_cast<int64_t>(first) * round, to = std::min(n, static_cast<int64_t>(end) * round);
+      auto rowLoop = loop(m, made, [&](Value row, Value carried) {
+        auto inside =
+            loop(to, carried, [&](Value column, Value inner) { return tile(a, b, quad, row, column, inner); }, from);
+        return inside.getResult(0);
+      });
+      made = rowLoop.getResult(0);
+    }
+    return made;
   }
 
   Value padded(Value value, int64_t first, int64_t second) {
@@ -322,6 +359,8 @@ private:
     Type sums = dmir::BlockFpType::getBfp32(builder.getContext());
     Value value = dmir::MatMulOp::create(builder, loc, type(sums), left, weights);
     value.getDefiningOp()->setAttr(lldmir::kPlanAttr, plan);
+    if (!kept.empty())
+      value.getDefiningOp()->setAttr(lldmir::kBlocksAttr, builder.getDenseI64ArrayAttr(blocks));
     if (bias) {
       AffineExpr at = builder.getAffineDimExpr(0) * 64;
       SmallVector<Value> counters{column};
@@ -348,6 +387,9 @@ private:
   int64_t rows = 0, columns = 0, depth = 0;
   int64_t dealt = -1; ///< which dim of batch, rows and columns is
   bool sums = false;  ///< K is
+  int64_t round = 0;  ///< tiles of columns of each of `kept`
+  corsair::Rounds kept;
+  SmallVector<int64_t> blocks; ///< of the loops that are being made
   Value lhs, rhs, bias;
   Type element;
 };

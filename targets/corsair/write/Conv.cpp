@@ -1,7 +1,9 @@
 //===- Conv.cpp - convolution and pooling ---------------------------------===//
 //
 // Images lie channels last. An image is quantised to tiles once, and the array controller takes the window of each
-// output pixel from them (CONV). A depthwise convolution is a function of the vector device.
+// output pixel from them (CONV). Of few channels most of such tiles would be zeros: then the vector device lays whole
+// windows side by side, each output pixel's in one row of numbers, and the image that CONV walks over is of these, with
+// windows of one place. A depthwise convolution is a function of the vector device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,29 +62,16 @@ static void packImage(const QueueWriter &load, const DeviceTensor &image, const 
   load.copy(from, to, spec).create();
 }
 
-namespace {
-/// One step of a convolution after the other: how many, and what they move on by.
-struct Walk {
-  int64_t count, from, to, weights, bias;
-};
-/// Where a step takes its image from and puts its result.
-struct Step {
-  Address from, to, weights, bias;
-  Step plusLoop(int depth, const Walk &walk, int64_t times = 1) const {
-    return {from.plusLoop(depth, times * walk.from), to.plusLoop(depth, times * walk.to),
-            weights.plusLoop(depth, times * walk.weights), bias.plusLoop(depth, times * walk.bias)};
-  }
-  Step plus(const Walk &walk, int64_t times = 1) const {
-    return {from.plus(times * walk.from), to.plus(times * walk.to), weights.plus(times * walk.weights),
-            bias.plus(times * walk.bias)};
-  }
-};
-} // namespace
-
-static TileOrder wholeOrder(const Spread &plan, const MatmulOperands &operands) {
-  TileOrder order = TileOrder::whole(plan, operands.bias.buffer >= 0);
-  order.terms.front().epilogue = operands.epilogues.empty() ? -1 : 0;
-  return order;
+MatmulOperands KernelWriter::operandsAt(const ImageStep &step, const Convolution &conv, const DeviceTensor &result) {
+  MatmulOperands operands;
+  operands.epilogues = conv.epilogue;
+  for (const DeviceTensor &matrix : conv.beside)
+    operands.beside.push_back({step.to.from(result.address, matrix.address), result.strides[3], result.strides[1]});
+  operands.st = step.weights;
+  operands.bias = step.bias;
+  operands.out = step.to;
+  operands.outRow = result.strides[3];
+  return operands;
 }
 
 /// Groups are convolutions side by side. What is convolved alternates between two places for its tiles, so that one is
@@ -93,6 +82,8 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
                      result = withRows(out);
   const int64_t groups = conv.groups, channels = image.shape[1] / groups, columns = result.shape[1] / groups,
                 images = image.shape[0];
+  if (conv.plan.windows)
+    return convolveWindows(image, result, split, conv);
   const int64_t blocks = (channels + 63) / 64;
   const Address packed = residentTiles(*conv.tiles);
   const int64_t packedStep = conv.tiles->form.productBytes();
@@ -106,26 +97,19 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
     place = buffers.add(hw::Memory::GM, node + ".tiles", bytes);
   DeviceTensor part = image; // the channels of one group
   part.shape[1] = channels;
-  const Walk byImage{images, image.strides[0], result.strides[0], 0, 0};
-  const Walk byGroup{groups, channels * image.strides[1], columns * result.strides[1], packedStep, 4 * columns};
-  const Walk &outer = images > 1 ? byGroup : byImage, &inner = images > 1 ? byImage : byGroup;
+  const ImageWalk byImage{images, image.strides[0], result.strides[0], 0, 0};
+  const ImageWalk byGroup{groups, channels * image.strides[1], columns * result.strides[1], packedStep, 4 * columns};
+  const ImageWalk &outer = images > 1 ? byGroup : byImage, &inner = images > 1 ? byImage : byGroup;
   const QueueWriter load = main->on(Queue::Load), array = main->on(Queue::Array);
   auto pack = [&](int half, const Address &from) {
     load.wait(kIbFree + half);
     packImage(load, part, window, blocks, from, {places[half], 0, {}});
     load.signal(kIbFull + half);
   };
-  auto one = [&](int half, const Step &step) {
-    MatmulOperands operands;
-    operands.epilogues = conv.epilogue;
-    for (const DeviceTensor &matrix : conv.beside)
-      operands.beside.push_back({step.to.from(result.address, matrix.address), result.strides[3], result.strides[1]});
+  auto one = [&](int half, const ImageStep &step) {
+    MatmulOperands operands = operandsAt(step, conv, result);
     operands.conv = &tiles;
     operands.a = {places[half], 0, {}};
-    operands.st = step.weights;
-    operands.bias = step.bias;
-    operands.out = step.to;
-    operands.outRow = result.strides[3];
     if (split.dim == 2)
       operands.pixel = operands.pixel.plusQuad(split.part * window.ow);
     array.wait(kIbFull + half);
@@ -133,9 +117,9 @@ void KernelWriter::convolve(const DeviceTensor &source, const DeviceTensor &out,
     array.signal(kIbFree + half);
   };
   main->loop(outer.count, [&](int depth) {
-    const Step first = Step{image.address, result.address, packed, conv.bias}.plusLoop(depth, outer);
+    const ImageStep first = ImageStep{image.address, result.address, packed, conv.bias}.plusLoop(depth, outer);
     main->loop(inner.count / 2, [&](int pair) {
-      const Step even = first.plusLoop(pair, inner, 2), odd = even.plus(inner);
+      const ImageStep even = first.plusLoop(pair, inner, 2), odd = even.plus(inner);
       pack(0, even.from);
       pack(1, odd.from);
       one(0, even);

@@ -75,16 +75,18 @@ protected:
   /// An input's buffer in DDR.
   DeviceTensor declareInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order,
                             Split split);
-  /// `split`: what of it a quad fetches, which is all that it has.
+  /// `split`: what of it a quad fetches, which is all that it has. With `arrives` it does not: that is where a quad's
+  /// rows are.
   DeviceTensor addInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order,
-                        Split split);
+                        Split split, Address *arrives = nullptr);
   /// All of it, fetched by fetchLate, while something else is computed.
   DeviceTensor addLateInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order);
   /// Fetches an input that is in this buffer and is not there yet; the quads' load queues meet then.
   void fetchLate(int buffer);
   bool isLateInput(int buffer) const { return lateInputs.count(buffer); }
   /// A matrix as tiles for products, of which `part` rows at a time begin at a tile of their own.
-  DeviceTensor addTiles(const std::string &name, mlir::RankedTensorType type, int64_t part, Split split);
+  DeviceTensor addTiles(const std::string &name, mlir::RankedTensorType type, int64_t part, Split split,
+                        Address *arrives = nullptr);
   void fetch(const DeviceTensor &ddr, const DeviceTensor &tensor, Split split);
   void fetchOnce(DeviceTensor ddr, DeviceTensor tensor);
   /// `inDdr`: it stays there.
@@ -95,6 +97,9 @@ protected:
   Address residentTiles(const Tiles &packed);
   /// `tensor`: in GM without gaps, all of it or a quad's share by the split.
   void storeResult(DeviceTensor tensor, mlir::RankedTensorType type, unsigned index, Split split);
+  /// A result's place in DDR, its dims in the order of the tensor's; results are declared in their order.
+  DeviceTensor resultInDdr(const DeviceTensor &tensor, mlir::RankedTensorType type, unsigned index);
+  void declareResult(const DeviceTensor &ddr, mlir::RankedTensorType type, unsigned index, Split split);
   /// A tensor that stays in GM from run to run: every quad of the team has a copy, and all keep theirs up to date.
   DeviceTensor addState(unsigned argument, mlir::RankedTensorType type);
   /// A state's next value: it is in place already, or is copied there.
@@ -134,6 +139,11 @@ protected:
     llvm::ArrayRef<DeviceTensor> beside; ///< that it reads, which lie as the result does
   };
   void convolve(const DeviceTensor &source, const DeviceTensor &out, Split split, const Convolution &conv);
+  /// Where one of its products reads and writes, but for its image.
+  static MatmulOperands operandsAt(const ImageStep &step, const Convolution &conv, const DeviceTensor &result);
+  /// By a plan of whole windows (Windows.cpp).
+  friend class WindowWriter;
+  void convolveWindows(const DeviceTensor &image, const DeviceTensor &result, Split split, const Convolution &conv);
   /// A convolution of each channel on its own; the image's channels lie side by side.
   void convolveEach(const DeviceTensor &source, const DeviceTensor &weights, const DeviceTensor &out,
                     const hw::Window &window);

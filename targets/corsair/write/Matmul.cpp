@@ -115,7 +115,7 @@ ArrayUnits KernelWriter::arrayUnits() {
 
 void KernelWriter::multiply(const Spread &plan, const TileOrder &order, const MatmulOperands &operands) {
   const ArrayUnits units = arrayUnits();
-  const bool stays = order.isStationary(plan.kChunks);
+  const bool stays = plan.kept.empty() && order.isStationary(plan.kChunks);
   emitTiles(*main, units, plan, order, operands);
   if (!operands.epilogues.empty())
     main->name(Queue::Vector, operands.epilogues.front().node);
@@ -184,6 +184,7 @@ void KernelWriter::multiplyByConstant(PlacedProduct all, const TileOrder &order,
     main->task(node);
     loadTiles(*main, tiles, all.operands.st, round * bytes, all.product.rounds() * bytes);
     multiplyAll(all, order);
+    all.operands.arrives = {}; // all rows are there
   }
 }
 

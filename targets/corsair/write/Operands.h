@@ -52,6 +52,9 @@ struct MatmulOperands {
   /// Batch sharing: from one slice's product to the next.
   int64_t aSlice = 0, bSlice = 0, outSlice = 0;
   Address bias; ///< BFP32_1 of each column, added to the sums; no buffer: none
+  /// In DDR, where A's rows come from and the result's go to while others are computed; no buffer: they do not. Rows
+  /// follow each other without gaps, there and in GM.
+  Address arrives, leaves;
   /// A convolution: `a` is its image and `pixel` the first output pixel.
   const ConvSource *conv = nullptr;
   Address pixel;
@@ -98,5 +101,29 @@ void emitSegments(Program &program, const ArrayUnits &units, const Spread &plan,
                   const Address &segments);
 /// Quantises B, which lies in GM, to tiles in ST.
 void emitPack(Program &program, const Spread &plan, const MatmulOperands &operands);
+
+/// One step of a convolution after the other: how many, and what they move on by.
+struct ImageWalk {
+  int64_t count, from, to, weights, bias;
+};
+/// Where a step takes its image from and puts its result.
+struct ImageStep {
+  Address from, to, weights, bias;
+  ImageStep plusLoop(int depth, const ImageWalk &walk, int64_t times = 1) const {
+    return {from.plusLoop(depth, times * walk.from), to.plusLoop(depth, times * walk.to),
+            weights.plusLoop(depth, times * walk.weights), bias.plusLoop(depth, times * walk.bias)};
+  }
+  ImageStep plus(const ImageWalk &walk, int64_t times = 1) const {
+    return {from.plus(times * walk.from), to.plus(times * walk.to), weights.plus(times * walk.weights),
+            bias.plus(times * walk.bias)};
+  }
+};
+
+/// All of a convolution's tiles, in the order of its plan.
+inline TileOrder wholeOrder(const Spread &plan, const MatmulOperands &operands) {
+  TileOrder order = TileOrder::whole(plan, operands.bias.buffer >= 0);
+  order.terms.front().epilogue = operands.epilogues.empty() ? -1 : 0;
+  return order;
+}
 
 } // namespace dmxc::corsair

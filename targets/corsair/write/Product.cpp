@@ -20,10 +20,15 @@
 // Stationary weights turn the loops round: rounds outside, their tiles in WB, and all bands pass them. Slices of the
 // array share rows, columns or a batch; a mask says which take part, and a share how many tiles each of them stores.
 //
+// Rows of A may come from DDR, a band before it is loaded first, and those of the result go there when their last
+// column is stored (`arrives`, `leaves`), on the queue of the vector device, which has nothing else to do or made them.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Drain.h"
 #include "SimdOp.h"
+
+#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -146,6 +151,9 @@ private:
     body.at.st = by(at.st, rounds * stRound());
     body.at.bias = by(at.bias, rounds * biasRound());
     body.at.out = by(at.out, rows * at.outRow + rounds * outRound());
+    for (auto [crossing, row] : {std::pair(&body.at.arrives, at.aRow), {&body.at.leaves, at.outRow}})
+      if (crossing->buffer >= 0)
+        *crossing = by(*crossing, rows * row);
     for (Beside &matrix : body.at.beside)
       matrix.at = by(matrix.at, rows * matrix.row + rounds * plan.tilesARound() * 64 * matrix.column);
     return body;
@@ -185,6 +193,13 @@ private:
       return startedRound(body);
     const int64_t rounds = plan.n / 64 / plan.tilesARound(), rest = plan.tilesN() - rounds * plan.tilesARound();
     const Round whole{plan.mask(), plan.groups, {{plan.mask(), 0, plan.groups, 64}}};
+    if (at.arrives.buffer >= 0 && rounds && plan.rounds() > 1) {
+      body(*this, whole, 0);
+      ProductEmitter others = movedRight(1);
+      others.at.arrives = {}; // the first round has all rows come
+      others.plan.n -= plan.tilesARound() * 64;
+      return others.forEachRound(body);
+    }
     program.loop(rounds / 2, [&](int depth) {
       ProductEmitter pair = movedRight(depth, 2);
       body(pair, whole, 0);
@@ -250,6 +265,26 @@ private:
 
   /// Runs `body` with the rows in IB, unless they come in segments or from an image.
   void withRows(const Band &rows, llvm::function_ref<void()> body) const {
+    if (at.arrives.buffer >= 0)
+      program.on(Queue::Load).copy(at.arrives, at.a, bytesOf(rows, at.aTiles, at.aRow)).create();
+    withLoaded(rows, body);
+    if (at.leaves.buffer < 0)
+      return;
+    const QueueWriter vector = program.on(Queue::Vector);
+    if (!at.epilogue) {
+      program.on(Queue::Store).signal(kRowsFull);
+      vector.wait(kRowsFull);
+    }
+    vector.copy(at.out, at.leaves, bytesOf(rows, false, at.outRow)).create();
+  }
+
+  /// Of all slices; tiles are whole ones.
+  DmaSpec bytesOf(const Band &rows, bool tiles, int64_t row) const {
+    const int64_t count = rows.rows * (plan.rowSlices() > 1 ? llvm::popcount(unsigned(rows.mask)) : 1);
+    return DmaSpec("raw", {}, (tiles ? (count + kRows - 1) / kRows * kRows : count) * row);
+  }
+
+  void withLoaded(const Band &rows, llvm::function_ref<void()> body) const {
     if (!loadsOnce())
       return body();
     if (at.aTiles)

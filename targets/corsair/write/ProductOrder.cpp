@@ -15,9 +15,9 @@ public:
   OrderEmitter(Program &program, const ArrayUnits &units, const Spread &plan, const TileOrder &order,
                const MatmulOperands &operands)
       : program(program), units(units), plan(plan), order(order), operands(operands),
-        stays(order.isStationary(plan.kChunks)) {
+        stays(plan.kept.empty() && order.isStationary(plan.kChunks)) {
     for (const TileTerms &terms : order.terms)
-      segments.push_back(terms.segments(plan.segment, plan.kChunks));
+      segments.push_back(terms.segments(plan.segment, blocksOf(terms)));
   }
 
   void run() { emit(order.nodes); }
@@ -37,8 +37,17 @@ private:
     }
   }
 
+  /// How many tiles the weights have along K.
+  int64_t blocksOf(const TileTerms &terms) const {
+    int64_t sum = 0;
+    for (const Addition &addition : terms.additions)
+      sum += addition.count();
+    return plan.kept.empty() ? plan.kChunks : sum;
+  }
+
   void box(const TileOrder::Node &node) {
     Spread part = plan;
+    part.kChunks = blocksOf(order.terms[node.box.terms]);
     if (!order.isWhole()) {
       part.m = std::min(node.box.rows * 64, plan.m - node.at.row * 64);
       part.n = std::min(node.box.columns * 64, plan.n - node.at.column * 64);
@@ -64,8 +73,19 @@ private:
       plus(at.bias, by.bias * 64 * 4);
     for (Beside &matrix : at.beside)
       plus(matrix.at, by.row * 64 * matrix.row + by.column * 64 * matrix.column);
-    const int64_t tile = plan.kChunks * Spread::kTileBytes;
-    plus(at.st, plan.columnSlices() == 1 ? by.weights * tile : by.weights / plan.tilesARound() * plan.groups * tile);
+    plus(at.st, weightsAt(by.weights));
+  }
+
+  /// Where the weights of a column of tiles begin, without the groups before it where slices share the columns.
+  int64_t weightsAt(int64_t column) const {
+    const int64_t round = column / plan.tilesARound(), group = plan.columnSlices() == 1 ? column % plan.groups : 0;
+    if (plan.kept.empty())
+      return (round * plan.groups + group) * plan.bytesPerGroup();
+    int64_t before = 0; // a group's tiles in all rounds before
+    for (const auto &blocks : ArrayRef(plan.kept).take_front(round))
+      before += static_cast<int64_t>(blocks.size());
+    const int64_t own = group ? static_cast<int64_t>(plan.kept[round].size()) : 0;
+    return (before * plan.groups + group * own) * Spread::kTileBytes;
   }
 
   Program &program;

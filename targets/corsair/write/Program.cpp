@@ -168,7 +168,8 @@ Value Program::token(int number) {
   if (token)
     return token;
   // The halves of double buffers are free in the beginning.
-  const bool free = llvm::is_contained({kIbFree, kObFree, kWbFree, kScoresFree, kWeightsFree, kTilesFree}, number & ~1);
+  const bool free =
+      llvm::is_contained({kIbFree, kObFree, kWbFree, kScoresFree, kWeightsFree, kTilesFree, kWindowsFree}, number & ~1);
   OpBuilder at(queues[0]);
   return token = dlir::TokenOp::create(at, writer.loc, dlir::TokenType::get(at.getContext()),
                                        at.getI64IntegerAttr(free ? 1 : 0), /*home=*/StringAttr());

@@ -41,7 +41,10 @@ enum Token : int {
   kWeightsFree = 20,
   kTilesFull = 22, ///< of an epilogue (Drain.cpp)
   kTilesFree = 24,
-  kFirstPairToken = 26
+  kWindowsFull = 26, ///< whole windows of a convolution; one each
+  kWindowsFree = 28,
+  kRowsFull = 30, ///< rows of a result that leave while others are computed
+  kFirstPairToken = 31
 };
 
 /// Registers that a launch sets, each with a value a quad.

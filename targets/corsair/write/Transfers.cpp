@@ -24,9 +24,13 @@ DeviceTensor KernelWriter::declareInput(const std::string &name, RankedTensorTyp
 }
 
 DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType type, ArrayRef<unsigned> order,
-                                    Split split) {
+                                    Split split, Address *arrives) {
   const DeviceTensor ddr = declareInput(name, type, order, split);
   const DeviceTensor tensor = allocate(ddr.local(split).shape, ddr.kind, order);
+  if (arrives) {
+    *arrives = ddr.local(split).address;
+    return tensor;
+  }
   main->task(name);
   fetch(ddr, tensor, split);
   return tensor;
@@ -67,7 +71,8 @@ void KernelWriter::fetch(const DeviceTensor &ddr, const DeviceTensor &tensor, Sp
     moveTensor(Queue::Load, from, part, {});
 }
 
-DeviceTensor KernelWriter::addTiles(const std::string &name, RankedTensorType type, int64_t part, Split split) {
+DeviceTensor KernelWriter::addTiles(const std::string &name, RankedTensorType type, int64_t part, Split split,
+                                    Address *arrives) {
   const int64_t rows = type.getDimSize(0), depth = type.getDimSize(1), chunks = (depth + 63) / 64;
   const int64_t band = chunks * Spread::kTileBytes, bands = (part + 63) / 64, parts = rows / part;
   const int64_t bytes = parts * bands * band;
@@ -89,14 +94,18 @@ DeviceTensor KernelWriter::addTiles(const std::string &name, RankedTensorType ty
     }
   }
   declare(dlir::ArgumentRole::input, name, type, hw::ElemKind::Bfp16R, rowMajor(2), ddr, pieces);
-  main->task(name);
   // Bands of bytes.
   const DeviceTensor from{hw::ElemKind::U8, {parts * bands, band}, {band, 1}, {ddr, 0, {}}};
   Split share = split;
   if (split)
     share.part = split.dim == 0 ? bands : split.part / 64 * Spread::kTileBytes;
   const DeviceTensor to = allocate(from.local(share).shape, from.kind, rowMajor(2));
-  fetch(from, to, share);
+  if (arrives) {
+    *arrives = from.local(share).address;
+  } else {
+    main->task(name);
+    fetch(from, to, share);
+  }
   const int64_t step = Spread::kTileBytes / 64;
   DeviceTensor tensor{hw::ElemKind::Bfp16R, {rows, depth}, {to.shape[1] / 64, step}, to.address};
   if (split)
@@ -201,17 +210,27 @@ Address KernelWriter::residentTiles(const Tiles &packed) {
   return home;
 }
 
-void KernelWriter::storeResult(DeviceTensor tensor, RankedTensorType type, unsigned index, Split split) {
-  main->task("result" + std::to_string(index));
-  node = "result" + std::to_string(index);
-  SmallVector<unsigned> order = tensor.order();
-  tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
-  DeviceTensor ddr = DeviceTensor::dense(tensor.kind, type.getShape(), order);
+DeviceTensor KernelWriter::resultInDdr(const DeviceTensor &tensor, RankedTensorType type, unsigned index) {
+  DeviceTensor ddr = DeviceTensor::dense(tensor.kind, type.getShape(), tensor.order());
+  const int64_t bytes = ddr.elements() * ddr.elementSize();
+  ddr.address = {buffers.add(hw::Memory::DDR, "result" + std::to_string(index), bytes, true), 0, {}};
+  return ddr;
+}
+
+void KernelWriter::declareResult(const DeviceTensor &ddr, RankedTensorType type, unsigned index, Split split) {
+  const SmallVector<unsigned> order = ddr.order();
   std::vector<hw::Piece> pieces = piecesOf(ddr, order, split);
   if (!split)
     pieces.resize(1);
-  ddr.address = {buffers.add(hw::Memory::DDR, node, ddr.elements() * ddr.elementSize(), true), 0, {}};
-  declare(dlir::ArgumentRole::output, node, type, tensor.kind, order, ddr.address.buffer, pieces);
+  declare(dlir::ArgumentRole::output, "result" + std::to_string(index), type, ddr.kind, order, ddr.address.buffer,
+          pieces);
+}
+
+void KernelWriter::storeResult(DeviceTensor tensor, RankedTensorType type, unsigned index, Split split) {
+  node = "result" + std::to_string(index);
+  tensor.strides = denseStrides(tensor.shape, tensor.order(), tensor.elementSize());
+  const DeviceTensor ddr = resultInDdr(tensor, type, index);
+  declareResult(ddr, type, index, split);
   main->task(node);
   auto store = [&] {
     for (const auto &[part, to] : partsOf(tensor, ddr, split))

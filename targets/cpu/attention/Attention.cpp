@@ -21,160 +21,6 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
-/// Key of a strategy, and the decision.
-static constexpr StringLiteral kBlockRows = "block_rows";
-
-//===----------------------------------------------------------------------===//
-// What is decided for all levels
-//===----------------------------------------------------------------------===//
-
-AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &attention, int64_t given)
-    : body(body), attention(attention),
-      scores(MatmulProduct::nested(attention.scores, heavyEpilogue(attention.before))),
-      result(MatmulProduct::nested(attention.result, heavyEpilogue(epilogue()))) {
-  online = choosesTiles();
-  // Few keys are looked at faster than chosen among.
-  if (auto last = this->attention.softmax.getInput().getDefiningOp<dmir::MaskOp>())
-    if (result.k.valueOr(kKeyPass) >= kKeyPass)
-      mask = last;
-  all = mask && looksAtAllKeys(body.block);
-  group = headsOfGroup();
-  rows = given ? std::max<int64_t>(1, given / group) * group : preferredRows();
-  std::optional<int64_t> known = result.m.known();
-  uniform = known && *known % places() == 0;
-}
-
-/// Heads that neighbours in both products' batch share keys and values with, where a mask is one for all of them.
-int64_t AttentionDetails::headsOfGroup() const {
-  if (scores.batchDims.empty() || result.batchDims.empty() || !scores.lhs)
-    return 1;
-  std::optional<int64_t> heads = scores.batchDims.back().known();
-  bool shares = heads && *heads > 1 && result.batchDims.back() == scores.batchDims.back() && scores.rhs && result.rhs &&
-                scores.rhsBatch.back().is(0) && result.rhsBatch.back().is(0);
-  return shares && (!mask || isOneForHeads(mask)) ? *heads : 1;
-}
-
-Dim AttentionDetails::groups() const {
-  return group == 1 ? result.batch : dmir::product(ArrayRef(result.batchDims).drop_back());
-}
-
-SmallVector<Operation *> AttentionDetails::epilogue() const {
-  SmallVector<Operation *> ops, inner = innerOpsOf(attention.result);
-  for (Operation &op : *body.block)
-    if (!llvm::is_contained(inner, &op) && !llvm::is_contained(attention.casts, &op))
-      ops.push_back(&op);
-  return ops;
-}
-
-/// Rows at once are a little faster while their scores stay near; weights that are computed with need whole rows.
-bool AttentionDetails::choosesTiles() const {
-  constexpr int64_t most = 1024;
-  return attention.zeroRows && result.n.isStatic() && result.k.valueOr(nominal(body.block, result.k)) > most;
-}
-
-GemmKernel AttentionDetails::specOf(const MatmulProduct &product, int64_t keys) const {
-  GemmKernel spec = product.kernel();
-  spec.batch = 1;
-  spec.m = uniform ? Dim(rows) : openSize();
-  spec.nested = true;
-  if (&product == &scores && copiesQueries())
-    spec.aType = spec.accType;
-  if (online)
-    spec.heavyEpilogue &= &product == &scores; // the result's is emitted once
-  if (online || mask)
-    (&product == &scores ? spec.n : spec.k) = keys == kDynamic ? openSize() : Dim(keys);
-  return spec;
-}
-
-SmallVector<std::pair<StringRef, GemmKernel>> AttentionDetails::products() const {
-  SmallVector<std::pair<StringRef, GemmKernel>> all;
-  for (const MatmulProduct *product : {&scores, &result})
-    for (int64_t keys : {kDynamic, kOnlineKeys})
-      if (online || keys == kDynamic) {
-        GemmKernel spec = specOf(*product, keys);
-        all.emplace_back(nameOf(*product, spec), spec);
-      }
-  return all;
-}
-
-/// "_tile": of a whole tile of keys.
-StringRef AttentionDetails::nameOf(const MatmulProduct &product, const GemmKernel &spec) const {
-  if (&product == &scores)
-    return online && spec.n.is(kOnlineKeys) ? "scores_tile" : "scores";
-  return online && spec.k.is(kOnlineKeys) ? "result_tile" : "result";
-}
-
-DictionaryAttr AttentionDetails::chosenTiles(const IsaLevel &level) const {
-  MLIRContext *context = body.block->getParentOp()->getContext();
-  NamedAttrList tiles;
-  for (const auto &[name, spec] : products())
-    tiles.set(name, writeTile(chosenTiles(spec, level), context));
-  return tiles.getDictionary(context);
-}
-
-GemmTiles AttentionDetails::readTiles(DictionaryAttr tiles, StringRef name, const GemmKernel &spec,
-                                      const IsaLevel &level) const {
-  return readGemmTiles(tiles.getAs<DictionaryAttr>(name), spec, level);
-}
-
-GemmTiles AttentionDetails::chosenTiles(const GemmKernel &spec, const IsaLevel &level) const {
-  GemmTiles tiles = chooseGemmTiles(spec, level);
-  if (!online && mask && !spec.k.isStatic())
-    tiles.kBlock = kKeyPass;
-  if (online && !spec.k.isStatic())
-    tiles.kBlock = kOnlineKeys;
-  return tiles;
-}
-
-int64_t AttentionDetails::gemmBytes(DictionaryAttr tiles, const IsaLevel &level) const {
-  int64_t most = 0;
-  for (const auto &[name, spec] : products())
-    most = std::max(most, gemmScratchBytes(spec, readTiles(tiles, name, spec, level)));
-  return most;
-}
-
-Dim AttentionDetails::scratch(int64_t gemm) const {
-  int64_t columns = online ? 4 : 1, fixed = online ? rows * resultStride() * 4 : 0;
-  Dim queries = copiesQueries() ? queryStride() * (rows * 4) : Dim(0);
-  return stride() * (rows * 4) + queries + (gemm + columns * column() * 4 + fixed + (mask ? kStateBytes : 0));
-}
-
-/// Blocks whose scores fit the second-level cache; some for a few threads to share. Each block copies K and V.
-int64_t AttentionDetails::preferredRows() const {
-  DecisionsMade::check("a block of rows");
-  constexpr int64_t fewestRows = 16, items = 8, mostOfTiles = 128;
-  const int64_t fewest = ceilDivInt(fewestRows, group);
-  int64_t m = std::max<int64_t>(1, nominal(body.block, result.m)), t = nominal(body.block, result.k);
-  if (mask)
-    t = std::max(widestKeys(body.block, mask), t / 4);
-  int64_t most = std::max(fewest, IsaLevel::nominal().caches.scores / (4 * std::max<int64_t>(t, 1)) / group);
-  if (online)
-    most = ceilDivInt(mostOfTiles, group);
-  int64_t blocks = ceilDivInt(m, most), batch = std::max<int64_t>(1, nominal(body.block, groups()));
-  blocks = std::max(blocks, std::min(ceilDivInt(items, batch), std::max<int64_t>(1, m / fewest)));
-  return ceilDivInt(m, blocks) * group;
-}
-
-/// Any number would do; scratch is bounded.
-Decision AttentionDetails::rowsDecision() const {
-  constexpr int64_t mostScratch = 4 << 20, mostRows = 512;
-  MLIRContext *context = body.block->getParentOp()->getContext();
-  int64_t preferred = preferredRows(), row = 4 * std::max<int64_t>(1, nominal(body.block, stride()));
-  int64_t most = std::max<int64_t>(1, std::clamp<int64_t>(mostScratch / row, 1, mostRows) / group);
-  std::set<int64_t> values{preferred};
-  if (std::optional<int64_t> m = result.m.known())
-    for (int64_t places : evenParts(*m, most))
-      values.insert(places * group);
-  for (int64_t places = 8; places <= most && !result.m.isStatic(); places *= 2)
-    values.insert(places * group);
-  return {kBlockRows.str(),
-          "",
-          numbersOf(values, context),
-          Builder(context).getI64IntegerAttr(preferred),
-          Effect::Order,
-          "rows of a block, whose scores wait in scratch"};
-}
-
 //===----------------------------------------------------------------------===//
 // What both schemes do
 //===----------------------------------------------------------------------===//
@@ -193,6 +39,8 @@ AttentionEmitter::AttentionEmitter(CpuBuilder &b, const AttentionDetails &detail
   if (d.online) {
     highest = take(d.column()), totals = take(d.column()), scales = take(d.column());
     results = take(d.rows * d.resultStride());
+    if (d.weighs())
+      leftOut = take(d.resultStride());
   }
   table = next;
   stride = b.idx(d.stride());
@@ -299,7 +147,7 @@ void AttentionEmitter::emitScores(Value from, Value to, const GemmKernel &spec) 
   GemmCallbacks callbacks = storing([this, from](Value row, Index column, Value sums) {
     e.bindValue(d.scores.result(), sums);
     column.base = b.add(column.base, from);
-    Value input = d.attention.softmax.getInput(), score = e.evaluate(input, indexOf(input, row, column));
+    Value input = d.weightsSource(), score = e.evaluate(input, indexOf(input, row, column));
     // Whole vectors: the table's rows have room, and what is beyond them is not read.
     b.store(score, table, b.add(b.mul(row, stride), b.sub(column.base, origin)));
   });
@@ -310,6 +158,13 @@ void AttentionEmitter::emitScores(Value from, Value to, const GemmKernel &spec) 
   e.unbind(d.scores.result());
 }
 
+/// The bounds of what the rule says of the block's rows.
+void AttentionEmitter::testRows() {
+  Indices outer = indexOf(d.weightsSource(), b.idx(0), e.at(0));
+  outer.pop_back_n(2);
+  tests.emplace(b, e, d.mask, d.rule(), outer, first, b.floorDiv(rows, b.idx(d.group)));
+}
+
 /// Calls `look` with the keys of the block; once more with all of them, where a row has no score that is clearly above
 /// the number that replaces scores. `highestOfRow` is asked then.
 void AttentionEmitter::chooseKeys(llvm::function_ref<void(const AttentionKeys &)> look,
@@ -317,10 +172,8 @@ void AttentionEmitter::chooseKeys(llvm::function_ref<void(const AttentionKeys &)
   Value all = b.idx(d.result.k);
   if (!d.mask || d.all)
     return look({b.idx(0), all, b.idx(0), d.all ? b.idx(0) : all});
-  Indices batchIndex = indexOf(dmir::MaskOp(d.mask).getResult(), b.idx(0), e.at(0));
-  batchIndex.pop_back_n(2);
-  tests.emplace(b, e, d.mask, batchIndex, first, b.floorDiv(rows, b.idx(d.group)));
-  AttentionKeys keys = keysOf(b, *tests, d.mask, d.tile(), d.asksTiles() && !d.online);
+  testRows();
+  AttentionKeys keys = keysOf(b, *tests, d.mask, d.tile(), d.asksNumbers() && !d.online);
   if (!d.looksAgain())
     return look(keys);
   Value slots[] = {b.idx(0), b.idx(1), b.idx(2)};
@@ -339,7 +192,7 @@ void AttentionEmitter::chooseKeys(llvm::function_ref<void(const AttentionKeys &)
         Value isNear = arith::CmpFOp::create(b, arith::CmpFPredicate::ULE, apart, b.constant(f32, 110));
         // Tiles that are asked about may lie between others.
         Value leavesOut =
-            d.asksTiles() ? b.constantInt(b.getI1Type(), 1) : b.cmp(arith::CmpIPredicate::slt, b.sub(to, from), all);
+            d.asksNumbers() ? b.constantInt(b.getI1Type(), 1) : b.cmp(arith::CmpIPredicate::slt, b.sub(to, from), all);
         b.ifThen(arith::AndIOp::create(b, isNear, leavesOut), [&] {
           b.store(b.idx(0), state, slots[0]);
           b.store(all, state, slots[1]);
@@ -476,10 +329,20 @@ Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attent
   }
   plan.own.set(kBlockRows, Builder(context).getI64IntegerAttr(details->rows));
   plan.tiles = [details](const Processor &processor) { return details->chosenTiles(Decided::levelOf(processor)); };
-  plan.algorithm = !details->mask ? "attention" : details->all ? "attention-all-tiles" : "attention-tiles";
-  if (details->mask) {
+  plan.algorithm = details->isLinear() ? "attention-linear"
+                   : !details->mask    ? "attention"
+                   : details->all      ? "attention-all-tiles"
+                                       : "attention-tiles";
+  if (details->isLinear()) {
+    double part = kernels::keptPart(*attention.keep, typeOf(details->weightsSource()).getShape());
+    int64_t all = 2 * *(details->scores.multiplyAdds() + details->result.multiplyAdds()).known();
+    plan.savedOperations = static_cast<int64_t>(std::round(static_cast<double>(all) * (1 - part)));
+  }
+  if (details->mask || details->isLinear()) {
     dmir::TileSize tile = details->tile();
     plan.tile = {tile.rows, tile.columns, tile.pass};
+    if (!details->all)
+      plan.skips.push_back("scores");
   }
   plan.work = details->groups() * details->blocks();
   plan.savedBytes = unreadBytes(details->attention);

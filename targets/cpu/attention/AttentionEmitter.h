@@ -2,7 +2,8 @@
 //
 // Two schemes. Rows at once: a block's scores, whole rows, go to scratch. Tiles: scores of some keys at a time, with
 // the running greatest score, sum and result of each row, for many keys: what is in scratch then does not grow with
-// them.
+// them. Tiles are visited from the first to the last that a rule keeps something of, or each is asked about
+// (AttentionWalk).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -16,13 +17,19 @@
 #include "targets/common/math/VectorMath.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/masks/Columns.h"
 
 #include <cmath>
 
 namespace dmxc::cpu {
 
-constexpr int64_t kOnlineKeys = 128; ///< of a tile
+/// Key of a strategy, and the decision.
+inline constexpr llvm::StringLiteral kBlockRows = "block_rows";
+constexpr int64_t kOnlineKeys = 128; ///< of a tile, the most
 constexpr int64_t kStateBytes = 64;  ///< of AttentionEmitter::state
+constexpr int64_t kGreatestKey = 8;  ///< place in it, in floats: the greatest magnitude of keys that are left out
+/// Numbers that replace scores are looked for among them up to here, greater ones are weighed without.
+constexpr double kMostLookedFor = -1000;
 
 /// Everything about an attention's kernel that does not depend on the level.
 struct AttentionDetails {
@@ -35,11 +42,12 @@ struct AttentionDetails {
   bool online = false;  ///< tiles
   dmir::MaskOp mask;    ///< whose rule says which keys a block looks at; null: all
   bool all = false;     ///< it does so whatever the rule says
+  int64_t keys = kOnlineKeys; ///< of a tile
 
   /// `rows`: 0 for those that are chosen.
   AttentionDetails(const kernels::RegionBody &body, const Attention &attention, int64_t rows);
-  /// Tiles have kOnlineKeys keys; `keys` is that, or kDynamic in the last one.
-  GemmKernel specOf(const MatmulProduct &product, int64_t keys = kDynamic) const;
+  /// `ofTile`: those of a whole tile, or kDynamic in the last one.
+  GemmKernel specOf(const MatmulProduct &product, int64_t ofTile = kDynamic) const;
   /// The products that the kernel emits, by their names in a strategy.
   llvm::SmallVector<std::pair<llvm::StringRef, GemmKernel>> products() const;
   /// The name of a product of these.
@@ -52,15 +60,31 @@ struct AttentionDetails {
   int64_t gemmBytes(mlir::DictionaryAttr tiles, const IsaLevel &level) const;
   /// What a block may have, and has where nothing is decided.
   Decision rowsDecision() const;
+  /// Whether there is no softmax: scores are weights.
+  bool isLinear() const { return attention.keep.has_value(); }
+  /// What is computed of products of queries and keys.
+  mlir::Value weightsSource() const { return isLinear() ? attention.result.getLhs() : attention.softmax.getInput(); }
+  /// What leaves out keys.
+  dmir::Rule rule() const { return isLinear() ? *attention.keep : dmir::ruleOf(mask); }
   double fill() const { return cast<mlir::FloatAttr>(dmir::MaskOp(mask).getFill()).getValueAsDouble(); }
   /// Whether a row may have to look at keys that the rule leaves out: where it sees none, or none above the number that
   /// replaces scores.
-  bool looksAgain() const { return mask && !all && std::isfinite(fill()); }
-  /// Whether a run says which tiles of keys are looked at.
-  bool asksTiles() const { return mask && !all && differsAlongKeys(dmir::ruleOf(mask)); }
+  bool looksAgain() const { return mask && !all && std::isfinite(fill()) && !weighs(); }
+  bool adds() const { return mask && dmir::MaskOp(mask).getAdds(); }
+  /// Whether scores that are left out weigh something, all the same: so many powers of one number, and so many times
+  /// the sum of their values.
+  bool weighs() const { return mask && !all && !adds() && std::isfinite(fill()) && fill() > kMostLookedFor; }
+  /// Whether each tile is asked about, instead of a first and a last one.
+  bool asksTiles() const {
+    return isLinear() || (online && mask && (needsTiles(mask) || dmir::MaskOp(mask).getKeep().size() > 1));
+  }
+  /// Whether a run's numbers say which tiles of keys are looked at.
+  bool asksNumbers() const { return mask && !all && differsAlongKeys(dmir::ruleOf(mask)); }
+  /// Whether something is done about keys that are left out.
+  bool countsLeftOut() const { return weighs() || looksAgain(); }
   /// Of a row of scores in scratch, in elements: room for whole tiles, and an odd number of cache lines, so that rows
   /// do not share a set.
-  Dim stride() const { return online ? Dim(kOnlineKeys + 16) : Dim::ceilDiv(result.k, 64) * 64 + 16; }
+  Dim stride() const { return online ? Dim(keys + 16) : Dim::ceilDiv(result.k, 64) * 64 + 16; }
   /// The same of a row of results.
   int64_t resultStride() const { return ceilDivInt(*result.n.known(), 16) * 16 + 16; }
   /// Whether a block's queries are copied to scratch, where their numbers are not in memory as they are multiplied.
@@ -71,7 +95,7 @@ struct AttentionDetails {
   int64_t places() const { return rows / group; }
   Dim blocks() const { return Dim::ceilDiv(result.m, places()); }
   Dim groups() const;
-  dmir::TileSize tile() const { return {places(), online ? kOnlineKeys : kKeyTile, online ? kOnlineKeys : kKeyPass}; }
+  dmir::TileSize tile() const { return {places(), online ? keys : kKeyTile, online ? keys : kKeyPass}; }
   /// Floats of a block's rows, one a row: rounded up to whole vectors.
   int64_t column() const { return ceilDivInt(rows, 16) * 16; }
   /// Bytes, with those of products.
@@ -80,8 +104,18 @@ struct AttentionDetails {
 private:
   llvm::SmallVector<mlir::Operation *> epilogue() const;
   int64_t headsOfGroup() const;
-  bool choosesTiles() const;
+  bool choosesTiles(dmir::MaskOp last) const;
+  /// Whether a mask leaves nothing out unless each tile is asked about.
+  static bool needsTiles(dmir::MaskOp mask);
+  bool canLeaveOut(dmir::MaskOp last) const;
   int64_t preferredRows() const;
+};
+
+/// Bounds of what a row's scores become on the way to the mask, from bounds of their products: of sums, products and
+/// quotients with numbers, or with what is the same in all rows, and of tanh. Nothing for other ops, or where `row` is
+/// null and they could not be told.
+struct ScoreBounds {
+  mlir::Value low, high;
 };
 
 /// A matrix of a batch item, from a row on.
@@ -96,6 +130,7 @@ public:
 private:
   using Value = mlir::Value;
   // --- both schemes
+  void testRows();
   void chooseKeys(llvm::function_ref<void(const AttentionKeys &)> look,
                   llvm::function_ref<Value(Value row)> highestOfRow);
   GemmMatrix queriesOfBlock() const;
@@ -126,12 +161,33 @@ private:
   void finishWeights(Value row, Value inverse);
   void emitResult();
   // --- tiles
+  void startRows();
+  void forEachTile(Value first, Value last, llvm::function_ref<void(Value at, Value end, int64_t keys)> use);
   void emitTiles();
   void lookAtTiles(const AttentionKeys &keys);
   void emitTile(Value at, Value end, Value isFull, int64_t keys);
   void addToRow(Value row);
   void addResult(Value at, int64_t keys);
   void writeResult(Value row);
+  // --- tiles that are each asked about
+  struct Visit {
+    Value present, full; ///< i1: some row keeps some key; all keep all
+  };
+  void walkTiles();
+  void walkOnce(Value isAgain);
+  Visit visitOf(Value at, Value end);
+  Visit inLists(Value at);
+  void leaveOut(Value at, Value end);
+  void sumValues(Value at, Value end);
+  void boundKeys(Value at, Value end);
+  Value greatestOf(const GemmMatrix &matrix, mlir::Type element, Value rows, Value columns, bool sums);
+  void boundLines();
+  void weighLeftOut(Value row);
+  Value mayCount(Value row);
+  ScoreBounds boundsOf(Value tensor, Value row, ScoreBounds ofProduct);
+  ScoreBounds boundsOfOther(Value tensor, Value whole, Value row);
+  Value number(int64_t slot) { return b.load(b.getI64Type(), state, b.idx(slot)); }
+  void setNumber(int64_t slot, Value value) { b.store(value, state, b.idx(slot)); }
 
   CpuBuilder &b;
   const AttentionDetails &d;
@@ -145,10 +201,13 @@ private:
   Value stride;                  ///< of a row of the table
   Value queries;                 ///< scratch, where they are copied: the block's rows of Q
   Value state;                   ///< scratch, where keys are chosen: the keys, and whether to look again
-  Value batch, first, rows;      ///< the block: the first item and place, and its rows
-  Value from, to;                ///< its keys in the table
-  Value origin;                  ///< the key that the table begins with
-  std::optional<KeyTests> tests; ///< of the block's rows
+  Value leftOut;                 ///< scratch of what weighs all the same: the sum of the values
+  llvm::SmallVector<dmir::ColumnRange<Value>> cases; ///< of the block, where tiles are asked about
+  llvm::DenseMap<Value, ScoreBounds> lineBounds;     ///< of the block: of what is the same in all rows
+  Value batch, first, rows;                          ///< the block: the first item and place, and its rows
+  Value from, to;                                    ///< its keys in the table
+  Value origin;                                      ///< the key that the table begins with
+  std::optional<KeyTests> tests;                     ///< of the block's rows
 };
 
 } // namespace dmxc::cpu

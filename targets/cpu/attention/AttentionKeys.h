@@ -3,6 +3,7 @@
 
 #include "KeyTests.h"
 
+#include "dmxc/Dialect/DMIR/masks/Columns.h"
 #include "dmxc/Dialect/DMIR/masks/Tiles.h"
 
 namespace dmxc::cpu {

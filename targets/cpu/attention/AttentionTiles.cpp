@@ -18,9 +18,16 @@ using namespace mlir;
 static constexpr double kLowest = -std::numeric_limits<double>::infinity();
 
 void AttentionEmitter::emitTiles() {
-  chooseKeys([&](const AttentionKeys &keys) { lookAtTiles(keys); },
-             [&](Value row) { return b.load(f32, highest, row); });
+  if (d.asksTiles())
+    walkTiles();
+  else
+    chooseKeys([&](const AttentionKeys &keys) { lookAtTiles(keys); },
+               [&](Value row) { return b.load(f32, highest, row); });
   b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) {
+    if (d.isLinear()) {
+      b.store(b.constant(f32, 1), inverses, row);
+      return writeResult(row);
+    }
     Value total = b.load(f32, totals, row);
     // At least 1, or NaN; 0 where no score is above -inf, which is NaN, or where there are no keys.
     Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, total, b.constant(f32, 0));
@@ -33,37 +40,45 @@ void AttentionEmitter::emitTiles() {
   });
 }
 
-void AttentionEmitter::lookAtTiles(const AttentionKeys &keys) {
+void AttentionEmitter::startRows() {
   int64_t lanes = b.isa().lanes(32);
   b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) {
     b.store(b.constant(f32, kLowest), highest, row);
     b.store(b.constant(f32, 0), totals, row);
+    b.store(b.constant(f32, 1), scales, row);
     Value base = b.mulC(row, d.resultStride());
     b.forLoop(b.idx(0), b.idx(d.resultStride() - 16), b.idx(lanes),
               [&](Value column) { b.store(b.constant(b.laneType(f32, lanes), 0), results, b.add(base, column)); });
   });
+}
+
+/// Calls `use` with whole tiles, and with what is left where all keys are no multiple of them.
+void AttentionEmitter::forEachTile(Value first, Value last,
+                                   llvm::function_ref<void(Value at, Value end, int64_t keys)> use) {
   std::optional<int64_t> known = d.result.k.known();
-  bool isWhole = known && *known % kOnlineKeys == 0;
-  Value size = b.idx(kOnlineKeys);
-  // Whole tiles, and what is left where all keys are no multiple of them.
-  Value whole =
-      isWhole ? keys.last : b.add(keys.first, b.mulC(b.floorDiv(b.sub(keys.last, keys.first), size), kOnlineKeys));
+  bool isWhole = known && *known % d.keys == 0;
+  Value size = b.idx(d.keys);
+  Value whole = isWhole ? last : b.add(first, b.mulC(b.floorDiv(b.sub(last, first), size), d.keys));
+  b.forLoop(first, whole, size, [&](Value at) { use(at, b.add(at, size), d.keys); });
+  if (!isWhole)
+    b.ifThen(b.cmp(arith::CmpIPredicate::slt, whole, last), [&] { use(whole, last, kDynamic); });
+}
+
+void AttentionEmitter::lookAtTiles(const AttentionKeys &keys) {
+  startRows();
   auto isFull = [&](Value at, Value end) -> Value {
     return arith::AndIOp::create(b, b.cmp(arith::CmpIPredicate::sge, at, keys.firstFull),
                                  b.cmp(arith::CmpIPredicate::sle, end, keys.lastFull));
   };
-  auto look = [&](Value at, Value end, int64_t count) {
+  forEachTile(keys.first, keys.last, [&](Value at, Value end, int64_t ofTile) {
     Value full = isFull(at, end);
-    if (!d.asksTiles())
-      return emitTile(at, end, full, count);
+    if (!d.asksNumbers())
+      return emitTile(at, end, full, ofTile);
     auto [some, every] = tests->ask(at, end);
     if (keys.again)
       some = arith::OrIOp::create(b, some, keys.again);
-    b.ifThen(some, [&, every = every] { emitTile(at, end, arith::OrIOp::create(b, full, every), count); });
-  };
-  b.forLoop(keys.first, whole, size, [&](Value at) { look(at, b.add(at, size), kOnlineKeys); });
-  if (!isWhole)
-    b.ifThen(b.cmp(arith::CmpIPredicate::slt, whole, keys.last), [&] { look(whole, keys.last, kDynamic); });
+    b.ifThen(some, [&, every = every] { emitTile(at, end, arith::OrIOp::create(b, full, every), ofTile); });
+  });
 }
 
 /// Keys [at, end): as many as `keys` says, or fewer where that is kDynamic.
@@ -71,7 +86,7 @@ void AttentionEmitter::emitTile(Value at, Value end, Value isFull, int64_t keys)
   GemmKernel spec = d.specOf(d.scores, keys);
   origin = at;
   dmir::MaskOp mask = d.mask;
-  if (!mask || d.all) {
+  if (!mask || d.all || !isFull) {
     emitScores(at, end, spec);
   } else {
     b.ifThen(
@@ -85,7 +100,8 @@ void AttentionEmitter::emitTile(Value at, Value end, Value isFull, int64_t keys)
         [&] { emitScores(at, end, spec); });
   }
   from = b.idx(0), to = keys == kDynamic ? b.sub(end, at) : b.idx(keys);
-  b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) { addToRow(row); });
+  if (!d.isLinear())
+    b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) { addToRow(row); });
   addResult(at, keys);
 }
 

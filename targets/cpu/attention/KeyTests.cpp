@@ -18,19 +18,20 @@ bool dmxc::cpu::differsAlongKeys(const dmir::Rule &rule) {
   return llvm::any_of(rule.values, [](const dmir::RuleValue &value) { return value.ofColumns; });
 }
 
-KeyTests::KeyTests(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask, ArrayRef<Index> batch, Value row, Value rows)
-    : b(b), e(e), mask(mask), rule(dmir::ruleOf(mask)), batch(batch) {
+KeyTests::KeyTests(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask, dmir::Rule ofRows, ArrayRef<Index> batch,
+                   Value row, Value rows)
+    : b(b), e(e), mask(mask), rule(std::move(ofRows)), batch(batch) {
   for (const Index &index : batch)
     rowBounds.emplace_back(index.base, index.base);
   rowBounds.emplace_back(row, b.addC(b.add(row, rows), -1));
   for (Dim dim : rule.dims)
     symbolBounds.emplace_back(b.idx(dim), b.idx(dim));
-  for (auto [value, how] : llvm::zip(mask.getValues(), rule.values)) {
+  for (auto [position, how] : llvm::enumerate(rule.values)) {
     int64_t most = how.isBool ? 1 : dmir::kMostValue;
     if (how.ofColumns)
       symbolBounds.emplace_back(b.idx(how.isBool ? 0 : -most), b.idx(most));
     else
-      symbolBounds.push_back(boundsOf(value, how, b.idx(0), b.idx(1)));
+      symbolBounds.push_back(boundsOf(mask.getValues()[position], how, b.idx(0), b.idx(1)));
   }
 }
 

@@ -20,9 +20,9 @@ class KeyTests {
 public:
   using Bounds = std::pair<mlir::Value, mlir::Value>; ///< inclusive
 
-  /// Of rows [row, row + rows) of a matrix; `batch` are the mask's indices before them.
-  KeyTests(CpuBuilder &b, kernels::ElementExpr &e, dmir::MaskOp mask, llvm::ArrayRef<kernels::Index> batch,
-           mlir::Value row, mlir::Value rows);
+  /// Of rows [row, row + rows) of a matrix; `batch` are the indices before them. A rule of no mask has no values.
+  KeyTests(CpuBuilder &b, kernels::ElementExpr &e, dmir::MaskOp mask, dmir::Rule rule,
+           llvm::ArrayRef<kernels::Index> batch, mlir::Value row, mlir::Value rows);
 
   /// Of all indices but the last.
   llvm::ArrayRef<Bounds> rows() const { return rowBounds; }

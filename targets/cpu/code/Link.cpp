@@ -2,16 +2,21 @@
 
 #include "Link.h"
 
+#include "targets/common/code/SaveTemps.h"
+#include "targets/cpu/user/Trial.h"
+
 #include "dmx/dmx_kernel.h"
 
 #include "dmxc/Support/OutputFile.h"
 
 #include "lld/Common/Driver.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Target/TargetMachine.h"
 
 #include <cerrno>
@@ -81,7 +86,8 @@ static llvm::GlobalVariable *makeTable(llvm::Module &module, std::span<const Ker
                                   llvm::ConstantStruct::get(tableType, fields), DMX_KERNEL_TABLE_SYMBOL);
 }
 
-static Result<std::vector<char>> tableObject(std::span<const KernelObject> objects, const IsaLevel &isa) {
+static Result<std::vector<char>> tableObject(std::span<const KernelObject> objects, const IsaLevel &isa,
+                                             const std::string &saved) {
   llvm::LLVMContext context;
   llvm::Module module("kernel_table", context);
   auto machine = makeTargetMachine(isa, 2);
@@ -98,21 +104,47 @@ static Result<std::vector<char>> tableObject(std::span<const KernelObject> objec
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", query));
   llvm::Value *known = b.CreateICmpEQ(query->getArg(0), b.getInt32(DMX_KERNEL_ABI_VERSION));
   b.CreateRet(b.CreateSelect(known, table, llvm::ConstantPointerNull::get(ptr)));
-  return emitObject(module, **machine, 2);
+  auto object = emitObject(module, **machine, 2);
+  if (object && !saved.empty()) // as optimised
+    if (Status s = saveTemp(llvm::sys::path::parent_path(saved), llvm::sys::path::filename(saved),
+                            [&](auto &out) { module.print(out, nullptr); });
+        !s)
+      return s.takeError();
+  return object;
 }
 
 //===----------------------------------------------------------------------===//
 // Linking
 //===----------------------------------------------------------------------===//
 
+std::vector<std::string> dmxc::cpu::linkerArguments() {
+  // Nothing undefined, text never relocated, and no symbol version or build id.
+  return {"ld.lld",
+          "-shared",
+          "-z",
+          "defs",
+          "-z",
+          "text",
+          "-z",
+          "now",
+          "--build-id=none",
+          "--hash-style=both",
+          "-Bsymbolic",
+          "--no-rosegment",
+          "-z",
+          "noseparate-code",
+          "-z",
+          "max-page-size=4096",
+          "-z",
+          "common-page-size=4096",
+          "--threads=1",
+          "--discard-all"};
+}
+
 /// Runs LLD. It keeps global state, so one link at a time in a process.
 static Status runLinker(const std::vector<std::string> &inputs, const std::string &output) {
-  std::vector<std::string> args = {"ld.lld", "-shared", "-o", output,
-                                   // Nothing undefined, text never relocated, and no symbol version or build
-                                   // id.
-                                   "-z", "defs", "-z", "text", "-z", "now", "--build-id=none", "--hash-style=both",
-                                   "-Bsymbolic", "--no-rosegment", "-z", "noseparate-code", "-z", "max-page-size=4096",
-                                   "-z", "common-page-size=4096", "--threads=1", "--discard-all"};
+  std::vector<std::string> args = linkerArguments();
+  args.insert(args.end(), {"-o", output});
   args.insert(args.end(), inputs.begin(), inputs.end());
   std::vector<const char *> argv;
   for (const std::string &arg : args)
@@ -223,15 +255,31 @@ static Result<std::vector<char>> linkObjects(llvm::ArrayRef<llvm::StringRef> obj
   return std::move(reader.bytes);
 }
 
-Result<std::vector<char>> dmxc::cpu::linkKernels(std::span<const KernelObject> objects, const IsaLevel &isa) {
-  auto table = tableObject(objects, isa);
+Result<std::vector<char>> dmxc::cpu::linkKernels(std::span<const KernelObject> objects, const IsaLevel &isa,
+                                                 const std::string &saved) {
+  auto table = tableObject(objects, isa, saved);
   if (!table)
     return table.takeError();
 
   std::vector<llvm::StringRef> inputs = {{table->data(), table->size()}};
   for (const KernelObject &object : objects)
     inputs.push_back({object.elf.data(), object.elf.size()});
+  llvm::StringSet<> linked; // bodies of users that several kernels call
+  const UserCode *user = nullptr;
+  for (const KernelObject &object : objects)
+    for (const UserCode &code : object.user)
+      if (!code.bitcode && linked.insert(code.linked).second) {
+        inputs.push_back({code.bytes.data(), code.bytes.size()});
+        user = &code;
+      }
+  if (user) // LLD ends the process for some damage
+    if (Status s = tryWork(*user, [&] { static_cast<void>(static_cast<bool>(linkObjects(inputs))); }); !s)
+      return s.takeError();
   auto bytes = linkObjects(inputs);
+  if (!bytes && user && bytes.error().kind == ErrorKind::Internal) // our own objects are as LLVM made them
+    return user->refusal("it cannot be linked" +
+                         std::string(linked.size() > 1 ? ", or another body of the model" : "") + ": " +
+                         bytes.error().message);
   if (!bytes)
     return bytes.takeError();
   auto missing = undefinedSymbols(*bytes, /*dynamic=*/true);

@@ -14,6 +14,10 @@ namespace dmxc::cpu {
 /// this process and temporary files; calls from several threads wait for each
 /// other. Fails when a symbol is defined twice or not at all (internal error
 /// naming it).
-Result<std::vector<char>> linkKernels(std::span<const KernelObject> objects, const IsaLevel &isa);
+/// `saved` is where the table is kept as .ll; empty: nowhere.
+Result<std::vector<char>> linkKernels(std::span<const KernelObject> objects, const IsaLevel &isa,
+                                      const std::string &saved = "");
+/// How LLD is called, but for its files.
+std::vector<std::string> linkerArguments();
 
 } // namespace dmxc::cpu

@@ -4,6 +4,8 @@
 
 #include "targets/common/code/KernelDialects.h"
 #include "targets/common/code/SaveTemps.h"
+#include "targets/cpu/user/Messages.h"
+#include "targets/cpu/user/Trial.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -175,7 +177,7 @@ static void setAttributes(llvm::Module &module, const IsaLevel &isa, const llvm:
     if (internal.contains(fn.getName())) {
       fn.setLinkage(llvm::GlobalValue::InternalLinkage);
       fn.addFnAttr(llvm::Attribute::NoInline);
-    } else {
+    } else if (!fn.hasLocalLinkage()) {
       fn.setVisibility(llvm::GlobalValue::HiddenVisibility);
     }
     fn.setDSOLocal(true);
@@ -227,6 +229,43 @@ Result<std::vector<std::string>> dmxc::cpu::undefinedSymbols(const std::vector<c
   return names;
 }
 
+/// Puts a user's body into the kernel's module, once it is seen that LLVM makes code of it.
+static Status inlineBody(const UserCode &user, const IsaLevel &isa, const llvm::StringSet<> &internal,
+                         llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
+  auto work = [&] {
+    if (!linkBitcode(user, isa, module))
+      return;
+    setAttributes(module, isa, internal);
+    optimize(module, machine, optLevel);
+    static_cast<void>(static_cast<bool>(generate(module, machine, llvm::CodeGenFileType::ObjectFile)));
+  };
+  Status good = tryWork(user, work);
+  return good ? linkBitcode(user, isa, module) : std::move(good);
+}
+
+/// Nothing is called but the body of a user, which is linked later where it is no bitcode.
+static Status checkWhole(KernelObject &object, const IsaLevel &isa, const LoweringOptions &options) {
+  auto missing = undefinedSymbols(object.elf, /*dynamic=*/false);
+  if (!missing)
+    return missing.takeError();
+  if (const UserCode *user = options.user) {
+    object.user.push_back(*user);
+    if (user->bitcode && !missing->empty())
+      return user->refusal("its code for " + isa.name + " would call " + llvm::join(*missing, ", ") +
+                           ", and kernels call no libraries; write out what it stands for");
+    llvm::erase(*missing, user->linked);
+    if (!user->bitcode)
+      if (Status s = saveTemp(options.saveTempsDir, user->linked + ".o",
+                              [&](auto &out) { out.write(user->bytes.data(), user->bytes.size()); });
+          !s)
+        return s;
+  }
+  if (missing->empty())
+    return Status::ok();
+  return internalError("kernel '" + object.name + "' for " + isa.name +
+                       " would call library functions: " + llvm::join(*missing, ", "));
+}
+
 Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &isa, const LoweringOptions &options) {
   KernelObject object;
   llvm::StringSet<> internal;
@@ -255,7 +294,12 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &i
     return machine.takeError();
   llvmModule->setTargetTriple((*machine)->getTargetTriple());
   llvmModule->setDataLayout((*machine)->createDataLayout());
+  const bool inlines = options.user && options.user->bitcode;
+  if (inlines)
+    if (Status s = inlineBody(*options.user, isa, internal, *llvmModule, **machine, options.optLevel); !s)
+      return s.takeError();
   setAttributes(*llvmModule, isa, internal);
+  Messages messages(context); // of a user's assembler texts
   optimize(*llvmModule, **machine, options.optLevel);
   if (!options.saveTempsDir.empty())
     if (Status s = saveLLVM(*llvmModule, **machine, options.saveTempsDir, object.name); !s)
@@ -264,11 +308,10 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &i
   if (!elf)
     return elf.takeError();
   object.elf = std::move(*elf);
-  auto missing = undefinedSymbols(object.elf, /*dynamic=*/false);
-  if (!missing)
-    return missing.takeError();
-  if (!missing->empty())
-    return internalError("kernel '" + object.name + "' for " + isa.name +
-                         " would call library functions: " + llvm::join(*missing, ", "));
+  object.temps = options.saveTempsDir;
+  if (!messages.text.empty())
+    return inlines ? options.user->refusal(messages.text) : internalError(messages.text);
+  if (Status s = checkWhole(object, isa, options); !s)
+    return s.takeError();
   return object;
 }

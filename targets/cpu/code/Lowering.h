@@ -3,6 +3,8 @@
 
 #include "IsaLevel.h"
 
+#include "targets/cpu/user/UserCode.h"
+
 #include "dmxc/Support/Result.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -25,6 +27,8 @@ struct KernelObject {
   std::vector<std::string> kernels;            ///< symbols of all kernels in it, in order
   std::vector<std::vector<int64_t>> contracts; ///< their words (dmx_kernel.h), in the same order; may be fewer
   std::vector<char> elf;
+  std::string temps;          ///< the folder that its texts were kept in; empty: none
+  std::vector<UserCode> user; ///< bodies that it calls; those in bitcode are in it already
 };
 
 struct LoweringOptions {
@@ -35,6 +39,8 @@ struct LoweringOptions {
   /// When not empty, `<kernel>.mlir`, `.ll` and `.s` are written into this
   /// existing folder.
   std::string saveTempsDir;
+  /// The body that the kernel calls; null: none.
+  const UserCode *user = nullptr;
 };
 
 /// Compiles a module written with KernelBuilder for one ISA level. Consumes the
@@ -44,8 +50,7 @@ struct LoweringOptions {
 /// Thread-safety: calls on modules of different MLIRContexts may run at the same time. One context is not enough:
 /// pass managers that run in it at once load dialects into it.
 ///
-/// Errors are internal: invalid IR, or code that would need a library function
-/// (named).
+/// Errors are internal: invalid IR, or code that would need a library function (named); but for those of a user's body.
 Result<KernelObject> compileKernel(mlir::ModuleOp module, const IsaLevel &isa, const LoweringOptions &options = {});
 
 /// A target machine of the level: static relocation model PIC, no fast-math.

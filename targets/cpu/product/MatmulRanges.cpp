@@ -3,6 +3,7 @@
 #include "MatmulRanges.h"
 
 #include "targets/common/element/ElementMask.h"
+#include "targets/common/roots/ConstantMatrix.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/masks/Sparsity.h"
@@ -56,15 +57,9 @@ ProductRanges ProductRanges::of(const MatmulProduct &product, const kernels::Pla
 std::string dmxc::cpu::whyNoRanges(dmir::RegionOp region, const kernels::KernelPlan &plan) {
   const StringRef algorithm = plan.algorithm;
   auto products = region.getBlock()->getOps<dmir::MatMulOp>();
-  if (products.empty() || !algorithm.starts_with("matmul") || algorithm.ends_with(kernels::kRanges) ||
-      !plan.savedOperations.is(0))
+  if (products.empty() || !algorithm.starts_with("matmul"))
     return "";
-  dmir::MatMulOp product = *products.begin();
-  auto isZero = [](Value operand) {
-    std::optional<dmir::Known> known = dmir::knownOf(operand);
-    return known && known->value == 0;
-  };
-  if (!isZero(product.getLhs()) && !isZero(product.getRhs()) && !dmir::demandOf(product.getResult()))
+  if (kernels::unusedFact(*products.begin(), plan.skips).empty())
     return "";
   if (algorithm == "matmul-generic")
     return "operands that are no views are multiplied element by element";

@@ -219,6 +219,11 @@ static void leaveOut(KernelPlan &plan, const MatmulProduct &product, const Produ
   std::optional<double> part = ranges.any() ? ranges.part(product) : std::nullopt;
   if (std::optional<int64_t> whole = (all - plan.savedOperations).known(); whole && part)
     plan.savedOperations += static_cast<int64_t>(std::round(static_cast<double>(*whole) * (1 - *part)));
+  for (auto [skips, what] : {std::pair(ranges.left.has_value(), "left"),
+                             {ranges.right || product.runs, "right"},
+                             {ranges.result.has_value(), "result"}})
+    if (skips)
+      plan.skips.push_back(what);
 }
 
 static Result<KernelPlan> planProduct(const RegionBody &body, const Choice &choice) {

@@ -20,38 +20,6 @@ using namespace mlir;
 
 namespace {
 
-template <typename T> constexpr T kSign = static_cast<T>(T(1) << (8 * sizeof(T) - 1));
-
-/// Calls f(an element's type, the bits of it that are not zero in numbers that are not).
-template <typename F> auto withType(const ConstantMatrix &m, F f) {
-  auto of = [&](auto tag) {
-    using T = decltype(tag);
-    return f(tag, static_cast<T>(m.isFloat ? ~kSign<T> : ~T(0)));
-  };
-  switch (m.bytes) {
-  case 1:
-    return of(uint8_t());
-  case 2:
-    return of(uint16_t());
-  case 4:
-    return of(uint32_t());
-  default:
-    return of(uint64_t());
-  }
-}
-
-/// Whether so many elements are zero that some blocks may be, by a look at few: most weights have none.
-bool mayBeSparse(const ConstantMatrix &m) {
-  constexpr int64_t looks = 1024, stride = 7919; // a prime, so that no pattern goes along with it
-  const int64_t elements = m.k * m.n, count = std::min(elements, looks);
-  return withType(m, [&](auto tag, auto bits) {
-    int64_t zeros = 0;
-    for (int64_t i = 0, at = 0; i < count; ++i, at = (at + elements / count * 3 + stride) % elements)
-      zeros += !(elementAt<decltype(tag)>(m.data, at / m.n * m.strideK + at % m.n * m.strideN) & bits);
-    return zeros * 20 >= count;
-  });
-}
-
 /// Which blocks have something that is not zero: [group][block of k].
 using Blocks = std::vector<std::vector<bool>>;
 
@@ -60,7 +28,7 @@ Blocks blocksOf(const ConstantMatrix &m, int64_t columns) {
   Blocks kept((m.n + columns - 1) / columns,
               std::vector<bool>((m.k + WeightRuns::kBlock - 1) / WeightRuns::kBlock, false));
   const bool byRows = m.strideN <= m.strideK;
-  withType(m, [&](auto tag, auto bits) {
+  m.withType([&](auto tag, auto bits) {
     using T = decltype(tag);
     auto look = [&](int64_t row, int64_t col, int64_t count, int64_t stride) {
       T any = 0;
@@ -111,7 +79,7 @@ bool WeightRuns::pay(int64_t k, int64_t n) const {
 }
 
 std::optional<WeightRuns> dmxc::cpu::findRuns(const ConstantMatrix &matrix, int64_t columns, bool quickly) {
-  if (matrix.k >= WeightRuns::kBeyond || (quickly && !mayBeSparse(matrix)))
+  if (matrix.k >= WeightRuns::kBeyond || (quickly && !matrix.mayBeSparse()))
     return std::nullopt;
   WeightRuns runs = count(blocksOf(matrix, columns), matrix.k, columns);
   const int64_t most = std::numeric_limits<int32_t>::max() / 4;
@@ -200,9 +168,8 @@ Status dmxc::cpu::packRuns(const WeightRuns &runs, const ConstantMatrix &matrix,
   visitRuns(kept, matrix.k, [&](int64_t group, int64_t from, int64_t to) { writer.add(group, from, to); });
   const std::vector<int32_t> &table = writer.finish();
   std::memcpy(out.data(), table.data(), table.size() * sizeof(int32_t));
-  withType(matrix, [&](auto tag, auto) {
-    copyRows<decltype(tag)>(runs, matrix, kept, table, out.data() + runs.rowsAt(matrix.n));
-  });
+  matrix.withType(
+      [&](auto tag, auto) { copyRows<decltype(tag)>(runs, matrix, kept, table, out.data() + runs.rowsAt(matrix.n)); });
   return Status::ok();
 }
 

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "targets/common/roots/ConstantMatrix.h"
+
 #include "dmxc/Support/Result.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -18,12 +20,7 @@
 
 namespace dmxc::cpu {
 
-/// A k x n matrix: element (row, col) of `bytes` bytes at data + (row*strideK + col*strideN) * bytes.
-struct ConstantMatrix {
-  const std::byte *data;
-  int64_t k, n, strideK, strideN, bytes;
-  bool isFloat; ///< both zeros of floats are zero
-};
+using kernels::ConstantMatrix;
 
 /// How much of a matrix is kept. Packed, in i32: for each group of columns, and for one more behind the last, the
 /// number of its first entry and of its first row; the entries, of each group its runs and one more whose k is beyond

@@ -59,10 +59,40 @@ static bool hasForm(DictionaryAttr strategy, unsigned buffer) {
   return packed && packed.contains(std::to_string(buffer));
 }
 
-static SharedProduct productOf(const RegionBody &body, const CudaRequest &request) {
-  return std::make_shared<GemmProduct>(body, [&](unsigned operand) {
+/// The packed form of a right operand without steps of zeros; null of others.
+static DictionaryAttr formOfSteps(const GemmProduct &product, DictionaryAttr strategy) {
+  auto packed = strategy && product.packsRight ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
+  auto form = packed ? packed.getAs<DictionaryAttr>(std::to_string(product.rhs->buffer)) : DictionaryAttr();
+  auto name = form ? form.getAs<StringAttr>("form") : StringAttr();
+  return name && name.getValue() == KeptSteps::kForm ? form : DictionaryAttr();
+}
+
+static Result<SharedProduct> productOf(const RegionBody &body, const CudaRequest &request) {
+  auto product = std::make_shared<GemmProduct>(body, [&](unsigned operand) {
     return request.strategy ? hasForm(request.strategy, operand) : request.constant && request.constant(operand);
   });
+  if (!product->refusal().empty())
+    return product;
+  if (DictionaryAttr form = formOfSteps(*product, request.strategy)) {
+    Result<KeptSteps> kept = KeptSteps::of(form, *product->k.known(), *product->n.known());
+    if (!kept)
+      return modelError("node '" + dmir::nodeName(body.root) + "': " + kept.error().message);
+    product->keep(std::move(*kept));
+  }
+  return product;
+}
+
+/// Leaves steps of zeros out of a constant right operand where enough of them are.
+static void leaveOut(GemmProduct &product, const GemmTile &tile, KernelPlan &plan) {
+  if (!product.held)
+    return;
+  const int64_t k = *product.k.known(), n = *product.n.known();
+  KeptSteps kept(*product.held, tile.columns);
+  if (!kept.pay(k))
+    return;
+  plan.savedOperations = product.m * product.batch * (k * n - kept.elements(k, n)) * 2;
+  product.keep(std::move(kept));
+  plan.skips.push_back("right");
 }
 
 static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &request, const GemmProduct &product,
@@ -77,19 +107,20 @@ static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &r
 }
 
 /// How a region is computed, while its strategy is chosen.
-static Result<KernelPlan> chooseProduct(const RegionBody &body, const CudaRequest &request,
-                                        const GemmProduct &product) {
+static Result<KernelPlan> chooseProduct(const RegionBody &body, const CudaRequest &request, GemmProduct &product) {
   StringRef asked = algorithmIn(request.decided), name = specialisedOf(body.root);
   if (!product.refusal().empty() || (asked.empty() ? preferredAlgorithm(product) : asked) != name)
     return planPlain(body, request, product, !asked.empty());
   DecisionsMade::check("a tile of a product");
   MLIRContext *context = body.root->getContext();
+  product.look(request.inputs);
   GemmTile tile = decidedGemmTile(request.machine, product.nominalSizes(body.block), request.decided, context);
   KernelPlan plan(name.str(), WorkPlan());
   plan.work = product.tiles(tile);
   plan.own.set(kProduct, writeTile(tile, context));
   if (std::string copies = product.threadCopies(); !copies.empty())
     plan.own.set(kThreadCopies, StringAttr::get(context, copies));
+  leaveOut(product, tile, plan);
   if (product.packsRight)
     plan.packed.set(std::to_string(product.right.buffer), product.packedForm(context));
   return plan;
@@ -118,7 +149,10 @@ static Result<Pipeline> pipelineIn(const RegionBody &body, const CudaRequest &re
 
 static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest &given) {
   const CudaRequest &request = CudaRequest::of(given);
-  SharedProduct product = productOf(body, request);
+  Result<SharedProduct> made = productOf(body, request);
+  if (!made)
+    return made.takeError();
+  SharedProduct product = *made;
   if (!request.strategy)
     return chooseProduct(body, request, *product);
   if (algorithmIn(request.strategy) != specialisedOf(body.root)) {
@@ -176,6 +210,8 @@ static SharedProduct productIn(dmir::RegionOp region) {
     return nullptr;
   auto product = std::make_shared<GemmProduct>(
       body, [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); });
+  if (product->refusal().empty())
+    product->look(region.getInputs());
   return product->refusal().empty() ? product : nullptr;
 }
 
@@ -201,6 +237,19 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
   return free;
 }
 
+std::string dmxc::cuda::whyNotLeftOut(dmir::RegionOp region, const KernelPlan &plan) {
+  auto products = region.getBlock()->getOps<dmir::MatMulOp>();
+  StringRef fact = products.empty() ? StringRef() : unusedFact(*products.begin(), plan.skips);
+  if (fact.empty())
+    return "";
+  if (plan.algorithm != kSpecialised)
+    return "each thread sums all terms of its element";
+  if (fact == "result")
+    return "all tiles of the result are computed";
+  return fact == "left" ? "steps are left out of packed right operands, what a run brings is multiplied whole"
+                        : "less than a tenth of the steps of 64 terms of its tiles are zero, or it is no packed matrix";
+}
+
 std::string dmxc::cuda::explainGemm(const hw::Machine &machine, dmir::RegionOp region, DictionaryAttr decided) {
   SharedProduct product = productIn(region);
   if (!product || !isSpecialised(*product, decided))
@@ -214,7 +263,10 @@ Status dmxc::cuda::makePipeline(dlir::KernelOp kernel, const hw::Machine &machin
   DictionaryAttr strategy = kernel.getStrategy();
   if (!body.root || algorithmIn(strategy) != specialisedOf(body.root) || pipelineOf(body.block))
     return Status::ok();
-  SharedProduct product = productOf(body, CudaRequest(machine, strategy));
+  Result<SharedProduct> made = productOf(body, CudaRequest(machine, strategy));
+  if (!made)
+    return made.takeError();
+  SharedProduct product = *made;
   const std::string node = "node '" + dmir::nodeName(body.root) + "': ";
   if (!product->refusal().empty())
     return modelError(node + "its strategy has the algorithm " + algorithmIn(strategy).str() + ", but " +
@@ -236,7 +288,10 @@ Result<std::optional<Dim>> dmxc::cuda::tilesOf(dlir::KernelOp kernel, const hw::
   RegionBody body = bodyOf(kernel.getBlock());
   if (!text || !body.root)
     return std::optional<Dim>();
-  SharedProduct product = productOf(body, CudaRequest(machine, kernel.getStrategy()));
+  Result<SharedProduct> made = productOf(body, CudaRequest(machine, kernel.getStrategy()));
+  if (!made)
+    return made.takeError();
+  SharedProduct product = *made;
   if (!product->refusal().empty())
     return std::optional<Dim>();
   Result<Pipeline> pipeline = readPipeline(text, *product, machine);

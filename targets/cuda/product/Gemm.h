@@ -28,6 +28,7 @@ struct CudaRequest : PlanRequest {
   /// Operand i of the region is a constant; asked without a strategy.
   llvm::function_ref<bool(unsigned)> constant = nullptr;
   mlir::DictionaryAttr decided; ///< of Gemm's decisions; may be null
+  mlir::ValueRange inputs;      ///< of the region, as far as they are known
 
   const hw::Machine &machine;
   Hopper processor;
@@ -47,6 +48,8 @@ void registerGemm(KernelTable &table);
 std::vector<Decision> gemmDecisions(const hw::Machine &machine, dmir::RegionOp region, mlir::DictionaryAttr decided);
 /// What the default of these rests on: a clause; "" where nothing is estimated.
 std::string explainGemm(const hw::Machine &machine, dmir::RegionOp region, mlir::DictionaryAttr decided);
+/// Why what is known of a region's product is not used; "" where it is, or nothing is known.
+std::string whyNotLeftOut(dmir::RegionOp region, const KernelPlan &plan);
 /// Writes the pipeline of a kernel that is one of these, by the tile of its strategy, which it takes out of there.
 Status makePipeline(dlir::KernelOp kernel, const hw::Machine &machine);
 /// The tiles that a kernel with a pipeline computes; nothing where it has none.

@@ -25,7 +25,7 @@ void GemmCopies::fill(const From &from, Value left, Value right, Value barrier) 
     if (product.left.byThreads.empty())
       byMap(map++, product.left, tile.rows, left, barrier, from.row, from.k, from.item);
     if (product.right.byThreads.empty())
-      byMap(map, product.right, tile.columns, right, barrier, from.column, from.k, from.item);
+      byMap(map, product.right, tile.columns, right, barrier, from.column, from.rightK, from.item);
   };
   if (!byThreads())
     return start();
@@ -34,7 +34,7 @@ void GemmCopies::fill(const From &from, Value left, Value right, Value barrier) 
   if (!product.left.byThreads.empty())
     byThread(product.left, tile.rows, pipeline.leftPairs, left, from.row, from.k, from.item);
   if (!product.right.byThreads.empty())
-    byThread(product.right, tile.columns, pipeline.rightPairs, right, from.column, from.k, from.item);
+    byThread(product.right, tile.columns, pipeline.rightPairs, right, from.column, from.rightK, from.item);
   async.arriveAsWarp(barrier);
 }
 

@@ -15,6 +15,7 @@ public:
   /// Where a step's terms begin in both operands.
   struct From {
     Value row, column, k, item;
+    Value rightK; ///< of packed steps each begins at 0
   };
   GemmCopies(CudaBuilder &b, const GemmProduct &product, const Pipeline &pipeline)
       : b(b), async(b), product(product), pipeline(pipeline), tile(pipeline.tile) {}

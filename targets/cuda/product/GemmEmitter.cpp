@@ -34,6 +34,10 @@ private:
   struct Place {
     Value item, row, column;
   };
+  /// Of a tile, [first, last): of those that are kept their numbers, else all.
+  struct Steps {
+    Value first, last, kept; ///< `kept`: which of all the first one is
+  };
 
   void initBarriers();
   void copyTiles();
@@ -54,7 +58,10 @@ private:
   Value rightOf(Value slot) { return b.addC(b.mulC(slot, tile.rightBytes()), tile.stages * tile.leftBytes()); }
   /// The last arrival of a warp of a slot's readers lets it be filled again.
   void release(Value slot);
-  Value steps() { return b.idx(Dim::ceilDiv(product.k, kTileRowElements)); }
+  Steps stepsOf(const Place &place);
+  Value packedWord(Value number);
+  Value keptStep(Value number);
+  GemmCopies::From from(const Place &place, Value step, Value number);
   Value parity(int64_t value) { return b.constantInt(b.getI32Type(), value); }
 
   CudaBuilder &b;
@@ -131,21 +138,57 @@ GemmEmitter::Slot GemmEmitter::next(Slot slot) {
 // Copying
 //===----------------------------------------------------------------------===//
 
+/// Word `number` behind the packed steps.
+Value GemmEmitter::packedWord(Value number) {
+  constexpr int64_t bytes = 4;
+  Value word = b.load(b.getI32Type(), b.buffer(product.right.buffer), b.addC(number, product.kept->wordsAt() / bytes));
+  return arith::ExtSIOp::create(b, b.idx(0).getType(), word);
+}
+
+/// Which of all steps a packed one is. Asked for one step ahead, so that nobody waits for it: of the last one, again.
+Value GemmEmitter::keptStep(Value number) {
+  Value last = b.idx(std::max<int64_t>(1, product.kept->steps()) - 1);
+  return packedWord(b.addC(b.minS(number, last), product.kept->entriesAt()));
+}
+
+GemmEmitter::Steps GemmEmitter::stepsOf(const Place &place) {
+  if (!product.kept)
+    return {b.idx(0), b.idx(Dim::ceilDiv(product.k, kTileRowElements)), {}};
+  Value words = b.mulC(b.floorDiv(place.column, b.idx(product.kept->columns)), KeptSteps::kTileWords);
+  return {packedWord(words), packedWord(b.addC(words, 1)), packedWord(b.addC(words, 2))};
+}
+
+/// `step`: of all; `number`: of those that are packed.
+GemmCopies::From GemmEmitter::from(const Place &place, Value step, Value number) {
+  Value k = b.mulC(step, kTileRowElements);
+  if (!product.kept)
+    return {place.row, place.column, k, place.item, k};
+  return {place.row, b.mulC(number, product.kept->columns), k, place.item, b.idx(0)};
+}
+
 /// Slots are empty at first: the phase before the first one counts as ended.
 void GemmEmitter::copyTiles() {
   forTiles({b.idx(0), parity(1)}, [&](const Place &place, Slot slot) { return copyOne(place, slot); });
 }
 
 GemmEmitter::Slot GemmEmitter::copyOne(const Place &place, Slot first) {
-  SmallVector<Value> last =
-      b.forLoop(b.idx(0), steps(), b.idx(1), {first.number, first.parity}, [&](Value step, ValueRange state) {
-        Slot slot{state[0], state[1]};
-        async.wait(empty(slot.number), slot.parity);
-        copies.fill({place.row, place.column, b.mulC(step, kTileRowElements), place.item}, leftOf(slot.number),
-                    rightOf(slot.number), full(slot.number));
-        Slot following = next(slot);
-        return SmallVector<Value>{following.number, following.parity};
-      });
+  Steps steps = stepsOf(place);
+  const bool asks = product.kept && !product.kept->areTogether();
+  SmallVector<Value> init{first.number, first.parity};
+  if (asks)
+    init.push_back(steps.kept);
+  SmallVector<Value> last = b.forLoop(steps.first, steps.last, b.idx(1), init, [&](Value number, ValueRange state) {
+    Slot slot{state[0], state[1]};
+    Value step = asks ? state[2] : product.kept ? b.add(steps.kept, b.sub(number, steps.first)) : number;
+    Value ahead = asks ? keptStep(b.addC(number, 1)) : Value();
+    async.wait(empty(slot.number), slot.parity);
+    copies.fill(from(place, step, number), leftOf(slot.number), rightOf(slot.number), full(slot.number));
+    Slot following = next(slot);
+    SmallVector<Value> carried{following.number, following.parity};
+    if (ahead)
+      carried.push_back(ahead);
+    return carried;
+  });
   return {last[0], last[1]};
 }
 
@@ -159,15 +202,16 @@ void GemmEmitter::multiplyTiles(Value warpgroup) {
 
 /// Where products may run on, a slot is released one step later, when they have ended and the next ones run.
 GemmEmitter::Slot GemmEmitter::multiplyOne(Value warpgroup, const Place &place, Slot first) {
+  Steps steps = stepsOf(place);
   SmallVector<Value> last =
-      b.forLoop(b.idx(0), steps(), b.idx(1), {first.number, first.parity, b.idx(0), async.zeroSums(tile.columns)},
+      b.forLoop(steps.first, steps.last, b.idx(1), {first.number, first.parity, b.idx(0), async.zeroSums(tile.columns)},
                 [&](Value step, ValueRange state) {
                   Slot slot{state[0], state[1]};
                   async.wait(full(slot.number), slot.parity);
                   Value sums = multiplySlot(warpgroup, state[3], slot.number);
                   sums = async.waitForProducts(sums, pipeline.behind);
                   if (pipeline.behind)
-                    b.ifThen(b.cmp(arith::CmpIPredicate::ne, step, b.idx(0)), [&] { release(state[2]); });
+                    b.ifThen(b.cmp(arith::CmpIPredicate::ne, step, steps.first), [&] { release(state[2]); });
                   else
                     release(slot.number);
                   Slot following = next(slot);
@@ -176,7 +220,7 @@ GemmEmitter::Slot GemmEmitter::multiplyOne(Value warpgroup, const Place &place, 
   Value result = last[3];
   if (pipeline.behind) {
     result = async.waitForProducts(result, 0);
-    Value hasSteps = b.cmp(arith::CmpIPredicate::ne, steps(), b.idx(0));
+    Value hasSteps = b.cmp(arith::CmpIPredicate::ne, steps.first, steps.last);
     b.ifThen(hasSteps, [&] { release(last[2]); });
   }
   Value row = b.add(place.row, b.mulC(warpgroup, kMmaRows));

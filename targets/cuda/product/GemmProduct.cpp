@@ -2,9 +2,13 @@
 
 #include "GemmProduct.h"
 
+#include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <cstring>
+#include <numeric>
 
 using namespace dmxc;
 using namespace dmxc::cuda;
@@ -58,6 +62,33 @@ void GemmProduct::placeAll(const RegionBody &body, llvm::function_ref<bool(unsig
     place({rhs->buffer, n, k, Dim::ceilDiv(k, kUnit) * kUnit, 1, 0, SmallVector<Dim>(batchDims.size(), 0)}, right);
   else
     place(rightOperand(), right);
+}
+
+void GemmProduct::keep(KeptSteps steps) {
+  constexpr int64_t terms = dmx::cuda::kTileRowElements;
+  place({rhs->buffer, steps.rows(), terms, terms, 1, 0, SmallVector<Dim>(batchDims.size(), 0)}, right);
+  kept = std::move(steps);
+}
+
+void GemmProduct::look(ValueRange inputs) {
+  if (!packsRight || right.buffer >= inputs.size() || !mayLeaveOut(op, /*exact=*/false))
+    return;
+  std::optional<Tensor> constant = dmir::constantTensor(inputs[right.buffer]);
+  if (!constant || dtypeBits(constant->dtype()) != 8 * kElementBytes)
+    return;
+  if (const ConstantMatrix matrix = rightMatrix(constant->data()); matrix.mayBeSparse())
+    held = std::make_shared<const NonZeros>(matrix);
+}
+
+ConstantMatrix GemmProduct::rightMatrix(const std::byte *data) const {
+  ArrayRef<Dim> strides = rhs->strides;
+  return {data + *rhs->offset.known() * kElementBytes,
+          *k.known(),
+          *n.known(),
+          *strides[strides.size() - 2].known(),
+          *strides.back().known(),
+          kElementBytes,
+          /*isFloat=*/true};
 }
 
 GemmOperand GemmProduct::rightOperand() const {
@@ -129,8 +160,40 @@ SmallVector<unsigned> GemmProduct::mapAxes(const GemmOperand &operand) const {
   return axes;
 }
 
+/// As tiles go where no text says otherwise (Pipeline::raster): down some rows of them, then on to the next column.
+static int64_t columnOfTile(int64_t number, int64_t rows, int64_t columns) {
+  const int64_t first = number / (columns * kRaster) * kRaster, height = std::min(rows - first, kRaster);
+  return number % (columns * kRaster) / height;
+}
+
+/// Block after block takes the next tile, and then each the one as many further on; of very many tiles about.
+static GemmSizes::Steps stepsOfBlocks(const KeptSteps &kept, const GemmSizes &sizes, const GemmTile &tile,
+                                      int64_t blocks) {
+  constexpr int64_t most = 1 << 16;
+  const int64_t rows = llvm::divideCeil(std::max<int64_t>(sizes.m, 1), tile.rows),
+                columns = llvm::divideCeil(sizes.n, tile.columns), matrix = rows * columns;
+  const bool pays = kept.pay(sizes.k);
+  const int64_t whole = llvm::divideCeil(sizes.k, dmx::cuda::kTileRowElements);
+  std::vector<int64_t> ofColumn;
+  for (int64_t column = 0; column < columns; ++column)
+    ofColumn.push_back(pays ? kept.stepsOf(column) : whole);
+  const double all = static_cast<double>(rows * sizes.batch) * std::accumulate(ofColumn.begin(), ofColumn.end(), 0.0);
+  if (sizes.batch > most / matrix)
+    return {all / static_cast<double>(blocks), all};
+  std::vector<int64_t> ofBlock(static_cast<size_t>(blocks));
+  for (int64_t number = 0; number < sizes.batch * matrix; ++number)
+    ofBlock[static_cast<size_t>(number % blocks)] +=
+        ofColumn[static_cast<size_t>(columnOfTile(number % matrix, rows, columns))];
+  return {static_cast<double>(*llvm::max_element(ofBlock)), all};
+}
+
 GemmSizes GemmProduct::nominalSizes(Block *block) const {
-  return {nominal(block, batch), nominal(block, m), nominal(block, n), nominal(block, k)};
+  GemmSizes sizes{nominal(block, batch), nominal(block, m), nominal(block, n), nominal(block, k)};
+  if (held)
+    sizes.keptSteps = [held = held, sizes](const GemmTile &tile, int64_t blocks) {
+      return stepsOfBlocks(KeptSteps(*held, tile.columns), sizes, tile, blocks);
+    };
+  return sizes;
 }
 
 Dim GemmProduct::tiles(const GemmTile &tile) const {
@@ -185,14 +248,14 @@ struct PackedForm {
     visit("stride_n", form.strideN), visit("pitch", form.pitch), visit("size", form.size);
   }
   /// Whether it takes elements of a constant of so many, and writes so many bytes.
-  bool fits(int64_t elements, size_t bytes) const {
+  bool fits(int64_t elements, size_t bytes, bool areSteps) const {
     constexpr int64_t most = int64_t{1} << 31;
     for (int64_t value : {k, n, strideK, strideN, pitch})
       if (value < 0 || value >= most)
         return false;
     int64_t last = offset + std::max<int64_t>(k - 1, 0) * strideK + std::max<int64_t>(n - 1, 0) * strideN;
-    return offset >= 0 && offset < most && last < elements && k <= pitch && pitch % kUnit == 0 &&
-           size == pitch * n * kElementBytes && static_cast<size_t>(size) == bytes;
+    return offset >= 0 && offset < most && last < elements && pitch % kUnit == 0 &&
+           (areSteps || (k <= pitch && size == pitch * n * kElementBytes)) && static_cast<size_t>(size) == bytes;
   }
 };
 
@@ -206,24 +269,36 @@ DictionaryAttr GemmProduct::packedForm(MLIRContext *context) const {
                           *strides[strides.size() - 2].known(),
                           *strides.back().known(),
                           *right.pitch().known(),
-                          *right.pitch().known() * *n.known() * kElementBytes};
+                          kept ? kept->bytes() : *right.pitch().known() * *n.known() * kElementBytes};
   Builder b(context);
   NamedAttrList form;
-  form.set("form", b.getStringAttr(kPackedName));
+  form.set("form", b.getStringAttr(kept ? KeptSteps::kForm : kPackedName));
+  if (kept)
+    kept->write(form, context);
   PackedForm::each(packed, [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); });
   return form.getDictionary(context);
 }
 
 Status dmxc::cuda::packGemm(DictionaryAttr given, const Tensor &constant, std::span<std::byte> out) {
   auto name = given.getAs<StringAttr>("form");
-  bool whole = name && name.getValue() == kPackedName && dtypeBits(constant.dtype()) == kElementBytes * 8;
+  const bool areSteps = name && name.getValue() == KeptSteps::kForm;
+  bool whole = name && (areSteps || name.getValue() == kPackedName) && dtypeBits(constant.dtype()) == kElementBytes * 8;
   PackedForm form{};
   PackedForm::each(form, [&](StringRef key, int64_t &value) {
     auto number = given.getAs<IntegerAttr>(key);
     whole = whole && number && number.getType().isInteger(64);
     value = whole ? number.getInt() : 0;
   });
-  if (!whole || !form.fits(constant.numElements(), out.size()))
+  whole = whole && form.fits(constant.numElements(), out.size(), areSteps);
+  if (whole && areSteps) {
+    Result<KeptSteps> kept = KeptSteps::of(given, form.k, form.n);
+    if (!kept || kept->bytes() == form.size)
+      return kept ? kept->pack({constant.raw().data() + form.offset * kElementBytes, form.k, form.n, form.strideK,
+                                form.strideN, kElementBytes, /*isFloat=*/true},
+                               out)
+                  : Status(kept.takeError());
+  }
+  if (!whole || areSteps)
     return modelError("a constant of " + std::to_string(constant.numElements()) +
                       " elements has a packed form of the cuda target that does not fit it; leave the form out of the "
                       "strategy and it is derived");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "GemmTile.h"
+#include "KeptSteps.h"
 
 #include "targets/common/roots/Contraction.h"
 #include "targets/common/roots/Plans.h"
@@ -14,6 +15,9 @@
 namespace dmxc::cuda {
 
 using namespace kernels;
+
+/// Rows of tiles that are computed together, where no text says otherwise.
+inline constexpr int64_t kRaster = 8;
 
 /// An operand in memory: `rows` (m of the left one, n of the right one) times k. Strides and the offset are elements.
 struct GemmOperand {
@@ -38,13 +42,19 @@ struct GemmOperand {
 /// place.
 struct GemmProduct : Contraction {
   GemmOperand left, right;
-  bool packsRight = false; ///< the right operand is a constant that `pack` has laid out
+  std::shared_ptr<const NonZeros> held; ///< of a constant right operand that may lack steps, while that is asked
+  bool packsRight = false;              ///< the right operand is a constant that `pack` has laid out
+  std::optional<KeptSteps> kept;        ///< of the right operand, where it is packed without steps of zeros
 
   /// `constant(i)`: whether operand i of the region is a constant that may be packed.
   GemmProduct(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant);
   GemmProduct(const GemmProduct &) = delete;
   GemmProduct &operator=(const GemmProduct &) = delete;
 
+  /// The right operand is packed without the steps that are not kept.
+  void keep(KeptSteps steps);
+  /// Looks for zeros in the right operand, if it is packed and that is asked for.
+  void look(mlir::ValueRange inputs);
   /// Whether it is made of such numbers at all.
   bool isHalf() const;
   /// Why it cannot be computed by tensor cores: a clause; "" where it can.
@@ -66,6 +76,7 @@ struct GemmProduct : Contraction {
   mlir::DictionaryAttr packedForm(mlir::MLIRContext *context) const;
 
 private:
+  ConstantMatrix rightMatrix(const std::byte *data) const;
   std::string whyNot() const;
   void place(GemmOperand operand, GemmOperand &placed) const;
   GemmOperand rightOperand() const;

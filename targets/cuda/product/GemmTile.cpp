@@ -44,11 +44,15 @@ Expected::Expected(const hw::Machine &machine, const GemmSizes &sizes, const Gem
   auto batch = static_cast<double>(sizes.batch), steps = static_cast<double>(stepsOf(sizes.k));
   double tiles = batch * area(llvm::divideCeil(std::max<int64_t>(sizes.m, 1), tile.rows),
                               llvm::divideCeil(std::max<int64_t>(sizes.n, 1), tile.columns));
+  const double turns = std::ceil(tiles / machine.multiprocessors);
+  GemmSizes::Steps of{turns * steps, tiles * steps};
+  if (sizes.keptSteps)
+    of = sizes.keptSteps(tile, machine.multiprocessors);
   // Bytes: of operands of 16 bits and results of 32, each once, and of those that all blocks ask for.
   auto slot = static_cast<double>(tile.slotBytes());
   double results = 4 * batch * area(sizes.m, sizes.n),
          once = 2 * batch * (area(sizes.m, sizes.k) + area(sizes.n, sizes.k)) + results,
-         asked = tiles * steps * slot + results;
+         asked = of.all * slot + results;
   hw::SharedRates rates =
       hw::ratesOf(machine, std::min<double>(tiles, machine.multiprocessors), asked / std::max(once, 1.0));
   // Of a step's products each consumer does some; what arrives for a later step is written in between.
@@ -59,7 +63,7 @@ Expected::Expected(const hw::Machine &machine, const GemmSizes &sizes, const Gem
   double step = std::max({multiplying, slot / rates.l2, slot / rates.dram});
   double sums =
       machine.clocksFor128Sums * area(tile.rows, tile.columns) / (128 * static_cast<double>(tile.consumers()));
-  rounds = std::ceil(tiles / machine.multiprocessors) * (steps * step + sums);
+  rounds = of.busiest * step + turns * sums;
   memory = once / hw::memoryBytesPerClock(machine);
 }
 

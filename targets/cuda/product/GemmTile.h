@@ -8,6 +8,8 @@
 
 #include "dmxc/Support/Result.h"
 
+#include <functional>
+
 namespace dmxc::cuda {
 
 namespace hw = dmx::cuda;
@@ -38,6 +40,11 @@ struct GemmTile {
 /// Sizes as they are expected, which choices rest on.
 struct GemmSizes {
   int64_t batch, m, n, k;
+  /// Steps of an operand that lacks some: of the block that has the most of so many, and of all tiles. Null: all.
+  struct Steps {
+    double busiest, all;
+  };
+  std::function<Steps(const GemmTile &tile, int64_t blocks)> keptSteps = nullptr;
 };
 
 /// Clocks that a product is expected to take, as the simulator's clock will have it (schemas/cuda/Rates.h): of a

@@ -17,6 +17,8 @@ constexpr StringLiteral kRing = "operands";
 constexpr int64_t kWarpgroup = 128;
 /// Registers of a thread that loads what is on its way: pairs of terms and their places.
 constexpr int64_t kLoadingRegisters = 56;
+/// Of one that looks up which steps are kept.
+constexpr int64_t kLookingRegisters = 40;
 constexpr int64_t kMostTileRows = 256, kMostRaster = 1 << 16;
 
 struct Side {
@@ -25,8 +27,10 @@ struct Side {
   int64_t rows; ///< of a tile
 };
 
-/// Steps of a tile; nothing where a run says how many terms there are.
-std::optional<int64_t> stepsOf(const GemmProduct &product) { return Dim::ceilDiv(product.k, kTileRowElements).known(); }
+/// Steps of a tile; nothing where a run says how many terms there are, or the packed operand which of them it keeps.
+std::optional<int64_t> stepsOf(const GemmProduct &product) {
+  return product.kept ? std::nullopt : Dim::ceilDiv(product.k, kTileRowElements).known();
+}
 
 } // namespace
 
@@ -39,7 +43,9 @@ Pipeline::Pipeline(const GemmProduct &product, const GemmTile &tile, const hw::M
   if (tile.consumers() == 1) // a thread can have no more than the launch gives it
     return;
   const bool loads = !product.left.byThreads.empty() || !product.right.byThreads.empty();
-  copierRegisters = loads ? kLoadingRegisters : machine.fewestRegisters;
+  copierRegisters = loads          ? kLoadingRegisters
+                    : product.kept ? std::max<int64_t>(kLookingRegisters, machine.fewestRegisters)
+                                   : machine.fewestRegisters;
   multiplierRegisters =
       std::min(machine.registersOfEach(machine.registers - kWarpgroup * copierRegisters, kWarpgroup * tile.consumers()),
                machine.registersOfEach(machine.mostRegisters, 1));
@@ -345,6 +351,9 @@ bool Reader::readRing() {
   };
   if (!isPart("rows", tile.rows) || !isPart("columns", tile.columns) ||
       !within(text, "raster", pipeline.raster, 1, kMostRaster))
+    return false;
+  if (product.kept && !within(text, "columns", tile.columns, product.kept->columns, product.kept->columns,
+                              ", for which its right operand is packed"))
     return false;
   if (static_cast<int64_t>(ring.getSize()) != tile.slotBytes())
     return wrong(ring, "has size " + llvm::Twine(ring.getSize()) + "; a slot of the tile's " + llvm::Twine(tile.rows) +

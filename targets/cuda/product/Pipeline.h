@@ -11,7 +11,7 @@ namespace dmxc::cuda {
 struct Pipeline {
   GemmTile tile;
   /// Rows of tiles that are computed together, so that what the second cache has is read again.
-  int64_t raster = 8;
+  int64_t raster = kRaster;
   /// Steps whose products run on while the next ones are started.
   int64_t behind = 1;
   /// Columns of a tile that are evaluated before they are stored; a quarter of them is a thread's.

@@ -126,10 +126,10 @@ TEST(ManifestJson, VersionRule) {
   std::string newer = withFormat("{\"major\":2,\"minor\":0}");
   std::string producer = std::string("dmxc ") + versionOfThisBuild();
   for (const std::string &part :
-       {std::string("format 2.0"), producer, std::string("up to 1.5"), std::string("newer version")})
+       {std::string("format 2.0"), producer, std::string("up to 1.6"), std::string("newer version")})
     EXPECT_NE(newer.find(part), std::string::npos) << newer;
   EXPECT_EQ(withFormat("{\"major\":1,\"minor\":1}"), "accepted");
-  EXPECT_NE(withFormat("{\"major\":1,\"minor\":6}").find("format 1.6"), std::string::npos);
+  EXPECT_NE(withFormat("{\"major\":1,\"minor\":7}").find("format 1.7"), std::string::npos);
   EXPECT_NE(withFormat("{\"major\":0,\"minor\":9}").find("Compile the model again"), std::string::npos);
   EXPECT_NE(withFormat("{}").find("field 'major' is missing"), std::string::npos);
 }

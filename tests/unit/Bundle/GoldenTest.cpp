@@ -63,6 +63,14 @@ const Released released[] = {
      {"broadcast", "caller-caches", "common-code", "constraints", "control-flow", "returned-dims", "state-lengths"},
      "batch",
      "both",
+     3},
+    {"format-1.6.bundle",
+     6,
+     {TaskKind::Dispatch, TaskKind::If, TaskKind::Loop, TaskKind::Copy, TaskKind::Copy, TaskKind::Copy},
+     {"Add_0"},
+     {"broadcast", "caller-caches", "common-code", "constraints", "control-flow", "returned-dims", "state-lengths"},
+     "batch",
+     "both",
      3}};
 
 class Golden : public testing::TestWithParam<Released> {};

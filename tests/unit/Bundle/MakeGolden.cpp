@@ -234,6 +234,7 @@ Manifest makeManifest(const GraphFile &graphs) {
                             {"all", DType::F32, {rowsSoFar(), kWidth}}},
                            {{"batch", 1, 64}, {"rows", 1, 64}, {"past", 0, 64}, {"seen", 0, kRoom}}});
   m.placement.push_back({"cpu", 4, ""});
+  m.userCode.push_back({"acme.affine", "cpu", "x86-64-v2", "affine.o", "affine", std::string(64, 'a')});
   requireFeaturesOf(graphs, m);
   return m;
 }

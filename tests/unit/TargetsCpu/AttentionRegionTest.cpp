@@ -229,3 +229,55 @@ func.func @$NAME(%q: tensor<2x$ROWSx16xf32>, %k: tensor<2x16x$KEYSxf32>, %v: ten
               std::string::npos)
         << module.strategy(name);
 }
+
+/// Masks of which each tile is asked about: a number that is added to scores, with scores that it does not drown; one
+/// that replaces them and weighs something; lists of tiles, whole, cut by blocks of rows, and beside a rule;
+/// overlapping cases.
+TEST(AttentionRegion, Fills) {
+  const char *masked = R"(
+func.func @$NAME(%q: tensor<2x$ROWSx16xf32>, %k: tensor<2x$KEYSx16xf32>, %v: tensor<2x$KEYSx24xf32>, %pad: tensor<1x1x$KEYSxf32>)
+    -> tensor<2x$ROWSx24xf32> attributes {ulp = 16.0, abs = 2.0e-4} {
+  %scale = dmir.constant dense<$SCALE> : tensor<f32>
+  %t = dmir.transpose %k {permutation = array<i64: 0, 2, 1>} : (tensor<2x$KEYSx16xf32>) -> tensor<2x16x$KEYSxf32>
+  %s = dmir.matmul %q, %t : (tensor<2x$ROWSx16xf32>, tensor<2x16x$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxf32>
+  %c = dmir.mul %s, %scale : (tensor<2x$ROWSx$KEYSxf32>, tensor<f32>) -> tensor<2x$ROWSx$KEYSxf32>
+  %a = dmir.sub %c, %pad : (tensor<2x$ROWSx$KEYSxf32>, tensor<1x1x$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxf32>
+  %m = dmir.mask %a {keep = [$RULE], $FORM} : (tensor<2x$ROWSx$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxf32>
+  %p = dmir.softmax %m {axis = 2 : i64} : (tensor<2x$ROWSx$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxf32>
+  %r = dmir.matmul %p, %v : (tensor<2x$ROWSx$KEYSxf32>, tensor<2x$KEYSx24xf32>) -> tensor<2x$ROWSx24xf32>
+  return %r : tensor<2x$ROWSx24xf32>
+}
+)";
+  const std::string causal = "affine_set<(b, i, j) : (i + 150 - j >= 0)>", added = "fill = -1.0e+4 : f32, adds",
+                    whole = "affine_set<(b, i, j) : (0 == 0)>", tile = ", tile = array<i64: 64, 64>, tiles = ";
+  const std::string lists = "[array<i64: 0, 3>, array<i64: 1>, array<i64>]";
+  std::string text;
+  dmxc::sampling::Sample sixth(6);
+  auto add = [&](const char *name, int rows, int keys, const std::string &rule, const std::string &form,
+                 const char *scale) {
+    if (sixth.takesNext())
+      text += substitute(masked, {{"NAME", name},
+                                  {"ROWS", std::to_string(rows)},
+                                  {"KEYS", std::to_string(keys)},
+                                  {"RULE", rule},
+                                  {"FORM", form},
+                                  {"SCALE", scale}});
+  };
+  add("added", 140, 300, causal, added, "0.25");
+  add("added_to_greater", 140, 300, causal, added, "3000.0");
+  add("blind_added", 70, 256, "affine_set<(b, i, j) : (i - 30 - j >= 0)>", added, "0.25");
+  add("weighed", 140, 300, causal, "fill = 0.0 : f32", "0.25");
+  add("weighed_above", 70, 270, causal, "fill = 6.0 : f32", "0.25");
+  add("weighed_alone", 70, 256, "affine_set<(b, i, j) : (i - 30 - j >= 0)>", "fill = -2.0 : f32", "0.25");
+  add("listed", 150, 256, whole, "fill = -3.40282347E+38 : f32" + tile + lists, "0.25");
+  add("listed_rule", 150, 256, causal, "fill = -3.40282347E+38 : f32" + tile + lists, "0.25");
+  add("listed_weighed", 150, 256, whole, "fill = 1.0 : f32" + tile + lists, "0.25");
+  add("listed_odd", 150, 300, whole,
+      "fill = -1.0e+4 : f32, adds, tile = array<i64: 100, 96>, tiles = [array<i64: 0, 3>, array<i64: 1>]", "0.25");
+  add("cases", 150, 1100, "affine_set<(b, i, j) : (3 - j >= 0)>, affine_set<(b, i, j) : (i - j >= 0, j - i + 60 >= 0)>",
+      "fill = 0xFF800000 : f32", "0.25");
+  expectAgree(text);
+  RegionModule module(text);
+  for (const std::string &name : module.names())
+    EXPECT_NE(module.strategy(name).find("\"attention-tiles\""), std::string::npos) << module.strategy(name);
+}

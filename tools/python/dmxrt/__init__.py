@@ -40,7 +40,7 @@ OTHER_DTYPES = {2: ("i4", 4, "int4"), 7: ("u4", 4, "uint4"), 22: ("i2", 2, "int2
                 18: ("f8e5m2", 8, "float8_e5m2", 5, 2, 15, "ieee"), 19: ("f8e5m2fnuz", 8, "float8_e5m2fnuz", 5, 2, 16, "zero"),
                 20: ("f4e2m1", 4, "float4_e2m1fn", 2, 1, 1, ""), 21: ("f8e8m0", 8, "float8_e8m0fnu")}
 I64, F32 = 6, 14
-COPY, CONTRACTS = 1, 2  # bits of dmx_bundle_options.flags
+COPY, CONTRACTS, NO_USER_CODE = 1, 2, 4  # bits of dmx_bundle_options.flags
 KEY_BYTES = 32
 UNTRUSTED = 12  # dmx_status: no valid signature by a trusted key
 SHAPE_UNKNOWN = 11  # dmx_status: the shape depends on the data
@@ -264,11 +264,12 @@ class Session:
     `load`: "map", weights are pages of the file, which must not be modified while the session lives, or "copy", private memory.
     `trusted_keys`: 32-byte public keys (read_public_key); the bundle is refused (UNTRUSTED) unless one of them signed it.
     `signature`: the bytes of a detached signature, instead of the one in the bundle.
-    `require_contracts`: code that does not say what its kernels rely on is refused."""
+    `require_contracts`: code that does not say what its kernels rely on is refused; `no_user_code`: a bundle with code that a user wrote is."""
 
     def __init__(self, bundle: Path, *, entry: Optional[str] = None, threads: int = 0, isa: Optional[str] = None,
                  device_options: Sequence[str] = (), load: str = "map", trusted_keys: Optional[Iterable[bytes]] = None,
-                 signature: Optional[bytes] = None, require_contracts: bool = False, library: Optional[Path] = None) -> None:
+                 signature: Optional[bytes] = None, require_contracts: bool = False, no_user_code: bool = False,
+                 library: Optional[Path] = None) -> None:
         self.bundle, self.session, self.path = ctypes.c_void_p(), ctypes.c_void_p(), os.fspath(bundle)
         self._closed = False
         self.lib = load_library(library)
@@ -282,7 +283,7 @@ class Session:
         self.lib.dmx_bundle_metadata.restype = ctypes.c_char_p
         self._entry = entry.encode() if entry else None
         keys = None if trusted_keys is None else b"".join(trusted_keys)  # an empty list trusts nobody, and is refused
-        how = _BundleOptions(ctypes.sizeof(_BundleOptions), (COPY if load == "copy" else 0) | (CONTRACTS if require_contracts else 0),
+        how = _BundleOptions(ctypes.sizeof(_BundleOptions), (COPY if load == "copy" else 0) | (CONTRACTS if require_contracts else 0) | (NO_USER_CODE if no_user_code else 0),
                              len(trusted_keys or ()), keys, signature, len(signature or b""))
         self.call("dmx_bundle_open_with", os.fsencode(bundle), ctypes.byref(how), ctypes.byref(self.bundle))
         texts = (ctypes.c_char_p * max(1, len(device_options)))(*[option.encode() for option in device_options])

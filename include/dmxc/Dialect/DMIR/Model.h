@@ -28,6 +28,9 @@ inline constexpr llvm::StringLiteral kArenasAttr = "dmir.arenas";
 bool isArena(mlir::Attribute attr);
 /// Module: "off" where kernels are to look at what masks leave out, too.
 inline constexpr llvm::StringLiteral kSparsityAttr = "dmir.sparsity";
+/// A product of a region that has several: dictionary of what a strategy says of a single one (`skips`, `flops`,
+/// `facts`).
+inline constexpr llvm::StringLiteral kProductAttr = "dmir.product";
 
 /// The nodes that were read by name, and those that the module's ops have besides; as nodeName says them.
 std::set<std::string> nodeNames(mlir::ModuleOp module, const llvm::StringSet<> &read = {});

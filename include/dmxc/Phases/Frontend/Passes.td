@@ -143,7 +143,9 @@ def FindMasks : Pass<"dmir-find-masks", "::mlir::func::FuncOp"> {
   let description = [{
     Before each softmax along the last axis. The rule is read from comparisons of indices, selects, sums with masks, constants and
     what moves them about; a part of a mask that is no rule stays as it is. A sum with -inf or with less than -1e38 counts as replaced.
-    Masks that give numbers above -1000 are left alone: nothing could be skipped. Rows of weights that are zeroed because they see no
+    Another number that is added, below -1000, gives a mask that adds; one number in the place of scores, or the 0 of a product with a mask,
+    one that replaces. Bools that are an "or" are read case by case, so that a window beside global rows and columns is three. A constant
+    matrix that is no such rule is a list of tiles of 64 x 64 or more, where it leaves out a fifth of them. Rows of weights that are zeroed because they see no
     key stay as they are where the rule shows that each row sees one. The target that computes the softmax must compute dmir.mask.
     A softmax over scores that are masked by something else says by what in the attribute `dmir.mask_unknown`: by a select that does not
     look at the scores alone, by a sum with something that has a fill (-inf, a least number, one below -1000 or 0 and -100), or, in attention, with

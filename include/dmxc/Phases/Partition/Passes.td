@@ -1,6 +1,16 @@
 //===- Passes.td - passes of the partition phase ----------------*- tablegen -*-===//
 include "mlir/Pass/PassBase.td"
 
+def PlaceKernels : Pass<"dmir-place-kernels", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createPlaceKernelsPass(context)";
+  let summary = "Put kernels that users wrote in the place of ops that they declare to compute";
+  let description = [{
+    An op that `match.dmir` of a kernel file names, with the attributes that it names, becomes `dmir.extern` where its operands have the declared
+    types and dims and its results are the kernel's. Other such ops stay as they are.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def CheckSupport : Pass<"dmir-check-support", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createCheckSupportPass(context)";
   let summary = "Report every op that no target of this compile computes, with each target's reason";

@@ -203,7 +203,8 @@ static bool drowns(Value value) {
 /// The op where one side is unknown.
 Leaf ElementRules::withUnknown(const Leaf &x, const Leaf &y) {
   const Leaf &known = x.kind == Leaf::Unknown ? y : x;
-  if (f.facts && isa<MulOp>(op) && known.isNumber(0)) // what is infinite spreads no more than in any fused attention
+  if ((f.facts || f.zeros) && isa<MulOp>(op) &&
+      known.isNumber(0)) // what is infinite spreads no more than in any fused attention
     return known;
   if (isa<AndOp>(op) && known.isNumber(0))
     return known;

@@ -34,6 +34,36 @@ std::string dmir::faultOf(AffineExpr expr) {
   return fault;
 }
 
+/// The constraint of the op that its lists of tiles break; "" for good ones.
+static std::string faultOfTiles(ArrayRef<Dim> dims, std::optional<ArrayRef<int64_t>> tile, ArrayAttr lists) {
+  if (!tile && !lists)
+    return "";
+  if (!tile || !lists || tile->size() != 2 || (*tile)[0] <= 0 || (*tile)[1] <= 0)
+    return "C6: 'tile' has two positive numbers, and goes with 'tiles'";
+  if (dims.size() < 2 || !dims[dims.size() - 2].isStatic() || !dims.back().isStatic())
+    return "C6: lists of tiles are of known rows and columns";
+  auto count = [&](int64_t axis) {
+    return (*dims[dims.size() - 2 + axis].known() + (*tile)[axis] - 1) / (*tile)[axis];
+  };
+  if (static_cast<int64_t>(lists.size()) != count(0))
+    return "C6: there are " + std::to_string(count(0)) + " rows of tiles, and 'tiles' has " +
+           std::to_string(lists.size()) + " lists";
+  for (auto [row, list] : llvm::enumerate(lists.getAsRange<DenseI64ArrayAttr>())) {
+    std::string where = "C6: list " + std::to_string(row) + " of 'tiles' ";
+    int64_t before = -1;
+    for (int64_t number : list.asArrayRef()) {
+      if (number < 0 || number >= count(1))
+        return where + "has tile " + std::to_string(number) + ", and there are " + std::to_string(count(1));
+      if (number <= before)
+        return where + (number == before
+                            ? "has tile " + std::to_string(number) + " twice"
+                            : "is not ascending: " + std::to_string(number) + " is behind " + std::to_string(before));
+      before = number;
+    }
+  }
+  return "";
+}
+
 DMIR_INFER(MaskOp) {
   auto input = typeOf(op.getInput());
   size_t symbols = (op.getDims() ? op.getDims()->getDims().size() : 0) + op.getValues().size();
@@ -51,6 +81,12 @@ DMIR_INFER(MaskOp) {
   }
   if (auto fill = dyn_cast<FloatAttr>(op.getFill()); !fill || fill.getType() != input.getElementType())
     return emitOptionalError(loc, "C4: fill is no number of type ", input.getElementType());
+  if (op.getAdds() &&
+      (op.getLow() || !input.getElementType().isF32() || !cast<FloatAttr>(op.getFill()).getValue().isFinite()))
+    return emitOptionalError(loc, "C7: 'adds' goes with a finite fill, elements of f32, and no 'low'");
+  if (std::string fault = faultOfTiles(dimsOf(op.getInput()), op.getTile(), op.getTiles().value_or(ArrayAttr()));
+      !fault.empty())
+    return emitOptionalError(loc, fault);
   for (Value value : op.getValues()) {
     SmallVector<Dim> whole = dimsOf(op.getInput()), own = dimsOf(value);
     std::optional<SmallVector<Dim>> both = broadcastDims(own, whole);
@@ -79,5 +115,7 @@ Rule dmir::ruleOf(MaskOp op) {
     rule.values.push_back({text, "", elementOf(value).isInteger(1), varies(2), varies(1)});
   }
   llvm::append_range(rule.cases, op.getKeep().getAsValueRange<IntegerSetAttr>());
+  if (op.getTiles())
+    rule.tiles = {(*op.getTile())[0], (*op.getTile())[1], *op.getTiles()};
   return rule;
 }

@@ -12,7 +12,7 @@ using namespace dmxc::dmir;
 //===----------------------------------------------------------------------===//
 
 RowRuns::RowRuns(const Rule &rule, ArrayRef<int64_t> symbols, int64_t columns)
-    : rank(rule.rank), symbols(symbols), columns(columns) {
+    : rank(rule.rank), symbols(symbols), columns(columns), tiles(rule.tiles) {
   llvm::for_each(rule.cases, [&](IntegerSet set) { addCase(set); });
 }
 
@@ -118,19 +118,36 @@ ArrayRef<RowRuns::Run> RowRuns::of(ArrayRef<int64_t> row) {
   runs.clear();
   for (const auto &lines : cases)
     addRuns(lines, row);
-  if (runs.size() < 2)
-    return runs;
-  llvm::sort(runs);
-  size_t count = 1;
-  for (size_t i = 1; i < runs.size(); ++i) {
-    Run &before = runs[count - 1];
-    if (runs[i].first <= before.second)
-      before.second = std::max(before.second, runs[i].second);
-    else
-      runs[count++] = runs[i];
+  if (runs.size() > 1) {
+    llvm::sort(runs);
+    size_t count = 1;
+    for (size_t i = 1; i < runs.size(); ++i) {
+      Run &before = runs[count - 1];
+      if (runs[i].first <= before.second)
+        before.second = std::max(before.second, runs[i].second);
+      else
+        runs[count++] = runs[i];
+    }
+    runs.truncate(count);
   }
-  runs.truncate(count);
+  if (tiles)
+    cutByTiles(tiles.of(row.back() / tiles.rows));
   return runs;
+}
+
+/// Leaves what lies in tiles that are listed.
+void RowRuns::cutByTiles(ArrayRef<int64_t> listed) {
+  SmallVector<Run> whole;
+  std::swap(whole, runs);
+  for (auto [first, last] : whole)
+    for (const int64_t *at = llvm::lower_bound(listed, first / tiles.columns);
+         at != listed.end() && *at * tiles.columns < last; ++at) {
+      Run part{std::max(first, *at * tiles.columns), std::min(last, (*at + 1) * tiles.columns)};
+      if (!runs.empty() && runs.back().second == part.first)
+        runs.back().second = part.second;
+      else
+        runs.push_back(part);
+    }
 }
 
 int64_t dmir::keptInRow(const Rule &rule, ArrayRef<int64_t> row, int64_t columns, ArrayRef<int64_t> symbols) {
@@ -211,6 +228,8 @@ TileCounts dmir::countTiles(const Rule &rule, ArrayRef<int64_t> outer, int64_t r
     bounds.emplace_back(at, at);
   bounds.emplace_back(0, 0);
   TileRow tiles(columns, tile.columns);
+  // Tiles that begin anywhere are each asked about where what is kept is no range.
+  const bool asks = tile.pass == tile.columns && (rule.tiles || rule.cases.size() > 1);
   for (int64_t first = 0; first < rows; first += tile.rows) {
     int64_t last = std::min(first + tile.rows, rows);
     tiles.clear();
@@ -219,12 +238,15 @@ TileCounts dmir::countTiles(const Rule &rule, ArrayRef<int64_t> outer, int64_t r
         tiles.add(from, to);
     tiles.finish([&](int64_t from, int64_t to, int64_t kept) {
       counts.kept += kept;
+      counts.visited += asks && kept ? (last - first) * (to - from) : 0;
       ++(kept == 0 ? counts.empty : kept == (last - first) * (to - from) ? counts.full : counts.mixed);
       if (kept && counts.present.size() < mostPresent)
         counts.present.push_back({from, first, to, last});
       else if (kept)
         counts.allPresent = false;
     });
+    if (asks)
+      continue;
     bounds.back() = {first, last - 1};
     auto range = Columns<int64_t>(plainIntegers(), bounds, pointsOf(symbols), columns).of(rule);
     auto [from, to] = visitedColumns(range.first, range.last, columns, tile);

@@ -122,6 +122,10 @@ IntegerSet dmir::caseOf(unsigned rank, unsigned symbols, const Conditions &condi
   return IntegerSet::get(rank, symbols, exprs, isEq);
 }
 
+IntegerSet dmir::wholeCase(unsigned rank, unsigned symbols, MLIRContext *context) {
+  return IntegerSet::get(rank, symbols, getAffineConstantExpr(0, context), {false});
+}
+
 Conditions dmir::conditionsOf(IntegerSet set) {
   Conditions conditions;
   for (auto [expr, isEq] : llvm::zip(set.getConstraints(), set.getEqFlags()))
@@ -136,7 +140,18 @@ bool dmir::keeps(const Rule &rule, ArrayRef<int64_t> index, ArrayRef<int64_t> sy
   return classify(rule, box, symbols) == TileKind::Full;
 }
 
+TileKind dmir::classifyTiles(const TileLists &tiles, Interval rows, Interval columns) {
+  bool none = true, all = true;
+  for (int64_t row = rows.min / tiles.rows; row <= rows.max / tiles.rows; ++row)
+    for (int64_t column = columns.min / tiles.columns; column <= columns.max / tiles.columns; ++column)
+      (llvm::binary_search(tiles.of(row), column) ? none : all) = false;
+  return none ? TileKind::Empty : all ? TileKind::Full : TileKind::Mixed;
+}
+
 TileKind dmir::classify(const Rule &rule, ArrayRef<Interval> box, ArrayRef<int64_t> symbols) {
+  TileKind tiles = rule.tiles ? classifyTiles(rule.tiles, box[rule.rank - 2], box[rule.rank - 1]) : TileKind::Full;
+  if (tiles == TileKind::Empty)
+    return tiles;
   SmallVector<Interval> numbers;
   for (int64_t symbol : symbols)
     numbers.push_back({symbol, symbol});
@@ -149,7 +164,7 @@ TileKind dmir::classify(const Rule &rule, ArrayRef<Interval> box, ArrayRef<int64
       never |= range.max < 0 || (condition.isEq && range.min > 0);
     }
     if (always)
-      return TileKind::Full;
+      return tiles;
     empty &= never;
   }
   return empty ? TileKind::Empty : TileKind::Mixed;
@@ -307,5 +322,13 @@ std::string dmir::describe(const Rule &rule) {
     std::string one = writer.conjunction(conditionsOf(set));
     text += (text.empty() ? "" : " or ") + (rule.cases.size() > 1 ? "(" + one + ")" : one);
   }
-  return text;
+  if (!rule.tiles)
+    return text;
+  int64_t listed = 0;
+  for (size_t row = 0; row < rule.tiles.lists.size(); ++row)
+    listed += static_cast<int64_t>(rule.tiles.of(static_cast<int64_t>(row)).size());
+  bool isWhole =
+      rule.cases.size() == 1 && rule.cases[0] == wholeCase(rule.rank, rule.symbols(), rule.cases[0].getContext());
+  return std::to_string(listed) + " tiles of " + std::to_string(rule.tiles.rows) + " x " +
+         std::to_string(rule.tiles.columns) + (isWhole ? "" : " where " + text);
 }

@@ -204,6 +204,11 @@ void Demands::ofElements(Operation *op, const Rule &own) {
 }
 
 void Demands::ofMask(MaskOp op, const std::optional<Rule> &own) {
+  if (op.getAdds()) { // what it adds to is read everywhere
+    for (Value operand : op->getOperands())
+      demand(operand, operand == op.getInput() ? own : std::nullopt);
+    return;
+  }
   Image image(op, op.getInput(), {});
   SmallVector<Conditions> cases;
   for (const Conditions &kept : image.functions().casesAt(dmir::ruleOf(op), image.own()))

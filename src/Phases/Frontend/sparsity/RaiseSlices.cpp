@@ -156,7 +156,8 @@ Raise::Parts Raise::ofElements() const {
   if (auto mask = dyn_cast<MaskOp>(op))
     for (size_t axis = 0; axis < dims.size(); ++axis)
       if (!part.starts[axis].known() ||
-          (!mask.getValues().empty() && axis + 2 < dims.size() && !part.isWhole(dims, axis)))
+          (!mask.getValues().empty() && axis + 2 < dims.size() && !part.isWhole(dims, axis)) ||
+          (mask.getTiles() && axis + 2 >= dims.size() && !part.isWhole(dims, axis)))
         return std::nullopt;
   for (Value operand : op->getOperands()) {
     std::optional<Part> own = broadcastPart(operand);

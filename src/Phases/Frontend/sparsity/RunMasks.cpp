@@ -56,7 +56,7 @@ void dmxc::markLowScores(SoftmaxOp softmax, const PhaseContext &context) {
   auto type = typeOf(softmax.getInput());
   constexpr size_t most = 16; // conditions of a case
   auto isTight = [](IntegerSet set) { return set.getNumConstraints() >= most; };
-  if (!type.getElementType().isF32() || (before && before.getLow()) ||
+  if (!type.getElementType().isF32() || (before && (before.getLow() || before.getAdds())) ||
       (before && cast<FloatAttr>(before.getFill()).getValueAsDouble() > kLowScore) ||
       (before && llvm::any_of(ruleOf(before).cases, isTight)))
     return;
@@ -78,7 +78,9 @@ void dmxc::markLowScores(SoftmaxOp softmax, const PhaseContext &context) {
   values.push_back(isHigh);
   auto mask = MaskOp::create(
       b, loc, type, softmax.getInput(), values, b.getArrayAttr(casesWith(before, type.getRank(), b.getContext())),
-      b.getF32FloatAttr(static_cast<float>(kLowScore)), before ? before.getDimsAttr() : DimsAttr(), b.getUnitAttr());
+      b.getF32FloatAttr(static_cast<float>(kLowScore)), before ? before.getDimsAttr() : DimsAttr(),
+      before ? before.getTileAttr() : DenseI64ArrayAttr(), before ? before.getTilesAttr() : ArrayAttr(), UnitAttr(),
+      b.getUnitAttr());
   const TargetBackend *target = context.responsible(softmax);
   if (target && context.refusal(*target, mask)) {
     SmallVector<Operation *> made{mask};

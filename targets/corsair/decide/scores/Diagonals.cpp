@@ -30,7 +30,9 @@ static bool narrow(Diagonals &diagonals, const dmir::Condition &condition, unsig
 std::optional<Diagonals> dmxc::corsair::diagonalsOf(dmir::MaskOp mask) {
   const dmir::Rule rule = dmir::ruleOf(mask);
   ArrayRef<int64_t> shape = shapeOf(mask.getInput());
-  if (mask.getLow() || rule.rank < 2 || rule.symbols() || rule.cases.size() != 1 ||
+  constexpr double mostFill = -1000; // what a softmax of a triangle leaves out weighs nothing
+  if (rule.rank < 2 || rule.tiles || mask.getAdds() || mask.getLow() ||
+      cast<FloatAttr>(mask.getFill()).getValueAsDouble() > mostFill || rule.symbols() || rule.cases.size() != 1 ||
       !typeOf(mask.getInput()).hasStaticShape())
     return std::nullopt;
   Diagonals diagonals;

@@ -31,9 +31,12 @@ inline constexpr llvm::StringLiteral kFolded = "folded";
 inline constexpr llvm::StringLiteral kGatherAttr = "lldmir.gather";
 /// Unit, of an addition: its vector lies in OB before the product's sums do.
 inline constexpr llvm::StringLiteral kBiasAttr = "lldmir.bias";
-
+/// Of a product by packed weights: of each round of a quad's columns the blocks of 64 along K that it takes, in this
+/// order, an array of arrays of i64; the weights' other tiles are zero. Of a product of tiles: such an array.
+inline constexpr llvm::StringLiteral kKeptAttr = "lldmir.kept", kBlocksAttr = "lldmir.blocks";
 /// Unit, of a softmax: what makes its rows and what they weigh is computed with it, 64 rows after the others; of a
-/// loop: that over such bands.
+/// loop: that over such bands; of a function's argument or result: its rows cross band after band, with the loops that
+/// read or fill them.
 inline constexpr llvm::StringLiteral kBandsAttr = "lldmir.bands";
 
 /// Of a function that was a kernel: the size of its team, i64; of a loop over the quads: unit.

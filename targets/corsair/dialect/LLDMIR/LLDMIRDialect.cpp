@@ -101,7 +101,11 @@ static std::string expectedOf(Operation *op, NamedAttribute attribute) {
     return unless(isa<DealAttr>(value), "a #lldmir.deal");
   if (name == kPlanAttr)
     return unless(isa<PlanAttr>(value), "a #lldmir.plan");
-  if (name == kGatherAttr)
+  if (name == kKeptAttr) {
+    auto lists = dyn_cast<ArrayAttr>(value);
+    return unless(lists && llvm::all_of(lists, llvm::IsaPred<DenseI64ArrayAttr>), "an array of arrays of i64");
+  }
+  if (name == kGatherAttr || name == kBlocksAttr)
     return unless(isa<DenseI64ArrayAttr>(value), "an array of i64");
   if (name == kQuadsAttr && isa<FunctionOpInterface>(op)) {
     const int64_t most = machineOf(op->getContext()).quadCount();
@@ -198,7 +202,7 @@ static SpreadAttr parseSpread(AsmParser &parser) {
 
 static void printSpread(AsmPrinter &printer, SpreadAttr spread) {
   printer << "groups " << spread.getGroups() << ", slices " << spread.getSlices() << ", share " << spread.getShare()
-          << ", segment " << spread.getSegment() << ">";
+          << ", segment " << spread.getSegment();
 }
 
 Attribute SpreadAttr::parse(AsmParser &parser, Type) {
@@ -209,6 +213,7 @@ Attribute SpreadAttr::parse(AsmParser &parser, Type) {
 void SpreadAttr::print(AsmPrinter &printer) const {
   printer << "<";
   printSpread(printer, *this);
+  printer << ">";
 }
 
 LogicalResult SpreadAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t groups, int64_t slices,
@@ -227,17 +232,20 @@ Attribute PlanAttr::parse(AsmParser &parser, Type) {
       parseNumber(parser, "ppr_mode", ppr) || parser.parseComma())
     return {};
   SpreadAttr spread = parseSpread(parser);
-  if (!spread || parser.parseGreater())
+  const bool windows = spread && succeeded(parser.parseOptionalComma());
+  if (!spread || (windows && parser.parseKeyword("windows")) || parser.parseGreater())
     return {};
-  return getChecked([&] { return parser.emitError(where); }, parser.getContext(), imc, ppr, spread);
+  return getChecked([&] { return parser.emitError(where); }, parser.getContext(), imc, ppr, spread, windows);
 }
 
 void PlanAttr::print(AsmPrinter &printer) const {
   printer << "<num_imc " << getNumImc() << ", ppr_mode " << getPprMode() << ", ";
   printSpread(printer, getSpread());
+  printer << (getWindows() ? ", windows>" : ">");
 }
 
-LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t imc, int64_t ppr, SpreadAttr) {
+LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t imc, int64_t ppr, SpreadAttr,
+                               bool) {
   return imc < 1 || ppr < 0 ? LogicalResult(emitError() << "the numbers of a plan are positive") : success();
 }
 

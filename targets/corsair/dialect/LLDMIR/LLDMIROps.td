@@ -70,9 +70,14 @@ def LLDMIR_PlanAttr : AttrDef<LLDMIR_Dialect, "Plan"> {
     `lldmir.plan` of a product or a convolution has all that decides its bits and its clocks:
     `#lldmir.plan<num_imc 8, ppr_mode 3, groups 2, slices 4, share columns, segment 8>`. The sums of `num_imc` cores are added up by a tree of
     `ppr_mode` levels; the rest is `#lldmir.spread`. Loops over tiles are made by it; what is computed by them, and in which order, is then
-    what they and their `lldmir.matmul` say, which have no plan. A convolution is no loop, and keeps it.
+    what they and their `lldmir.matmul` say, which have no plan. A convolution is no loop, and keeps it. With `windows` behind the
+    segment K has a convolution's whole windows, their rows, columns and channels side by side, 64 to a block; without it each place of a window
+    has blocks of its own, of 64 channels each.
   }];
-  let parameters = (ins "int64_t":$numImc, "int64_t":$pprMode, "SpreadAttr":$spread);
+  let parameters = (ins "int64_t":$numImc, "int64_t":$pprMode, "SpreadAttr":$spread, "bool":$windows);
+  let builders = [AttrBuilder<(ins "int64_t":$numImc, "int64_t":$pprMode, "SpreadAttr":$spread), [{
+    return $_get($_ctxt, numImc, pprMode, spread, false);
+  }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -164,7 +169,8 @@ def LLDMIR_ConvOp : LLDMIR_Op<"conv", [AttrSizedOperandSegments, DeclareOpInterf
   let summary = "a convolution by packed weights";
   let description = [{
     The image is quantised to tiles of 64 pixels by 64 channels (BFP16_64R), from which the array controller takes the window
-    of each output pixel; weights are tiles in the order in which it walks over a window. Its sums, from the bias on, become f16.
+    of each output pixel; weights are tiles in the order in which it walks over a window. By a plan with `windows` the windows of 64 output
+    pixels are quantised instead, whole ones along K. Its sums, from the bias on, become f16.
     The attributes are dmir.conv's; `lldmir.plan` says how the slices and cores share it, `lldmir.deal` what of the result each
     quad computes: images (dim 0), channels (1) or rows (2).
 

@@ -116,8 +116,17 @@ template <typename Effect> static SmallVector<Value> touchedBy(Operation *op) {
   return touched;
 }
 
+bool StageWriter::hasBands(Operation *loop) {
+  return loop
+      ->walk([](affine::AffineForOp inner) {
+        return inner->hasAttr(lldmir::kBandsAttr) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 Status StageWriter::checkWritten(Operation *op) {
   Status status = Status::ok();
+  const bool mayCross = isa<affine::AffineForOp>(op) && !hasBands(op);
   op->walk([&](Operation *inner) {
     for (Value buffer : touchedBy<MemoryEffects::Write>(inner))
       written.insert(rootOf(buffer));
@@ -128,6 +137,8 @@ Status StageWriter::checkWritten(Operation *op) {
       if (root.getDefiningOp<memref::AllocOp>() && !written.contains(root) &&
           cast<MemRefType>(root.getType()).getNumElements())
         status = fail(inner, "reads a buffer that nothing before it fills");
+      else if (!mayCross)
+        status = checkArrived(inner, buffer);
     }
     return status ? WalkResult::advance() : WalkResult::interrupt();
   });

@@ -29,6 +29,10 @@ Status StageWriter::product(affine::AffineForOp loop) {
   if (loop->hasAttr(lldmir::kBandsAttr))
     return bands(loop);
   TileLoops loops;
+  loops.formOf = [&](Value grid) {
+    auto tiles = weights.find(outside(grid) ? outside(grid) : grid);
+    return tiles == weights.end() ? nullptr : &tiles->second.form;
+  };
   if (!loops.follow(loop))
     return fail(loops.at, loops.problem);
   SmallVector<Value> operands{loops.left, loops.right};
@@ -37,6 +41,8 @@ Status StageWriter::product(affine::AffineForOp loop) {
     if (matrixOf(operand) == matrixOf(loops.out))
       return fail(loops.store, "fills the matrix that its product reads");
     if (Status s = checkFilled(loop, operand); !s)
+      return s;
+    if (Status s = operand == loops.left ? Status::ok() : checkArrived(loop, operand); !s)
       return s;
   }
   if (Status s = note(loops); !s)
@@ -160,11 +166,13 @@ Result<Spread> StageWriter::fitted(const TileLoops &loops, const Spread &product
 
 TileOrder StageWriter::orderOf(const TileLoops &loops, const Spread &product) const {
   OrderRules rules;
-  rules.rows = product.m, rules.columns = product.n, rules.kChunks = product.kChunks;
+  rules.rows = product.m, rules.columns = product.n, rules.kChunks = product.kept.empty() ? product.kChunks : -1;
   rules.period = product.columnSlices() > 1 ? product.tilesARound() : 1;
   rules.rowSlices = product.rowSlices();
   constexpr int own = 2; // loops over rows and over columns in a box
-  return {loops.terms, loops.tiles, rules, std::max(0, kLoopsDeep - own - static_cast<int>(batch.size()))};
+  // Rounds that have other numbers of tiles than others lie at no equal distances.
+  const int deepest = product.kept.empty() ? std::max(0, kLoopsDeep - own - static_cast<int>(batch.size())) : 0;
+  return {loops.terms, loops.tiles, rules, deepest};
 }
 
 Status StageWriter::checkTiles(const TileLoops &loops, const TileOrder &order, const Spread &product) {
@@ -202,10 +210,11 @@ Status StageWriter::byWeights(affine::AffineForOp loop, const TileLoops &loops, 
   Result<lldmir::PlanAttr> given = spreadOf(loops, &tiles.form);
   if (!given)
     return given.takeError();
+  placed.product.kept = tiles.form.kept;
   const TileOrder order = orderOf(loops, product.by(*given));
   if (Status s = checkTiles(loops, order, product); !s)
     return s;
-  if (!order.isWhole() && comesInPieces(tiles))
+  if ((!order.isWhole() || !tiles.form.kept.empty()) && comesInPieces(tiles))
     return fail(loop, "is in an order that weights which ST does not hold cannot follow");
   if (order.isWhole()) // rows of a batch go on
     placed.joinBatch();
@@ -222,6 +231,8 @@ Status StageWriter::byWeights(affine::AffineForOp loop, const TileLoops &loops, 
       return vector.takeError();
     placed.operands.bias = vector->address;
   }
+  if (Status s = cross(loop, order, comesInPieces(tiles), placed); !s)
+    return s;
   multiplyByConstant(std::move(placed), order, tiles);
   return Status::ok();
 }
@@ -275,6 +286,8 @@ Status StageWriter::byValues(affine::AffineForOp loop, const TileLoops &loops) {
   if (!spread)
     return spread.takeError();
   placed.product = *spread;
+  if (Status s = cross(loop, order, /*inPieces=*/false, placed); !s)
+    return s;
   multiplyValues(std::move(placed), order);
   return Status::ok();
 }

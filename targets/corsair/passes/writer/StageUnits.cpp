@@ -101,16 +101,14 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
       out.kind != hw::ElemKind::F16 || image.kind != hw::ElemKind::F16)
     return fail(op, "has an image, a result and groups that do not fit each other");
   const int64_t pixels = ShapedType::getNumElements(ArrayRef(whole).drop_front(2)),
-                own = ShapedType::getNumElements(ArrayRef(out.shape).drop_front(2)),
-                depth = window.kh * window.kw * ((image.shape[1] / groups + 63) / 64) * 64;
-  Spread product = Spread::ofSizes(own, out.shape[1] / groups, depth);
-  product.conv = true;
+                own = ShapedType::getNumElements(ArrayRef(out.shape).drop_front(2));
+  Spread product = Spread::ofWindow(own, out.shape[1] / groups, window, image.shape[1] / groups);
   if (std::optional<std::string> why = unfit(product, plan, machine))
     return fail(op, "has the plan of a convolution that no slice computes: " + *why);
   product = product.by(plan);
   const TileForm &form = tiles->second.form, wanted = TileForm::of(product);
   if (form.n != wanted.n || form.kChunks != wanted.kChunks || form.rounds != wanted.rounds ||
-      form.slices != wanted.slices || form.groups != wanted.groups || form.products != groups)
+      form.slices != wanted.slices || form.groups != wanted.groups || form.products != groups || !form.kept.empty())
     return fail(op, "does not fit the packed form of its weights");
   Address bias;
   if (op.getBias()) {

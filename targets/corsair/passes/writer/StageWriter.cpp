@@ -75,6 +75,8 @@ Status StageWriter::lower() {
     writer.program()->setAttr(kRepeatedMacs, macs);
   if (Status s = addArguments(); !s)
     return s;
+  if (Status s = addLeaving(); !s)
+    return s;
   for (Operation &op : kernel.getBody().front().without_terminator())
     if (Status s = lower(&op); !s)
       return s;
@@ -82,36 +84,50 @@ Status StageWriter::lower() {
     if (Status s = checkFilled(kernel, done); !s)
       return s;
   finishBands();
-  unsigned index = 0;
-  for (Value value : function.getBody().front().getTerminator()->getOperands()) {
-    Result<DeviceTensor> found = returned(value);
-    auto type = function.getResultAttrOfType<TypeAttr>(index, kTypeAttr);
-    if (!found)
-      return found.takeError();
-    if (!type)
-      return fail(function, "has no host's type of result " + Twine(index));
-    auto host = dyn_cast<RankedTensorType>(type.getValue());
-    if (!host)
-      return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is no tensor");
-    Split split;
-    if (auto deal = function.getResultAttrOfType<lldmir::DealAttr>(index, lldmir::kDealAttr)) {
-      split = splitOf(deal, host.getShape(), quads);
-      if (!split || (deal.getFolded() && split.part % 2))
-        return fail(function, "has a '" + lldmir::kDealAttr + "' of result " + Twine(index) + " that gives no parts");
-      split.folded = deal.getFolded();
-    }
-    if (found->shape != shareOf(host.getShape(), split))
-      return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is not the result's shape");
-    auto state = states.find(index);
-    if (state == states.end() && found->elements() &&
-        (!found->isDense() || buffers[found->address.buffer].memory != hw::Memory::GM))
-      return fail(function, "returns result " + Twine(index) + " with gaps; a copy in GM has none");
-    if (state != states.end())
-      keepState(*found, state->second, host, index, split);
-    else
-      storeResult(*found, host, index, split);
-    ++index;
+  if (Status s = checkCrossed(); !s)
+    return s;
+  for (auto [index, value] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands()))
+    if (Status s = addResult(value, index); !s)
+      return s;
+  return Status::ok();
+}
+
+Result<StageWriter::HostResult> StageWriter::hostResult(unsigned index) {
+  auto type = function.getResultAttrOfType<TypeAttr>(index, kTypeAttr);
+  if (!type)
+    return fail(function, "has no host's type of result " + Twine(index)).takeError();
+  HostResult host{dyn_cast<RankedTensorType>(type.getValue()), {}};
+  if (!host.type)
+    return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is no tensor").takeError();
+  if (auto deal = function.getResultAttrOfType<lldmir::DealAttr>(index, lldmir::kDealAttr)) {
+    host.split = splitOf(deal, host.type.getShape(), quads);
+    if (!host.split || (deal.getFolded() && host.split.part % 2))
+      return fail(function, "has a '" + lldmir::kDealAttr + "' of result " + Twine(index) + " that gives no parts")
+          .takeError();
+    host.split.folded = deal.getFolded();
   }
+  return host;
+}
+
+Status StageWriter::addResult(Value value, unsigned index) {
+  Result<DeviceTensor> found = returned(value);
+  if (!found)
+    return found.takeError();
+  Result<HostResult> host = hostResult(index);
+  if (!host)
+    return host.takeError();
+  if (found->shape != shareOf(host->type.getShape(), host->split))
+    return fail(function, "has a '" + kTypeAttr + "' of result " + Twine(index) + " that is not the result's shape");
+  auto state = states.find(index);
+  if (state == states.end() && found->elements() &&
+      (!found->isDense() || buffers[found->address.buffer].memory != hw::Memory::GM))
+    return fail(function, "returns result " + Twine(index) + " with gaps; a copy in GM has none");
+  if (state != states.end())
+    keepState(*found, state->second, host->type, index, host->split);
+  else if (auto leaves = left.find(index); leaves != left.end())
+    declareResult(leaves->second, host->type, index, host->split);
+  else
+    storeResult(*found, host->type, index, host->split);
   return Status::ok();
 }
 
@@ -131,7 +147,7 @@ Status StageWriter::addArguments() {
 
 Status StageWriter::addArgument(BlockArgument argument) {
   const unsigned number = argument.getArgNumber();
-  const std::string name = node = "arg" + std::to_string(number);
+  node = "arg" + std::to_string(number);
   auto given = function.getArgAttrOfType<TypeAttr>(number, kTypeAttr);
   auto type = given ? dyn_cast<RankedTensorType>(given.getValue()) : RankedTensorType();
   if (!type)
@@ -148,36 +164,50 @@ Status StageWriter::addArgument(BlockArgument argument) {
     tensors[argument] = states[of] = addState(number, type);
     return Status::ok();
   }
-  if (!form) {
-    Split split;
-    if (auto deal = function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr)) {
-      split = splitOf(deal, type.getShape(), quads);
-      if (split && deal.getFolded() && (split.part % 2 || function.getArgAttr(number, kTilesAttr)))
-        split = {};
-      split.folded = split && deal.getFolded();
-    }
-    if (function.getArgAttr(number, lldmir::kDealAttr) && !split)
-      return fail(function, "has a '" + lldmir::kDealAttr + "' of argument " + Twine(number) + " that gives no parts");
-    if (auto rows = function.getArgAttrOfType<IntegerAttr>(number, kTilesAttr)) {
-      const int64_t part = rows.getInt();
-      const bool fits = type.getRank() == 2 && type.getNumElements() > 0 && part > 0 && type.getDimSize(0) % part == 0;
-      if (!fits || (split && (split.dim == 0 ? split.part != part : split.part % 64 != 0)))
-        return fail(function, "has a '" + kTilesAttr + "' that does not fit argument " + Twine(number));
-      tensors[argument] = addTiles(name, type, part, split);
-      return Status::ok();
-    }
-    std::optional<SmallVector<unsigned>> order = orderOfDims(function, number, type.getRank());
-    if (!order)
-      return fail(function,
-                  "has a '" + kOrderAttr + "' of argument " + Twine(number) + " that is no order of its dims");
-    auto buffer = dyn_cast<MemRefType>(argument.getType());
-    if (!buffer || buffer.getShape() != ArrayRef(shareOf(type.getShape(), split)))
-      return fail(function, "has a '" + kTypeAttr + "' of argument " + Twine(number) + " that is not its shape");
-    const bool isLate = quads > 1 && !split && isValuesOfBands(argument);
-    tensors[argument] = isLate ? addLateInput(name, type, *order) : addInput(name, type, *order, split);
+  return form ? addConstant(argument, type, form) : addFetched(argument, type);
+}
+
+Status StageWriter::addFetched(BlockArgument argument, RankedTensorType type) {
+  const unsigned number = argument.getArgNumber();
+  const std::string &name = node;
+  Split split;
+  if (auto deal = function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr)) {
+    split = splitOf(deal, type.getShape(), quads);
+    if (split && deal.getFolded() && (split.part % 2 || function.getArgAttr(number, kTilesAttr)))
+      split = {};
+    split.folded = split && deal.getFolded();
+  }
+  if (function.getArgAttr(number, lldmir::kDealAttr) && !split)
+    return fail(function, "has a '" + lldmir::kDealAttr + "' of argument " + Twine(number) + " that gives no parts");
+  const bool inBands = static_cast<bool>(function.getArgAttr(number, lldmir::kBandsAttr));
+  Address ddr;
+  if (inBands && (type.getRank() != 2 || split.folded || (quads > 1 && split.dim != 0)))
+    return fail(function, "has '" + lldmir::kBandsAttr + "' of argument " + Twine(number) +
+                              ", of which no quad has rows of its own");
+  if (auto rows = function.getArgAttrOfType<IntegerAttr>(number, kTilesAttr)) {
+    const int64_t part = rows.getInt();
+    const bool fits = type.getRank() == 2 && type.getNumElements() > 0 && part > 0 && type.getDimSize(0) % part == 0;
+    if (!fits || (split && (split.dim == 0 ? split.part != part : split.part % 64 != 0)))
+      return fail(function, "has a '" + kTilesAttr + "' that does not fit argument " + Twine(number));
+    tensors[argument] = addTiles(name, type, part, split, inBands ? &ddr : nullptr);
+    if (inBands)
+      arriving[tensors[argument].address.buffer] = {
+          number, ddr, (tensors[argument].shape[0] + 63) / 64 * 64 * tensors[argument].strides[0]};
     return Status::ok();
   }
-  return addConstant(argument, type, form);
+  std::optional<SmallVector<unsigned>> order = orderOfDims(function, number, type.getRank());
+  if (!order)
+    return fail(function, "has a '" + kOrderAttr + "' of argument " + Twine(number) + " that is no order of its dims");
+  auto buffer = dyn_cast<MemRefType>(argument.getType());
+  if (!buffer || buffer.getShape() != ArrayRef(shareOf(type.getShape(), split)))
+    return fail(function, "has a '" + kTypeAttr + "' of argument " + Twine(number) + " that is not its shape");
+  const bool isLate = quads > 1 && !split && isValuesOfBands(argument);
+  tensors[argument] =
+      isLate ? addLateInput(name, type, *order) : addInput(name, type, *order, split, inBands ? &ddr : nullptr);
+  if (inBands && !isLate)
+    arriving[tensors[argument].address.buffer] = {number, ddr,
+                                                  tensors[argument].elements() * tensors[argument].elementSize()};
+  return Status::ok();
 }
 
 Status StageWriter::addConstant(BlockArgument argument, RankedTensorType type, DictionaryAttr form) {
@@ -372,15 +402,6 @@ Result<DeviceTensor> StageWriter::recast(memref::ReinterpretCastOp op) {
     stride *= tensor.elementSize();
   tensor.address = tensor.address.plus(layout.address.offset * tensor.elementSize());
   return tensor;
-}
-
-/// Whether a loop is over bands, or has one that is.
-static bool hasBands(Operation *loop) {
-  return loop
-      ->walk([](affine::AffineForOp inner) {
-        return inner->hasAttr(lldmir::kBandsAttr) ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
 }
 
 Status StageWriter::lower(Operation *op) {

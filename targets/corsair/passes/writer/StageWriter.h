@@ -29,6 +29,29 @@ private:
   Status fail(mlir::Operation *op, const llvm::Twine &why);
   Status addArguments();
   Status addArgument(mlir::BlockArgument argument);
+  /// What the host takes of a result, and what of it a quad has.
+  struct HostResult {
+    mlir::RankedTensorType type;
+    corsair::Split split;
+  };
+  Result<HostResult> hostResult(unsigned index);
+  Status addResult(mlir::Value value, unsigned index);
+  /// Arguments and results with lldmir.bands (StageCrossings.cpp): rows that cross while others are computed. Where
+  /// they are in DDR, by their buffers in GM.
+  struct Crossing {
+    unsigned number;
+    corsair::Address ddr;
+    int64_t bytes; ///< of all rows that a quad has
+  };
+  Status addLeaving();
+  /// Lets the rows of a product cross that are to; fails where they cannot. `inPieces`: its weights come so.
+  Status cross(mlir::affine::AffineForOp loop, const corsair::TileOrder &order, bool inPieces,
+               corsair::PlacedProduct &placed);
+  /// Fails where rows that have not come are read.
+  Status checkArrived(mlir::Operation *user, mlir::Value buffer);
+  Status checkCrossed();
+  /// One that the host brings in every run.
+  Status addFetched(mlir::BlockArgument argument, mlir::RankedTensorType type);
   Status addConstant(mlir::BlockArgument argument, mlir::RankedTensorType type, mlir::DictionaryAttr form);
   Status lower(mlir::Operation *op);
   Status product(mlir::affine::AffineForOp loop);
@@ -79,6 +102,8 @@ private:
   /// A loop over bands of rows (StageBands.cpp).
   struct BandBody;
   Status bands(mlir::affine::AffineForOp loop);
+  /// Whether a loop is one, or has one that is.
+  static bool hasBands(mlir::Operation *loop);
   /// Writes the tasks of the loops over bands so far: those of the same keys and values are one task.
   void finishBands();
   /// Whether an argument is read as what bands weigh, and by nothing else.
@@ -130,6 +155,8 @@ private:
   mlir::gpu::LaunchFuncOp launch;
   llvm::DenseMap<mlir::Value, corsair::DeviceTensor> tensors; ///< of memrefs, by what allocates or views them
   llvm::DenseMap<mlir::Value, Tiles> weights;
+  std::map<int, Crossing> arriving, leaving;
+  std::map<unsigned, corsair::DeviceTensor> left;                ///< results that leave so, in DDR
   std::vector<corsair::BandedScores> banded;                     ///< whose tasks are not written yet
   llvm::DenseMap<unsigned, corsair::DeviceTensor> states;        ///< by the result that is the next value
   llvm::DenseSet<mlir::Value> written;                           ///< buffers

@@ -333,10 +333,19 @@ private:
     corsair::Addition next{
         items[w[0]].first, static_cast<int>(product.getNumImc()), static_cast<int>(product.getPprMode()), {}};
     const int64_t row = items[a[0]].first, column = items[w[0]].second;
+    const ArrayRef<int64_t> kept = keptOf(column);
+    for (unsigned slot : kept.empty() ? ArrayRef<unsigned>() : w)
+      if (!llvm::is_contained(kept, items[slot].first))
+        return refuse(product, "multiplies by tile " + std::to_string(items[slot].first) + " along K of column " +
+                                   std::to_string(column) + ", which the form of the weights leaves out as zeros");
+    auto placeOf = [&](const Item &weight) {
+      return kept.empty() ? weight.first : static_cast<int64_t>(llvm::find(kept, weight.first) - kept.begin());
+    };
+    next.first = placeOf(items[w[0]]);
     for (size_t i = 0; i < count; ++i) {
       if (items[a[i]].first != row || items[w[i]].second != column)
         return refuse(product, "adds tiles of several rows or columns");
-      if (items[w[i]].first != next.first + static_cast<int64_t>(i))
+      if (placeOf(items[w[i]]) != next.first + static_cast<int64_t>(i))
         return refuse(product, "multiplies by tile " + std::to_string(items[w[i]].first) + " along K on core " +
                                    std::to_string(i) + ", where " + std::to_string(next.first + i) +
                                    " is: weights of neighbouring cores are neighbours");
@@ -379,6 +388,15 @@ private:
     return true;
   }
 
+  /// The blocks along K that the weights of a column of tiles have, in the order in which they lie; empty: all.
+  ArrayRef<int64_t> keptOf(int64_t column) const {
+    const corsair::TileForm *form = loops.right ? loops.formOf(loops.right) : nullptr;
+    if (!form || form->kept.empty())
+      return {};
+    const int64_t all = (form->n + 63) / 64; // quads have the same of theirs
+    return form->kept[form->roundOf(column % all)];
+  }
+
   /// The number of the terms that some and an addition are.
   int termsWith(int number, const corsair::Addition &next) {
     std::vector<int64_t> key{number, next.first, next.imc, next.ppr};
@@ -413,26 +431,29 @@ private:
         loops.terms.back().epilogue = static_cast<int>(loops.epilogues.size());
         loops.epilogues.push_back(units.epilogue(sum.unit, loops.beside));
       }
-      if (!coversK(store, loops.terms.back()))
-        return false;
     }
+    // What has the same terms may have another number of tiles along K.
+    if ((isNew || !keptOf(sum.second).empty()) && !coversK(store, loops.terms[found->second], sum.second))
+      return false;
     loops.tiles.push_back(
         {{to.first, to.second, sum.first, sum.second, std::max<int64_t>(sum.bias, 0)}, found->second});
     return true;
   }
 
-  bool coversK(affine::AffineStoreOp store, const corsair::TileTerms &terms) {
-    std::vector<int> times(cast<MemRefType>(loops.right.getType()).getDimSize(0), 0);
+  bool coversK(affine::AffineStoreOp store, const corsair::TileTerms &terms, int64_t column) {
+    const ArrayRef<int64_t> kept = keptOf(column);
+    auto blockAt = [&](int64_t place) { return std::to_string(kept.empty() ? place : kept[place]); };
+    std::vector<int> times(
+        kept.empty() ? cast<MemRefType>(loops.right.getType()).getDimSize(0) : static_cast<int64_t>(kept.size()), 0);
     for (const corsair::Addition &addition : terms.additions)
       for (int64_t i = 0; i < addition.count(); ++i)
         if (++times[addition.first + i] > 1)
-          return refuse(store, "stores a sum with tile " + std::to_string(addition.first + i) +
-                                   " along K of the weights twice");
+          return refuse(store,
+                        "stores a sum with tile " + blockAt(addition.first + i) + " along K of the weights twice");
     auto missing = llvm::find(times, 0);
-    return missing == times.end()
-               ? true
-               : refuse(store, "stores a sum without tile " + std::to_string(missing - times.begin()) +
-                                   " along K of the weights");
+    return missing == times.end() ? true
+                                  : refuse(store, "stores a sum without tile " + blockAt(missing - times.begin()) +
+                                                      " along K of the weights");
   }
 
   TileLoops &loops;

@@ -3,10 +3,12 @@
 
 #include "TileUnits.h"
 
+#include "targets/corsair/decide/Constants.h"
 #include "targets/corsair/write/TileOrder.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 
+#include <functional>
 #include <string>
 
 namespace dmxc {
@@ -17,6 +19,8 @@ class TileLoops {
 public:
   /// False where the arrays do not compute what the loops do; `problem` says why, of the op `at`.
   bool follow(mlir::affine::AffineForOp loop);
+  /// The form of packed weights by their grid, null for others.
+  std::function<const corsair::TileForm *(mlir::Value)> formOf = [](mlir::Value) { return nullptr; };
 
   mlir::Value left, right, out, bias;           ///< grids of tiles; no bias: null
   std::vector<corsair::TileTerms> terms;        ///< that tiles of the result are sums of

@@ -1267,6 +1267,96 @@ func.func @f(%x: tensor<2x4x8xf32>, %n: tensor<2x5x1xi64>) {
 
 // -----
 
+func.func @f(%x: tensor<2x128x192xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C6: list 1 of 'tiles' has tile 3, and there are 3}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32, tile = array<i64: 64, 64>, tiles = [array<i64: 0>, array<i64: 1, 3>]} : (tensor<2x128x192xf32>) -> tensor<2x128x192xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x128x192xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C6: list 0 of 'tiles' has tile -1, and there are 3}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32, tile = array<i64: 64, 64>, tiles = [array<i64: -1>, array<i64>]} : (tensor<2x128x192xf32>) -> tensor<2x128x192xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x128x192xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C6: list 0 of 'tiles' is not ascending: 0 is behind 2}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32, tile = array<i64: 64, 64>, tiles = [array<i64: 2, 0>, array<i64>]} : (tensor<2x128x192xf32>) -> tensor<2x128x192xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x128x192xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C6: list 1 of 'tiles' has tile 1 twice}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32, tile = array<i64: 64, 64>, tiles = [array<i64: 0>, array<i64: 1, 1>]} : (tensor<2x128x192xf32>) -> tensor<2x128x192xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x128x192xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C6: there are 2 rows of tiles, and 'tiles' has 1 lists}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32, tile = array<i64: 64, 64>, tiles = [array<i64: 0>]} : (tensor<2x128x192xf32>) -> tensor<2x128x192xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x128x192xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C6: 'tile' has two positive numbers, and goes with 'tiles'}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32, tile = array<i64: 64, 0>, tiles = [array<i64: 0>]} : (tensor<2x128x192xf32>) -> tensor<2x128x192xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x128x192xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C6: 'tile' has two positive numbers, and goes with 'tiles'}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32, tile = array<i64: 64, 64>} : (tensor<2x128x192xf32>) -> tensor<2x128x192xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x128x192xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C7: 'adds' goes with a finite fill, elements of f32, and no 'low'}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32, adds} : (tensor<2x128x192xf32>) -> tensor<2x128x192xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x128x192xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C7: 'adds' goes with a finite fill, elements of f32, and no 'low'}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = -1.0e38 : f32, adds, low} : (tensor<2x128x192xf32>) -> tensor<2x128x192xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x?x192xf32, #dmir.dims<"n">>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C6: lists of tiles are of known rows and columns}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32, tile = array<i64: 64, 64>, tiles = [array<i64: 0>]} : (tensor<2x?x192xf32, #dmir.dims<"n">>) -> tensor<2x?x192xf32, #dmir.dims<"n">>
+  return
+}
+
+// -----
+
 func.func @f(%x: tensor<2x4x8xf32>, %n: tensor<2x1x1xi16>) {
   // expected-error @+1 {{operand #1 must be variadic of}}
   %0 = dmir.mask %x, %n {keep = [affine_set<(b, i, j)[s] : (s - j >= 0)>], fill = 0.0 : f32} : (tensor<2x4x8xf32>, tensor<2x1x1xi16>) -> tensor<2x4x8xf32>

@@ -113,28 +113,74 @@ func.func @window(%q: tensor<2x8x4xf32>, %t: tensor<2x4x8xf32>, %pad: tensor<2x1
 
 // -----
 
-// Scores times a mask are 0 there, not left out; positions of the caller are a number of each row; another axis is another softmax.
+// Positions of the caller are a number of each row; another axis is another softmax.
 // CHECK: #set = affine_set<(d0, d1)[s0] : (-d1 + s0 >= 0)>
 // CHECK-LABEL: func @others
 // CHECK-NOT: dmir.mask %
 // CHECK: dmir.mask %arg0, %arg1 {fill = 0xFF800000 : f32, keep = [#set]} : (tensor<8x8xf32>, tensor<8x1xi64>)
 // CHECK-NOT: dmir.mask %
 // CHECK: return
-func.func @others(%s: tensor<8x8xf32>, %at: tensor<8x1xi64>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
-  %zero = dmir.constant dense<0.0> : tensor<f32>
+func.func @others(%s: tensor<8x8xf32>, %at: tensor<8x1xi64>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %i = dmir.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %c = dmir.compare le %j, %i : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %d = dmir.compare le %j, %at : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %m = dmir.select %d, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %q = dmir.softmax %m {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %n = dmir.select %c, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %r = dmir.softmax %n {axis = 0 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %q, %r : tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// -----
+
+// Scores times a mask are 0 where it is; a sum with 0 or one number, beside padding that is no rule, stays one that adds.
+// CHECK-DAG: #[[CAUSAL:.*]] = affine_set<(d0, d1) : (d0 - d1 >= 0)>
+// CHECK-LABEL: func @fills
+// CHECK: dmir.mask %arg0 {fill = 0.000000e+00 : f32, keep = [#[[CAUSAL]]]}
+// CHECK: %[[PAD:.*]] = dmir.add %arg0, %arg1
+// CHECK-NEXT: dmir.mask %[[PAD]] {adds, fill = -1.000000e+04 : f32, keep = [#[[CAUSAL]]]}
+func.func @fills(%s: tensor<8x8xf32>, %pad: tensor<1x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %one = dmir.constant dense<1.0> : tensor<f32>
+  %ten = dmir.constant dense<-1.0e4> : tensor<f32>
   %i = dmir.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
   %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
   %c = dmir.compare le %j, %i : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
   %f = dmir.cast %c : (tensor<8x8xi1>) -> tensor<8x8xf32>
   %x = dmir.mul %s, %f : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %p = dmir.softmax %x {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
-  %d = dmir.compare le %j, %at : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
-  %m = dmir.select %d, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %d = dmir.sub %one, %f : (tensor<f32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %a = dmir.mul %d, %ten : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %b = dmir.add %a, %pad : (tensor<8x8xf32>, tensor<1x8xf32>) -> tensor<8x8xf32>
+  %m = dmir.add %s, %b : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %q = dmir.softmax %m {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
-  %n = dmir.select %c, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
-  %r = dmir.softmax %n {axis = 0 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
-  return %p, %q, %r : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+  return %p, %q : tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// -----
+
+// A window beside rows and columns that all see: cases that overlap.
+// CHECK-DAG: #[[WINDOW:.*]] = affine_set<(d0, d1) : {{.*}}d0 - d1 + 2 >= 0
+// CHECK-DAG: #[[ROWS:.*]] = affine_set<(d0, d1) : (-d0 + 1 >= 0)>
+// CHECK-DAG: #[[COLUMNS:.*]] = affine_set<(d0, d1) : (-d1 + 1 >= 0)>
+// CHECK-LABEL: func @global
+// CHECK: dmir.mask %arg0 {fill = 0xFF800000 : f32, keep = [#[[WINDOW]], #[[ROWS]], #[[COLUMNS]]]}
+func.func @global(%s: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %two = dmir.constant dense<2> : tensor<i64>
+  %i = dmir.iota {axis = 0 : i64} : () -> tensor<16x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x16xi64>
+  %e = dmir.sub %i, %j : (tensor<16x1xi64>, tensor<1x16xi64>) -> tensor<16x16xi64>
+  %a = dmir.abs %e : (tensor<16x16xi64>) -> tensor<16x16xi64>
+  %w = dmir.compare le %a, %two : (tensor<16x16xi64>, tensor<i64>) -> tensor<16x16xi1>
+  %r = dmir.compare lt %i, %two : (tensor<16x1xi64>, tensor<i64>) -> tensor<16x1xi1>
+  %c = dmir.compare lt %j, %two : (tensor<1x16xi64>, tensor<i64>) -> tensor<1x16xi1>
+  %g = dmir.or %r, %c : (tensor<16x1xi1>, tensor<1x16xi1>) -> tensor<16x16xi1>
+  %k = dmir.or %w, %g : (tensor<16x16xi1>, tensor<16x16xi1>) -> tensor<16x16xi1>
+  %m = dmir.select %k, %s, %low : (tensor<16x16xi1>, tensor<16x16xf32>, tensor<f32>) -> tensor<16x16xf32>
+  %p = dmir.softmax %m {axis = 1 : i64} : (tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %p : tensor<16x16xf32>
 }
 
 // -----

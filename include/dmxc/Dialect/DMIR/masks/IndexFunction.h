@@ -71,6 +71,8 @@ public:
     facts = std::move(source);
     crosses = true;
   }
+  /// From now on zeros stay zeros in products with what is unknown.
+  void takeZeros() { zeros = true; }
   /// Only the last of these. What holds of an index because the tensor has no more elements goes then, as it is said by
   /// nobody.
   void crossRegions() { crosses = true; }
@@ -134,7 +136,7 @@ private:
 
   mlir::Operation *scope, *cause = nullptr, *reader = nullptr;
   std::string reason;
-  bool runsOfConstants = false, crosses = false, vectors = false;
+  bool runsOfConstants = false, crosses = false, vectors = false, zeros = false;
   Facts facts;
   const bool narrow;
   mlir::MLIRContext *context;

@@ -64,8 +64,7 @@ Rule transposed(const Rule &rule);
 /// symbols as there are `dims = #dmir.dims<...>`. C2 and C3 are those of dmir.mask. C4: `value` has the element type.
 inline constexpr llvm::StringLiteral kKnownKey = "known", kDemandedKey = "demanded", kOperandsKey = "operands";
 
-/// Of a strategy, a text: why the kernel does not use what is known of a product. One that does counts fewer `flops`
-/// than the model's, or has `skips`.
+/// Of a strategy, a text: why the kernel does not use what is known of a product and not in its `skips`.
 inline constexpr llvm::StringLiteral kFactsKey = "facts";
 
 /// Says on a kernel that a region becomes what is known of the region's operands, if something is.

@@ -35,12 +35,14 @@ private:
   };
 
   void addCase(mlir::IntegerSet set);
+  void cutByTiles(llvm::ArrayRef<int64_t> tilesOfRow);
   void addRuns(llvm::ArrayRef<Line> lines, llvm::ArrayRef<int64_t> row);
   int64_t valueOf(mlir::AffineExpr expr, llvm::ArrayRef<int64_t> index) const;
 
   unsigned rank;
   llvm::SmallVector<int64_t> symbols, index;
   int64_t columns;
+  TileLists tiles;
   std::vector<llvm::SmallVector<Line>> cases;
   llvm::SmallVector<Run> runs;
 };
@@ -54,7 +56,8 @@ struct TileSize {
 struct TileCounts {
   int64_t elements = 0, kept = 0;
   int64_t empty = 0, full = 0, mixed = 0; ///< tiles, by what they hold
-  int64_t visited = 0;                    ///< elements between the first and the last tile of each block of rows
+  int64_t visited = 0;                    ///< elements between the first and the last tile of each block of rows, or
+                                          ///< of tiles that hold kept ones where each is asked about
   /// Tiles that hold kept elements, row by row: first column, first row, columns' end, rows' end.
   std::vector<std::array<int64_t, 4>> present;
   bool allPresent = true; ///< `present` has all of them

@@ -23,13 +23,25 @@ struct RuleValue {
   bool ofRows = false, ofColumns = false; ///< whether it differs along the last two axes
 };
 
+/// Tiles of the last two axes, row of tiles by row, by their number from the left, ascending.
+struct TileLists {
+  int64_t rows = 0, columns = 0; ///< of a tile
+  mlir::ArrayAttr lists;         ///< null: no tile is left out
+  explicit operator bool() const { return static_cast<bool>(lists); }
+  llvm::ArrayRef<int64_t> of(int64_t rowOfTiles) const {
+    return mlir::cast<mlir::DenseI64ArrayAttr>(lists[rowOfTiles]).asArrayRef();
+  }
+  bool has(int64_t row, int64_t column) const { return llvm::binary_search(of(row / rows), column / columns); }
+};
+
 /// An "or" of cases, each an "and" of conditions on an index of `rank` numbers; symbols stand for `dims`, and after
-/// them for values that operands bring.
+/// them for values that operands bring. What `tiles` leave out is not kept whatever the cases say.
 struct Rule {
   unsigned rank = 0;
   llvm::SmallVector<Dim> dims;
   llvm::SmallVector<RuleValue> values;
   llvm::SmallVector<mlir::IntegerSet> cases;
+  TileLists tiles;
   unsigned symbols() const { return dims.size() + values.size(); }
 };
 /// What greater values of operands count as.
@@ -61,6 +73,8 @@ llvm::SmallVector<AffineTerm> termsOf(mlir::AffineExpr expr, int64_t &constant);
 /// The same sum, with its terms in order, and without those that go.
 mlir::AffineExpr inOrder(mlir::AffineExpr expr);
 
+/// A case that keeps all.
+mlir::IntegerSet wholeCase(unsigned rank, unsigned symbols, mlir::MLIRContext *context);
 /// The conditions as a case of a rule, terms in order.
 mlir::IntegerSet caseOf(unsigned rank, unsigned symbols, const Conditions &conditions);
 Conditions conditionsOf(mlir::IntegerSet set);
@@ -74,6 +88,7 @@ Interval rangeOf(mlir::AffineExpr expr, llvm::ArrayRef<Interval> dims, llvm::Arr
 bool keeps(const Rule &rule, llvm::ArrayRef<int64_t> index, llvm::ArrayRef<int64_t> symbols);
 /// What a box of indices has of kept ones. `Mixed` may also be said where that is not seen.
 enum class TileKind { Empty, Full, Mixed };
+TileKind classifyTiles(const TileLists &tiles, Interval rows, Interval columns); ///< by the lists alone
 TileKind classify(const Rule &rule, llvm::ArrayRef<Interval> box, llvm::ArrayRef<int64_t> symbols);
 /// How many of `columns` columns a row keeps; `row` has all indices but the last.
 int64_t keptInRow(const Rule &rule, llvm::ArrayRef<int64_t> row, int64_t columns, llvm::ArrayRef<int64_t> symbols);

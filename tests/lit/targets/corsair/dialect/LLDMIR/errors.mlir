@@ -56,6 +56,11 @@ func.func @f(%a: !R, %w: !C) {
 
 // -----
 
+// expected-error @+1 {{expected 'windows'}}
+func.func private @f() attributes {lldmir.plan = #lldmir.plan<num_imc 1, ppr_mode 0, groups 1, slices 1, share rows, segment 8, folded>}
+
+// -----
+
 // expected-error @+1 {{slices share columns, rows or batch, not 'depth'}}
 func.func private @f() attributes {lldmir.plan = #lldmir.plan<num_imc 1, ppr_mode 0, groups 1, slices 1, share depth, segment 8>}
 

@@ -5,6 +5,9 @@
 !P = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
 !H = !affine_ext.vec_ext<64x64xf16>
 
+// CHECK: func private @planned() attributes {lldmir.plan = #lldmir.plan<num_imc 3, ppr_mode 2, groups 1, slices 4, share rows, segment 3, windows>}
+func.func private @planned() attributes {lldmir.plan = #lldmir.plan<num_imc 3, ppr_mode 2, groups 1, slices 4, share rows, segment 3, windows>}
+
 // CHECK-LABEL: func @f
 // CHECK-SAME: (%[[A:[^:]*]]: {{[^,]*}}, %[[W:[^:]*]]:
 func.func @f(%a: !R, %w: !C, %m: memref<2x2x!H>, %o: memref<2x2x!H>) {

@@ -1,0 +1,31 @@
+//===- KernelOps.td - kernels that users wrote ---------------------*- tablegen -*-===//
+//
+// Beside DMIROps.td, as few files need it.
+//
+#ifndef DMXC_DIALECT_DMIR_KERNEL_OPS
+#define DMXC_DIALECT_DMIR_KERNEL_OPS
+
+include "dmxc/Dialect/DMIR/DMIRBase.td"
+
+def DMIR_ExternOp : DMIR_BaseOp<"extern", [Pure]> {
+  let summary = "what a kernel computes that a user wrote";
+  let description = [{
+    `dmir.extern "acme.argmax"(%x) {...}`: a declaration of a kernel file (`--kernels`), bound to these operands. Each of `bodies` says which
+    `target` has code of it: a `file` with its `sha256`, the `symbol` in it, its `abi` ("plain" or "args"), and the `features` that it needs.
+    `counts` are the work items of the task, the fewest worth a thread, and the bytes of scratch of a thread; `scalars` are the sizes that a
+    kernel gets. Operands are whole tensors in memory, row by row. Nothing is known of the results but their types.
+    C1: each body is such a dictionary of texts, `features` an array of them. C2: counts are three. C3: counts and scalars mention dims of
+    the operands' and results' types alone.
+  }];
+  let arguments = (ins StrAttr:$kernel, Variadic<DMIR_Tensor>:$inputs, ArrayAttr:$bodies, DMIR_DimsAttr:$counts,
+                       OptionalAttr<DMIR_DimsAttr>:$scalars);
+  let results = (outs Variadic<DMIR_Tensor>:$results);
+  let assemblyFormat = "$kernel `(` $inputs `)` attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Its bodies for a target.
+    ::llvm::SmallVector<::mlir::DictionaryAttr> bodiesFor(::llvm::StringRef target);
+  }];
+}
+
+#endif // DMXC_DIALECT_DMIR_KERNEL_OPS

@@ -1,0 +1,108 @@
+//===- Kernels.h - kernels that users wrote ---------------------*- C++ -*-===//
+//
+// A kernel file declares kernels: what they take and give, with dims as expressions, and per target the code that
+// computes them. Front ends make a dmir.extern of a node that a declaration is for, partition of an op that one takes
+// the place of. The op has all that later phases need: nothing asks a declaration then.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Support/DType.h"
+#include "dmxc/Support/Result.h"
+
+#include "mlir/IR/DialectInterface.h"
+
+#include <map>
+#include <variant>
+#include <vector>
+
+#define GET_OP_CLASSES
+#include "dmxc/Dialect/DMIR/KernelOps.h.inc"
+
+namespace dmxc::dmir {
+
+/// Kernel, since codegen: array of {kernel, arch, file, symbol, sha256}, texts: what users wrote of its code.
+inline constexpr llvm::StringLiteral kUserCodeAttr = "dmir.user_code";
+
+/// An operand or result of a kernel.
+struct KernelTensor {
+  std::string name;
+  std::vector<DType> types; ///< those that an operand may have; a result's one
+  std::string like;         ///< of a result without types: the operand whose type it has
+  std::vector<Dim> shape;   ///< over the kernel's names
+};
+
+/// Code of a kernel for a target.
+struct KernelBody {
+  std::string target;
+  std::vector<std::string> features; ///< that the machine must have, or levels of the target
+  std::string file;                  ///< its real path
+  std::string sha256, symbol, abi;
+  std::map<std::string, DType> types; ///< by operand: the body is for these types alone
+};
+
+struct KernelDecl {
+  struct Onnx {
+    std::string domain, op;
+    int64_t since = 1;
+  };
+  using Value = std::variant<bool, int64_t, double, std::string>;
+  struct Op {
+    std::string name; ///< "dmir.arg_reduce"
+    std::map<std::string, Value> attributes;
+  };
+
+  std::string name; ///< "acme.argmax"
+  std::string file; ///< that declares it
+  std::optional<Onnx> onnx;
+  std::string torch; ///< "acme::argmax"; "" = none
+  std::optional<Op> op;
+  std::vector<KernelTensor> operands, results;
+  /// Integers that a node brings, by name, with what they are where it does not.
+  std::vector<std::pair<std::string, std::optional<int64_t>>> attributes;
+  std::vector<Dim> scalars;
+  Dim work = 1, grain = 1, scratch = 0;
+  std::vector<KernelBody> bodies;
+};
+
+/// The declarations of a compile, which its context keeps.
+class KernelSet : public mlir::DialectInterface::Base<KernelSet> {
+public:
+  explicit KernelSet(mlir::Dialect *dialect) : Base(dialect) {}
+  static KernelSet &of(mlir::MLIRContext *context);
+
+  /// Fails where a name, or what it is for, has one already.
+  Status add(KernelDecl decl);
+  /// Of ONNX' operators of a domain; `version` is the opset that the model imports of it.
+  const KernelDecl *ofOnnx(llvm::StringRef domain, llvm::StringRef op, std::optional<int64_t> version) const;
+  /// By "acme.argmax" or "acme.argmax.default".
+  const KernelDecl *ofTorch(llvm::StringRef name) const;
+  const std::vector<KernelDecl> &all() const { return decls; }
+
+private:
+  std::vector<KernelDecl> decls;
+};
+
+/// A declaration bound to operands.
+struct KernelUse {
+  /// Dims that an operand must have beside those that it has; a run checks them.
+  struct Expected {
+    size_t operand;
+    llvm::SmallVector<Dim> dims;
+  };
+  std::vector<Expected> expected;
+  llvm::SmallVector<mlir::Type> results;
+  llvm::SmallVector<Dim> scalars, counts;
+  std::vector<const KernelBody *> bodies; ///< for the operands' types
+};
+
+/// Fails, in a clause, where the operands or numbers are none that the declaration takes. `given` are numbers of the
+/// declaration's attributes.
+Result<KernelUse> bindKernel(const KernelDecl &decl, llvm::ArrayRef<mlir::RankedTensorType> operands,
+                             const std::map<std::string, int64_t> &given);
+
+ExternOp makeExtern(mlir::OpBuilder &builder, mlir::Location loc, const KernelDecl &decl, const KernelUse &use,
+                    mlir::ValueRange operands);
+
+} // namespace dmxc::dmir

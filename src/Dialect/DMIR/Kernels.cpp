@@ -1,0 +1,266 @@
+//===- Kernels.cpp - kernels that users wrote ------------------------------===//
+#include "dmxc/Dialect/DMIR/Kernels.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <set>
+
+using namespace mlir;
+
+#define GET_OP_CLASSES
+#include "dmxc/Dialect/DMIR/KernelOps.cpp.inc"
+
+namespace dmxc::dmir {
+
+//===--- The set ---------------------------------------------------------------===//
+
+KernelSet &KernelSet::of(MLIRContext *context) {
+  return *context->getOrLoadDialect<DMIRDialect>()->getRegisteredInterface<KernelSet>();
+}
+
+static bool isSameOp(const KernelDecl &a, const KernelDecl &b) {
+  return a.op && b.op && a.op->name == b.op->name && a.op->attributes == b.op->attributes;
+}
+
+Status KernelSet::add(KernelDecl decl) {
+  for (const KernelDecl &other : decls) {
+    std::string what;
+    if (decl.name == other.name)
+      what = "the name '" + decl.name + "'";
+    else if (decl.onnx && other.onnx && decl.onnx->domain == other.onnx->domain && decl.onnx->op == other.onnx->op &&
+             decl.onnx->since == other.onnx->since)
+      what = "the ONNX operator " + decl.onnx->op + " of domain '" + decl.onnx->domain + "'";
+    else if (!decl.torch.empty() && decl.torch == other.torch)
+      what = "the torch operator " + decl.torch;
+    else if (isSameOp(decl, other))
+      what = "the op " + decl.op->name;
+    if (!what.empty())
+      return modelError(what + " has two kernels, '" + other.name + "' in " + other.file + " and '" + decl.name +
+                        "' in " + decl.file + "; leave one of them out");
+  }
+  decls.push_back(std::move(decl));
+  return Status::ok();
+}
+
+const KernelDecl *KernelSet::ofOnnx(StringRef domain, StringRef op, std::optional<int64_t> version) const {
+  const KernelDecl *best = nullptr;
+  for (const KernelDecl &decl : decls)
+    if (decl.onnx && decl.onnx->domain == domain && decl.onnx->op == op &&
+        decl.onnx->since <= version.value_or(INT64_MAX) && (!best || decl.onnx->since > best->onnx->since))
+      best = &decl;
+  return best;
+}
+
+const KernelDecl *KernelSet::ofTorch(StringRef name) const {
+  for (const KernelDecl &decl : decls) {
+    if (decl.torch.empty())
+      continue;
+    auto [library, op] = StringRef(decl.torch).split("::");
+    StringRef rest = name;
+    if (rest.consume_front(library) && rest.consume_front(".") && rest.consume_front(op) &&
+        (rest.empty() || (rest.front() == '.' && !op.contains('.'))))
+      return &decl;
+  }
+  return nullptr;
+}
+
+//===--- Binding ---------------------------------------------------------------===//
+
+namespace {
+
+std::string typeNames(ArrayRef<DType> types) {
+  return llvm::join(llvm::map_range(types, [](DType type) { return std::string(dtypeName(type)); }), " or ");
+}
+
+class Binding {
+public:
+  Binding(const KernelDecl &decl, ArrayRef<RankedTensorType> operands) : decl(decl), operands(operands) {}
+
+  Result<KernelUse> run(const std::map<std::string, int64_t> &given) {
+    if (operands.size() != decl.operands.size())
+      return modelError("the kernel '" + decl.name + "' takes " + std::to_string(decl.operands.size()) +
+                        " operands, not " + std::to_string(operands.size()));
+    for (auto step : {&Binding::bindTypes, &Binding::bindDims})
+      if (Status s = (this->*step)(); !s)
+        return s.takeError();
+    for (const auto &[name, otherwise] : decl.attributes) {
+      auto number = given.find(name);
+      if (number == given.end() && !otherwise)
+        return modelError("the kernel '" + decl.name + "' wants a number '" + name + "', which is not given");
+      values[name] = number == given.end() ? *otherwise : number->second;
+    }
+    KernelUse use;
+    if (Status s = expect(use); !s)
+      return s.takeError();
+    if (Status s = addResults(use); !s)
+      return s.takeError();
+    for (Dim scalar : decl.scalars)
+      use.scalars.push_back(resolve(scalar));
+    for (Dim count : {decl.work, decl.grain, decl.scratch})
+      use.counts.push_back(resolve(count));
+    if (use.counts[0].valueOr(0) < 0 || use.counts[1].valueOr(1) < 1 || use.counts[2].valueOr(0) < 0)
+      return modelError("the kernel '" + decl.name + "' would have work " + use.counts[0].str() + ", grain " +
+                        use.counts[1].str() + " and scratch " + use.counts[2].str() + " here");
+    use.counts[1] = Dim::max(use.counts[1], 1);
+    for (const KernelBody &body : decl.bodies)
+      if (fits(body))
+        use.bodies.push_back(&body);
+    return use;
+  }
+
+private:
+  std::string operandName(size_t i) const {
+    return "operand '" + decl.operands[i].name + "' of the kernel '" + decl.name + "' ";
+  }
+
+  Status bindTypes() {
+    for (auto [i, type] : llvm::enumerate(operands)) {
+      std::optional<DType> element = dtypeOf(type.getElementType());
+      if (!element || !llvm::is_contained(decl.operands[i].types, *element))
+        return modelError(operandName(i) + "is " + (element ? std::string(dtypeName(*element)) : "of another type") +
+                          ", its signature has " + typeNames(decl.operands[i].types));
+      types[decl.operands[i].name] = *element;
+      if (static_cast<size_t>(type.getRank()) != decl.operands[i].shape.size())
+        return modelError(operandName(i) + "has rank " + std::to_string(type.getRank()) + ", its signature has " +
+                          std::to_string(decl.operands[i].shape.size()));
+    }
+    return Status::ok();
+  }
+
+  /// A name is what the first axis has that it stands for alone.
+  Status bindDims() {
+    for (auto [i, type] : llvm::enumerate(operands))
+      for (auto [dim, actual] : llvm::zip(decl.operands[i].shape, dimsOf(type)))
+        if (std::optional<std::string> name = dim.symbolName(); name && !isAttribute(*name))
+          values.try_emplace(*name, actual);
+    return Status::ok();
+  }
+
+  bool isAttribute(const std::string &name) const {
+    return llvm::any_of(decl.attributes, [&](const auto &attribute) { return attribute.first == name; });
+  }
+
+  Dim resolve(Dim dim) const {
+    return dim.substitute([&](std::string_view name) {
+      auto found = values.find(std::string(name));
+      return found == values.end() ? Dim::symbol(name) : found->second;
+    });
+  }
+
+  Status expect(KernelUse &use) {
+    for (auto [i, type] : llvm::enumerate(operands)) {
+      SmallVector<Dim> wanted, actual = dimsOf(type);
+      for (auto [axis, dim] : llvm::enumerate(decl.operands[i].shape)) {
+        wanted.push_back(resolve(dim));
+        if (wanted.back().isStatic() && actual[axis].isStatic() && wanted.back() != actual[axis])
+          return modelError(operandName(i) + "has " + actual[axis].str() + " along axis " + std::to_string(axis) +
+                            ", its signature has " + dim.str() + ", which is " + wanted.back().str() + " here");
+      }
+      if (wanted != actual)
+        use.expected.push_back({i, std::move(wanted)});
+    }
+    return Status::ok();
+  }
+
+  Status addResults(KernelUse &use) {
+    MLIRContext *context = operands.front().getContext();
+    for (const KernelTensor &result : decl.results) {
+      SmallVector<Dim> dims;
+      for (Dim dim : result.shape) {
+        dims.push_back(resolve(dim));
+        if (dims.back().valueOr(0) < 0)
+          return modelError("result '" + result.name + "' of the kernel '" + decl.name + "' would have " +
+                            dims.back().str() + " elements along an axis");
+      }
+      DType type = result.types.empty() ? types.at(result.like) : result.types.front();
+      use.results.push_back(tensorOf(dims, elementTypeOf(type, context)));
+    }
+    return Status::ok();
+  }
+
+  bool fits(const KernelBody &body) const {
+    return llvm::all_of(body.types, [&](const auto &entry) {
+      auto type = types.find(entry.first);
+      return type != types.end() && type->second == entry.second;
+    });
+  }
+
+  const KernelDecl &decl;
+  ArrayRef<RankedTensorType> operands;
+  std::map<std::string, DType> types;
+  std::map<std::string, Dim> values;
+};
+
+} // namespace
+
+Result<KernelUse> bindKernel(const KernelDecl &decl, ArrayRef<RankedTensorType> operands,
+                             const std::map<std::string, int64_t> &given) {
+  return Binding(decl, operands).run(given);
+}
+
+//===--- The op ----------------------------------------------------------------===//
+
+/// A body as the op has it.
+static DictionaryAttr bodyAttr(Builder &builder, const KernelBody &body) {
+  NamedAttrList entry;
+  for (auto [key, text] : {std::pair("target", &body.target),
+                           {"file", &body.file},
+                           {"sha256", &body.sha256},
+                           {"symbol", &body.symbol},
+                           {"abi", &body.abi}})
+    entry.set(key, builder.getStringAttr(*text));
+  SmallVector<StringRef> features(body.features.begin(), body.features.end());
+  entry.set("features", builder.getStrArrayAttr(features));
+  return entry.getDictionary(builder.getContext());
+}
+
+ExternOp makeExtern(OpBuilder &builder, Location loc, const KernelDecl &decl, const KernelUse &use,
+                    ValueRange operands) {
+  SmallVector<Attribute> bodies;
+  for (const KernelBody *body : use.bodies)
+    bodies.push_back(bodyAttr(builder, *body));
+  MLIRContext *context = builder.getContext();
+  return ExternOp::create(builder, loc, use.results, builder.getStringAttr(decl.name), operands,
+                          builder.getArrayAttr(bodies), DimsAttr::get(context, use.counts),
+                          dimsAttr(context, use.scalars));
+}
+
+static bool isBody(Attribute attr) {
+  auto body = dyn_cast<DictionaryAttr>(attr);
+  auto features = body ? body.getAs<ArrayAttr>("features") : ArrayAttr();
+  return features && llvm::all_of(features, [](Attribute item) { return isa<StringAttr>(item); }) &&
+         llvm::all_of(ArrayRef<StringRef>{"target", "file", "sha256", "symbol", "abi"},
+                      [&](StringRef key) { return bool(body.getAs<StringAttr>(key)); });
+}
+
+LogicalResult ExternOp::verify() {
+  if (!llvm::all_of(getBodies(), isBody))
+    return emitOpError("C1: each body must be {target, file, sha256, symbol, abi, features} of texts");
+  if (getCounts().getDims().size() != 3)
+    return emitOpError("C2: counts must be the work items, the grain and the bytes of scratch");
+  std::set<std::string, std::less<>> known;
+  for (TypeRange types : {TypeRange(getInputs()), TypeRange(getResults())})
+    for (Type type : types)
+      for (Dim dim : dimsOf(type))
+        dim.forEachSymbol([&](std::string_view name) { known.emplace(name); });
+  for (auto dims : {getCounts(), getScalars().value_or(DimsAttr())})
+    for (Dim dim : dims ? dims.getDims() : ArrayRef<Dim>()) {
+      std::string unknown;
+      dim.forEachSymbol([&](std::string_view name) { unknown = known.contains(name) ? unknown : std::string(name); });
+      if (!unknown.empty())
+        return emitOpError("C3: no operand or result has the dim '") << unknown << "'";
+    }
+  return success();
+}
+
+SmallVector<DictionaryAttr> ExternOp::bodiesFor(StringRef target) {
+  SmallVector<DictionaryAttr> found;
+  for (auto body : getBodies().getAsRange<DictionaryAttr>())
+    if (body.getAs<StringAttr>("target").getValue() == target)
+      found.push_back(body);
+  return found;
+}
+
+} // namespace dmxc::dmir

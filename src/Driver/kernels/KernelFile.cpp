@@ -1,0 +1,212 @@
+//===- KernelFile.cpp - kernels that a file declares ----------------------===//
+#include "KernelFile.h"
+#include "KernelJson.h"
+
+#include "dmxc/Support/DataFile.h"
+#include "dmxc/Support/MappedFile.h"
+#include "dmxc/Support/Sha256.h"
+
+#include <algorithm>
+
+namespace dmxc::driver {
+
+using dmir::KernelBody;
+using dmir::KernelDecl;
+using dmir::KernelTensor;
+
+namespace {
+
+/// The declaration of one kernel. What is wrong is thrown as an Error, and stays in this file.
+class DeclReader {
+public:
+  DeclReader(const std::string &file, std::vector<std::string> &files) : file(file), files(files) {}
+
+  KernelDecl read(const KernelJson &json) {
+    json.onlyKeys({"name", "match", "operands", "results", "attributes", "dims", "scalars", "work", "grain", "scratch",
+                   "effects", "bodies"});
+    decl.file = file;
+    decl.name = json.text("name");
+    if (decl.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") !=
+        std::string::npos)
+      json.fail("a kernel's name has letters, digits, '_' and '.' alone, not '" + decl.name + "'");
+    if (json.has("effects") && json.text("effects") != "none")
+      json.fail("'effects' may be \"none\" alone: kernels give results and change nothing else");
+    readMatch(json.at("match"));
+    readAttributes(json);
+    for (const KernelJson &operand : json.list("operands", 1))
+      readOperand(operand);
+    NamedDims named(json, knownNames());
+    for (size_t i = 0; i < decl.operands.size(); ++i)
+      for (Dim &dim : decl.operands[i].shape)
+        dim = named.resolve(dim, json.list("operands", 1)[i]);
+    for (const KernelJson &result : json.list("results", 1))
+      decl.results.push_back(readResult(result, named));
+    readCounts(json, named);
+    for (const KernelJson &body : json.list("bodies", 0))
+      decl.bodies.push_back(readBody(body));
+    return std::move(decl);
+  }
+
+private:
+  void readMatch(const KernelJson &match) {
+    match.onlyKeys({"onnx", "torch", "dmir"});
+    if (match.has("onnx")) {
+      KernelJson onnx = match.at("onnx");
+      onnx.onlyKeys({"domain", "op", "since"});
+      decl.onnx = KernelDecl::Onnx{onnx.textOr("domain", ""), onnx.text("op"), onnx.integerOr("since", 1)};
+      if (decl.onnx->domain == "ai.onnx")
+        decl.onnx->domain.clear();
+    }
+    decl.torch = match.textOr("torch", "");
+    size_t colons = decl.torch.find("::");
+    if (match.has("torch") && (colons == std::string::npos || colons == 0 || colons + 2 == decl.torch.size()))
+      match.fail("'torch' is a library and an operator, as \"acme::argmax\", not \"" + decl.torch + "\"");
+    if (match.has("dmir")) {
+      KernelJson op = match.at("dmir");
+      op.onlyKeys({"op", "attrs"});
+      decl.op =
+          KernelDecl::Op{op.text("op"), op.has("attrs") ? op.at("attrs").values() : decltype(decl.op->attributes)()};
+    }
+    if (!decl.onnx && decl.torch.empty() && !decl.op)
+      match.fail("it matches nothing; give \"onnx\", \"torch\" or \"dmir\"");
+  }
+
+  void readAttributes(const KernelJson &json) {
+    for (const KernelJson &attribute : json.list("attributes", 0)) {
+      attribute.onlyKeys({"name", "default"});
+      decl.attributes.emplace_back(newName(attribute), attribute.has("default")
+                                                           ? std::optional(attribute.integerOr("default", 0))
+                                                           : std::nullopt);
+    }
+  }
+
+  /// Operands, results and attributes share names with dims nowhere.
+  std::string newName(const KernelJson &json) {
+    std::string name = json.text("name");
+    if (!names.insert(name).second)
+      json.fail("the name '" + name + "' stands twice");
+    return name;
+  }
+
+  static DType typeOf(const KernelJson &json, const std::string &name) {
+    std::optional<DType> type = dtypeFromName(name);
+    if (!type)
+      json.fail("there is no element type '" + name + "'");
+    return *type;
+  }
+
+  void readOperand(const KernelJson &json) {
+    json.onlyKeys({"name", "dtype", "shape"});
+    KernelTensor tensor{newName(json), {}, "", json.dims("shape")};
+    std::string list = json.text("dtype");
+    for (size_t begin = 0; begin <= list.size();) {
+      size_t end = std::min(list.find('|', begin), list.size());
+      tensor.types.push_back(typeOf(json, list.substr(begin, end - begin)));
+      begin = end + 1;
+    }
+    decl.operands.push_back(std::move(tensor));
+  }
+
+  /// Names that dims may mention: an axis that is a name alone, and the attributes.
+  std::set<std::string> knownNames() const {
+    std::set<std::string> known;
+    for (const KernelTensor &operand : decl.operands)
+      for (Dim dim : operand.shape)
+        if (std::optional<std::string> name = dim.symbolName())
+          known.insert(*name);
+    for (const auto &attribute : decl.attributes)
+      known.insert(attribute.first);
+    return known;
+  }
+
+  KernelTensor readResult(const KernelJson &json, NamedDims &named) {
+    json.onlyKeys({"name", "dtype", "shape"});
+    KernelTensor tensor{newName(json), {}, "", json.dims("shape")};
+    std::string type = json.text("dtype");
+    if (std::any_of(decl.operands.begin(), decl.operands.end(), [&](const auto &o) { return o.name == type; }))
+      tensor.like = type;
+    else
+      tensor.types = {typeOf(json, type)};
+    for (Dim &dim : tensor.shape)
+      dim = named.resolve(dim, json);
+    return tensor;
+  }
+
+  void readCounts(const KernelJson &json, NamedDims &named) {
+    for (const KernelJson &scalar : json.list("scalars", 0)) {
+      scalar.onlyKeys({"name", "value"});
+      decl.scalars.push_back(named.resolve(scalar.dim("value", 0), scalar));
+    }
+    decl.work = named.resolve(json.dim("work", 1), json);
+    decl.grain = named.resolve(json.dim("grain", 1), json);
+    decl.scratch = named.resolve(json.dim("scratch", 0), json);
+  }
+
+  KernelBody readBody(const KernelJson &json) {
+    json.onlyKeys({"target", "features", "types", "object", "symbol", "abi"});
+    KernelBody body;
+    body.target = json.text("target");
+    body.symbol = json.text("symbol");
+    body.abi = json.textOr("abi", "plain");
+    if (body.abi != "plain" && body.abi != "args")
+      json.fail("'abi' is \"plain\" or \"args\", not \"" + body.abi + "\"");
+    if (json.has("features"))
+      body.features = json.texts("features");
+    if (json.has("types"))
+      for (const auto &[name, value] : json.at("types").values()) {
+        const std::string *text = std::get_if<std::string>(&value);
+        if (std::none_of(decl.operands.begin(), decl.operands.end(), [&](const auto &o) { return o.name == name; }) ||
+            !text)
+          json.fail("'types' has an operand's name and its type, and '" + name + "' is no operand or has none");
+        body.types[name] = typeOf(json, *text);
+      }
+    findObject(json, body);
+    return body;
+  }
+
+  /// A file below the kernel file's own folder: who sends one sends what it names.
+  void findObject(const KernelJson &json, KernelBody &body) {
+    std::string given = json.text("object");
+    Result<DataFile> found = findDataFile(given, {folderOf(file)});
+    if (!found)
+      throw ioError(json.place() + ": 'object': " + found.error().message);
+    if (!found->isBelow)
+      json.fail("the object '" + given + "' lies in '" + folderOf(found->real) +
+                "'; a kernel file may name files below its own folder alone");
+    Result<std::shared_ptr<const MappedFile>> object = MappedFile::open(found->path);
+    if (!object)
+      throw ioError(json.place() + ": " + object.error().message);
+    body.file = found->real;
+    body.sha256 = Sha256::hexOf((*object)->bytes());
+    if (std::find(files.begin(), files.end(), found->path) == files.end())
+      files.push_back(found->path);
+  }
+
+  const std::string &file;
+  std::vector<std::string> &files;
+  KernelDecl decl;
+  std::set<std::string> names;
+};
+
+} // namespace
+
+Status readKernelFile(const std::string &path, dmir::KernelSet &kernels, std::vector<std::string> &files) {
+  Result<std::shared_ptr<const MappedFile>> mapped = MappedFile::open(path);
+  if (!mapped)
+    return ioError("--kernels: " + mapped.error().message);
+  files.push_back(path);
+  std::span<const std::byte> bytes = (*mapped)->bytes();
+  try {
+    nlohmann::json text = parseKernelJson(path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+    KernelJson root(text, path);
+    root.onlyKeys({"kernels"});
+    for (const KernelJson &kernel : root.list("kernels", 1))
+      if (Status added = kernels.add(DeclReader(path, files).read(kernel)); !added)
+        return added;
+  } catch (Error &error) {
+    return std::move(error);
+  }
+  return Status::ok();
+}
+
+} // namespace dmxc::driver

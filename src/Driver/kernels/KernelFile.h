@@ -1,0 +1,12 @@
+//===- KernelFile.h - kernels that a file declares --------------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/Kernels.h"
+
+namespace dmxc::driver {
+
+/// Adds what a kernel file (--kernels; schemas/kernels.schema.json) declares to `kernels`, and all files that it names
+/// to `files`, itself first. Errors name the file and the place in it.
+Status readKernelFile(const std::string &path, dmir::KernelSet &kernels, std::vector<std::string> &files);
+
+} // namespace dmxc::driver

@@ -1,0 +1,80 @@
+//===- UserCode.cpp - code that users wrote -------------------------------===//
+
+#include "UserCode.h"
+
+#include "dmxc/Support/MappedFile.h"
+#include "dmxc/Support/Sha256.h"
+
+#include "llvm/BinaryFormat/Magic.h"
+#include "llvm/Support/Path.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static std::string textOf(DictionaryAttr body, StringRef key) { return body.getAs<StringAttr>(key).str(); }
+
+/// Whether a level has all that a body asks for: features by their names, or those of a level.
+static bool hasFeatures(DictionaryAttr body, const IsaLevel &isa, size_t &count) {
+  for (auto feature : body.getAs<ArrayAttr>("features").getAsRange<StringAttr>()) {
+    std::optional<IsaLevel> level = IsaLevel::byName(feature.getValue());
+    SmallVector<std::string> needed{feature.str()};
+    if (level)
+      needed = level->required;
+    for (const std::string &name : needed)
+      if (!llvm::is_contained(isa.required, name))
+        return false;
+    count += needed.size();
+  }
+  return true;
+}
+
+DictionaryAttr dmxc::cpu::bodyFor(dmir::ExternOp op, const IsaLevel &isa) {
+  DictionaryAttr best;
+  size_t most = 0;
+  for (DictionaryAttr body : op.bodiesFor("cpu")) {
+    size_t count = 0;
+    if (hasFeatures(body, isa, count) && (!best || count > most)) {
+      best = body;
+      most = count;
+    }
+  }
+  return best;
+}
+
+static std::string prefixOf(DictionaryAttr body) {
+  constexpr size_t enough = 16; // of the digest's digits
+  return "user." + textOf(body, "sha256").substr(0, enough) + ".";
+}
+
+std::string dmxc::cpu::linkedName(DictionaryAttr body) { return prefixOf(body) + textOf(body, "symbol"); }
+
+Error UserCode::refusal(const std::string &clause) const {
+  return modelError("the kernel '" + kernel + "' (" + llvm::sys::path::filename(file).str() + "): " + clause);
+}
+
+Result<UserCode> dmxc::cpu::readUserCode(StringRef kernel, DictionaryAttr body) {
+  UserCode code;
+  code.kernel = kernel.str();
+  code.file = textOf(body, "file");
+  code.sha256 = textOf(body, "sha256");
+  code.symbol = textOf(body, "symbol");
+  code.prefix = prefixOf(body);
+  code.linked = linkedName(body);
+  code.plain = textOf(body, "abi") == "plain";
+  Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(code.file);
+  if (!file)
+    return ioError("the kernel '" + code.kernel + "': " + file.error().message);
+  std::span<const std::byte> bytes = (*file)->bytes();
+  if (Sha256::hexOf(bytes) != code.sha256)
+    return code.refusal("the file is not the one that was declared: its sha256 is " + Sha256::hexOf(bytes) + ", not " +
+                        code.sha256 + "; compile again from the kernel file");
+  StringRef text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  code.bitcode = llvm::identify_magic(text) == llvm::file_magic::bitcode;
+  if (code.bitcode)
+    code.bytes.assign(text.begin(), text.end());
+  if (!code.bitcode)
+    if (Status good = adoptObject(code, bytes); !good)
+      return good.takeError();
+  return code;
+}

@@ -1,0 +1,172 @@
+//===- UserKernel.cpp - a region that a user's kernel computes ------------===//
+
+#include "UserKernel.h"
+#include "UserCode.h"
+
+#include "targets/common/roots/Contract.h"
+#include "targets/cpu/code/CpuBuilder.h"
+
+#include "dmx/dmx_kernel.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/Support/Path.h"
+
+#include <cstddef>
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+namespace {
+
+/// Calls the body that is for the builder's level.
+class UserCall {
+public:
+  UserCall(CpuBuilder &b, const RegionBody &body)
+      : b(b), body(body), op(mlir::cast<dmir::ExternOp>(body.root)), code(bodyFor(op, b.isa())) {}
+
+  /// The code that it returns.
+  Value emit() {
+    SmallVector<Value> pointers, sizes;
+    for (Value operand : op.getInputs())
+      pointers.push_back(b.buffer(mlir::cast<BlockArgument>(operand).getArgNumber()));
+    for (unsigned i = 0; i < op.getNumResults(); ++i)
+      pointers.push_back(b.buffer(body.block->getNumArguments() + i));
+    if (auto scalars = op.getScalars())
+      for (Dim scalar : scalars->getDims())
+        sizes.push_back(b.idx(scalar));
+    Value buffers = table(pointers), dims = table(sizes);
+    bool plain = code.getAs<StringAttr>("abi").getValue() == "plain";
+    return plain ? call({buffers, dims, b.begin(), b.end(), b.scratch()}) : call({arguments(buffers, dims)});
+  }
+
+private:
+  Type pointerType() { return LLVM::LLVMPointerType::get(b.getContext()); }
+
+  /// Room on the stack.
+  Value room(size_t bytes) {
+    return LLVM::AllocaOp::create(b, pointerType(), b.getI8Type(),
+                                  b.constantInt(b.getI32Type(), static_cast<int64_t>(bytes)), /*alignment=*/8);
+  }
+
+  void put(Value value, Value base, size_t offset) {
+    Value place = LLVM::GEPOp::create(b, pointerType(), b.getI8Type(), base,
+                                      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+    LLVM::StoreOp::create(b, value, place, /*alignment=*/8);
+  }
+
+  /// An array of words; null where there are none.
+  Value table(ArrayRef<Value> words) {
+    if (words.empty())
+      return LLVM::ZeroOp::create(b, pointerType());
+    Value base = room(words.size() * 8);
+    for (auto [i, word] : llvm::enumerate(words))
+      put(word, base, i * 8);
+    return base;
+  }
+
+  Value arguments(Value buffers, Value dims) {
+    Value args = room(sizeof(dmx_kernel_args));
+    put(buffers, args, offsetof(dmx_kernel_args, buffers));
+    put(dims, args, offsetof(dmx_kernel_args, dims));
+    put(b.begin(), args, offsetof(dmx_kernel_args, begin));
+    put(b.end(), args, offsetof(dmx_kernel_args, end));
+    put(b.scratch(), args, offsetof(dmx_kernel_args, scratch));
+    put(b.results(), args, offsetof(dmx_kernel_args, results));
+    Value kept = room(sizeof(int64_t)); // nothing of the call before
+    put(b.idx(-1), kept, 0);
+    put(kept, args, offsetof(dmx_kernel_args, kept));
+    return args;
+  }
+
+  Value call(ArrayRef<Value> operands) {
+    auto type = LLVM::LLVMFunctionType::get(b.getI32Type(), llvm::to_vector(ValueRange(operands).getTypes()));
+    std::string name = linkedName(code);
+    auto module = b.entryBlock()->getParentOp()->getParentOfType<ModuleOp>();
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(module.getBody());
+      auto declared = LLVM::LLVMFuncOp::create(b, name, type);
+      declared.setVisibility_(LLVM::Visibility::Hidden);
+      declared.setDsoLocal(true);
+    }
+    return LLVM::CallOp::create(b, type, name, operands).getResult();
+  }
+
+  CpuBuilder &b;
+  const RegionBody &body;
+  dmir::ExternOp op;
+  DictionaryAttr code;
+};
+
+} // namespace
+
+/// Whether a region is the op alone, on its arguments.
+static bool isAlone(const RegionBody &body) {
+  auto ops = body.block->without_terminator();
+  return llvm::hasSingleElement(ops) &&
+         llvm::all_of(body.root->getOperands(), [](Value operand) { return mlir::isa<BlockArgument>(operand); }) &&
+         llvm::equal(body.results, body.root->getResults());
+}
+
+static Result<KernelPlan> planUserKernel(const RegionBody &body, const PlanRequest &) {
+  auto op = mlir::cast<dmir::ExternOp>(body.root);
+  if (!isAlone(body))
+    return modelError("node '" + dmir::nodeName(op) + "': the region of the kernel '" + op.getKernel().str() +
+                      "' may hold nothing else, and gives all its results in their order");
+  KernelPlan plan;
+  plan.algorithm = "user-" + op.getKernel().str();
+  ArrayRef<Dim> counts = op.getCounts().getDims();
+  plan.work = counts[0], plan.grain = counts[1], plan.scratch = counts[2];
+  return plan;
+}
+
+dmir::ExternOp dmxc::cpu::userKernelOf(dlir::KernelOp kernel) {
+  auto calls = kernel.getBlock()->getOps<dmir::ExternOp>();
+  return calls.empty() ? dmir::ExternOp() : *calls.begin();
+}
+
+Result<std::vector<int64_t>> dmxc::cpu::emitUserKernel(ModuleOp module, dlir::KernelOp kernel, const IsaLevel &isa) {
+  Block *block = kernel.getBlock();
+  RegionBody body{block, userKernelOf(kernel), llvm::to_vector(block->getTerminator()->getOperands())};
+  Result<KernelPlan> plan = planUserKernel(body, Choice());
+  if (!plan)
+    return plan.takeError();
+  dmir::SymbolSet symbols = dmir::symbolsOf(block);
+  unsigned buffers = block->getNumArguments() + static_cast<unsigned>(body.results.size());
+  CpuBuilder b(module, kernel.getLoc(), kernel.getSymName(), buffers, symbols.size(), isa);
+  b.setSymbols(std::move(symbols));
+  Value code = UserCall(b, body).emit();
+  func::ReturnOp::create(b, code);
+  return contractWords(kernel, *plan);
+}
+
+void dmxc::cpu::noteUserCode(ArrayRef<UserCode> used, const IsaLevel &isa, Operation *kernel) {
+  Builder builder(kernel->getContext());
+  SmallVector<Attribute> notes;
+  if (auto before = kernel->getAttrOfType<ArrayAttr>(dmir::kUserCodeAttr))
+    notes.append(before.begin(), before.end());
+  for (const UserCode &code : used) {
+    NamedAttrList note;
+    for (const auto &[key, text] : {std::pair("kernel", code.kernel),
+                                    {"arch", isa.name},
+                                    {"file", llvm::sys::path::filename(code.file).str()},
+                                    {"symbol", code.symbol},
+                                    {"sha256", code.sha256}})
+      note.set(key, builder.getStringAttr(text));
+    notes.push_back(note.getDictionary(kernel->getContext()));
+  }
+  if (!notes.empty())
+    kernel->setAttr(dmir::kUserCodeAttr, builder.getArrayAttr(notes));
+}
+
+void dmxc::cpu::registerUserKernels(KernelTable &table) { table.add<dmir::ExternOp>({.plan = planUserKernel}); }
+
+std::optional<std::string> dmxc::cpu::whyNoBody(dmir::ExternOp op, ArrayRef<IsaLevel> levels) {
+  for (const IsaLevel &level : levels)
+    if (!bodyFor(op, level))
+      return "no body of the kernel '" + op.getKernel().str() + "' runs at level " + level.name +
+             "; give one without features, or compile for the levels that have one";
+  return std::nullopt;
+}

@@ -1,0 +1,24 @@
+//===- UserKernel.h - a region that a user's kernel computes ----*- C++ -*-===//
+#pragma once
+
+#include "UserCode.h"
+#include "targets/cpu/Kernels.h"
+
+namespace dmxc::cpu {
+
+/// The row of dmir.extern.
+void registerUserKernels(KernelTable &table);
+
+/// What a kernel calls; null where no user wrote it.
+dmir::ExternOp userKernelOf(dlir::KernelOp kernel);
+
+/// Emits a kernel that calls the body for the level, and returns its code; the words of its contract.
+Result<std::vector<int64_t>> emitUserKernel(mlir::ModuleOp module, dlir::KernelOp kernel, const IsaLevel &isa);
+
+/// Notes on a kernel which code of users it has at a level (dmir::kUserCodeAttr).
+void noteUserCode(llvm::ArrayRef<UserCode> used, const IsaLevel &isa, mlir::Operation *kernel);
+
+/// Why some level runs no body of the kernel; a clause.
+std::optional<std::string> whyNoBody(dmir::ExternOp op, llvm::ArrayRef<IsaLevel> levels);
+
+} // namespace dmxc::cpu

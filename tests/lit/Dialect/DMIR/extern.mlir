@@ -1,0 +1,31 @@
+// RUN: dmx-opt %s -split-input-file -verify-diagnostics | dmx-opt -split-input-file | FileCheck %s
+
+// CHECK: dmir.extern "acme.argmax"(%{{.*}}) {bodies = [{abi = "plain", features = [], file = "/k/argmax.o", sha256 = "0f", symbol = "argmax", target = "cpu"}], counts = #dmir.dims<"b", "1", "0">, scalars = #dmir.dims<"n">}
+func.func @kernel(%x: tensor<?x?xf16, #dmir.dims<"b", "n">>) -> tensor<?xi64, #dmir.dims<"b">> {
+  %0 = dmir.extern "acme.argmax"(%x) {bodies = [{abi = "plain", features = [], file = "/k/argmax.o", sha256 = "0f", symbol = "argmax", target = "cpu"}], counts = #dmir.dims<"b", "1", "0">, scalars = #dmir.dims<"n">} : (tensor<?x?xf16, #dmir.dims<"b", "n">>) -> tensor<?xi64, #dmir.dims<"b">>
+  return %0 : tensor<?xi64, #dmir.dims<"b">>
+}
+
+// -----
+
+func.func @c1(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{C1: each body must be {target, file, sha256, symbol, abi, features} of texts}}
+  %0 = dmir.extern "k"(%x) {bodies = [{target = "cpu"}], counts = #dmir.dims<"1", "1", "0">} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @c2(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{C2: counts must be the work items, the grain and the bytes of scratch}}
+  %0 = dmir.extern "k"(%x) {bodies = [], counts = #dmir.dims<"1">} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @c3(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{C3: no operand or result has the dim 'n'}}
+  %0 = dmir.extern "k"(%x) {bodies = [], counts = #dmir.dims<"n", "1", "0">} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
