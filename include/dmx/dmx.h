@@ -165,8 +165,8 @@ DMX_API dmx_status dmx_bundle_check_header(const char *path, dmx_error *error);
 
 /* Bits of dmx_bundle_options.flags. */
 enum {
-  DMX_BUNDLE_COPY = 1u << 0,     /* the whole bundle is read once, at open, into private memory; see below */
-  DMX_BUNDLE_CONTRACTS = 1u << 1, /* refuse code that does not say what its kernels rely on (dmx_code_info) */
+  DMX_BUNDLE_COPY = 1u << 0,        /* the whole bundle is read once, at open, into private memory; see below */
+  DMX_BUNDLE_CONTRACTS = 1u << 1,   /* refuse code that does not say what its kernels rely on (dmx_code_info) */
   DMX_BUNDLE_NO_USER_CODE = 1u << 2 /* DMX_STATUS_UNTRUSTED where a user wrote some of the code (dmxc --kernels) */
 };
 

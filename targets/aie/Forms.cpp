@@ -6,6 +6,7 @@
 #include "schemas/aie/Border.h"
 
 #include <cstring>
+#include <limits>
 #include <tuple>
 
 using namespace mlir;
@@ -77,25 +78,13 @@ struct Panels {
   int64_t placeOf(int64_t row, int64_t column) const { return (column / width * depth + row) * width + column % width; }
 };
 
-/// Rows of a block of columns, [first, second) each.
-using KeptRows = SmallVector<SmallVector<dmir::Run, 2>>;
-
-/// What a form says of them; nullopt where that is none.
-std::optional<KeptRows> keptRowsOf(DictionaryAttr form) {
+/// Rows of each block of columns that a form says; nullopt where that is none.
+std::optional<std::vector<aie::Runs>> keptRowsOf(DictionaryAttr form) {
+  constexpr int64_t any = std::numeric_limits<int64_t>::max();
   auto list = form.getAs<ArrayAttr>(kKept);
-  if (!list)
+  std::optional<std::vector<aie::Runs>> all = list ? kernels::readRuns(list) : std::nullopt;
+  if (all && llvm::any_of(*all, [](const aie::Runs &runs) { return kernels::firstOutOfOrder(runs, any); }))
     return std::nullopt;
-  KeptRows all;
-  for (Attribute attr : list) {
-    auto ends = dyn_cast<DenseI64ArrayAttr>(attr);
-    if (!ends || ends.size() % 2)
-      return std::nullopt;
-    int64_t last = -1;
-    auto &runs = all.emplace_back();
-    for (int64_t at = 0; at < ends.size(); at += 2, last = runs.back().second)
-      if (runs.emplace_back(ends[at], ends[at + 1]); ends[at] <= last || ends[at + 1] <= ends[at])
-        return std::nullopt;
-  }
   return all;
 }
 
@@ -103,8 +92,7 @@ std::optional<KeptRows> keptRowsOf(DictionaryAttr form) {
 /// rows that are kept.
 class KeptPanels {
 public:
-  KeptPanels(ArrayRef<SmallVector<dmir::Run, 2>> blocks, int64_t depth, int64_t block, int64_t width)
-      : block(block), width(width) {
+  KeptPanels(ArrayRef<aie::Runs> blocks, int64_t depth, int64_t block, int64_t width) : block(block), width(width) {
     for (const auto &runs : blocks) {
       std::vector<int64_t> &rows = places.emplace_back(static_cast<size_t>(depth), int64_t(-1));
       int64_t count = 0;
@@ -217,14 +205,7 @@ DictionaryAttr aie::formOf(Builder &b, const Mapping &mapping, const Operand &op
   if (operand.part == Part::B)
     form.set(kDepth, b.getI64IntegerAttr(mapping.paddedK()));
   if (operand.part == Part::B && !mapping.runs.empty()) {
-    SmallVector<Attribute> kept;
-    for (const Runs &runs : mapping.runs) {
-      SmallVector<int64_t> ends;
-      for (auto [from, to] : runs)
-        ends.append({from * 2 * mapping.numbers.k, to * 2 * mapping.numbers.k});
-      kept.push_back(b.getDenseI64ArrayAttr(ends));
-    }
-    form.set(kKept, b.getArrayAttr(kept));
+    form.set(kKept, kernels::writeRuns(b.getContext(), mapping.runs, 2 * mapping.numbers.k));
     form.set(kBlock, b.getI64IntegerAttr(mapping.blockN()));
   }
   if (operand.isRow())
@@ -258,7 +239,7 @@ Status aie::readRuns(const hw::Machine &machine, DictionaryAttr form, Mapping &m
                       "...: " +
                       why + "; leave it out, and all rows are kept");
   };
-  std::optional<KeptRows> kept = keptRowsOf(form);
+  std::optional<std::vector<aie::Runs>> kept = keptRowsOf(form);
   const int64_t pair = 2 * mapping.numbers.k;
   if (!kept)
     return wrong("it has something else");
@@ -275,7 +256,7 @@ Status aie::readRuns(const hw::Machine &machine, DictionaryAttr form, Mapping &m
 
 /// Refuses to leave out what is not zero.
 static Status packKept(DictionaryAttr form, const Tensor &constant, Packing &packing, size_t bytes) {
-  std::optional<KeptRows> kept = keptRowsOf(form);
+  std::optional<std::vector<aie::Runs>> kept = keptRowsOf(form);
   const int64_t block = numberOf(form, kBlock), depth = numberOf(form, kDepth), pitch = numberOf(form, kPitchKey);
   const int64_t columns = constant.shape().back(), rows = constant.numElements() / columns;
   if (!kept || !block || !pitch || block % pitch || depth < rows ||
@@ -307,7 +288,7 @@ Status aie::pack(DictionaryAttr form, const Tensor &constant, std::span<std::byt
                                        std::to_string(pitch)};
   };
   if (!element || static_cast<uint64_t>(bytes * rows) * static_cast<uint64_t>(pitch) != out.size() ||
-      constant.numElements() == 0)
+      constant.numElements() == 0 || !pitch)
     return wrong();
   Packing packing(constant, *element, form.contains(kNegated), out);
   if (form.contains(kKept))

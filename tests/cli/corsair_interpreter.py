@@ -483,7 +483,8 @@ def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=p
                 raise Unknown("a rotation")
             if name == "mul":
                 products[result] = names.get(location), sources
-            if name in ("add", "sub") and not (functions[names.get(location)] & {name}):
+            # A node's own code may stand with what it is fused with; a sum of no products is a sum.
+            if name in ("add", "sub") and not (functions[names.get(location)] & {name}) and products.keys() & set(sources):
                 values[result] = multiplied_and_added(name, names.get(location), sources, values, products, numbers, functions)
                 continue
             values[result] = compute(name, kind, [values[source] for source in sources], attributes_of(attributes or ""),

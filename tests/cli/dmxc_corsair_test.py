@@ -123,7 +123,8 @@ class Corsair(Base):
         report = json.loads(self.run_tool("m.mlir", "-q", "-t", "corsair:quads=8", "-o", "q.bundle", "--time-report", "json").stderr)
         passes = [row["pass"] for phase in report["phases"] if phase["phase"].startswith("schedule") for row in phase["passes"]]
         self.assertEqual(passes, ["dlir-build-program", "dlir-order-tasks", "corsair-kernel-functions", "corsair-assign-formats", "corsair-tile-products",
-                                  "corsair-bufferize", "corsair-fuse-epilogues", "affine-tile-scalrep", "corsair-drop-unread", "corsair-lower-tiles", "corsair-outline-spmd", "corsair-band-rows", "dlir-schedule-devices"])
+                                  "corsair-bufferize", "corsair-fuse-epilogues", "affine-tile-scalrep", "corsair-drop-unread",
+                                  "corsair-lower-tiles", "corsair-outline-spmd", "corsair-band-rows", "corsair-band-transfers", "dlir-schedule-devices"])
         text = self.run_tool("m.mlir", "-t", "corsair:quads=8", "--emit", "schedule.tiles", "-o", "-").stdout
         self.assertEqual(text, (self.dir / "t8" / "4b-tiles.mlir").read_text())
         self.assertIn("does not come after", self.run_tool("t8/4b-tiles.mlir", "-t", "corsair", "--from", "schedule.tiles", "--emit", "schedule.formats", code=2).stderr)

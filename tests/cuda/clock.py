@@ -92,7 +92,7 @@ def figures_of(place, node, given, weight):
     """Figures of the kernel with the product, and the page. `given`: an input's dims and their sizes in a run."""
     place.mkdir()
     dims, sizes = given
-    weight = onnx.tensor("w", onnx.FLOAT, weight, raw=np.zeros(weight, np.float32).tobytes())
+    weight = onnx.tensor("w", onnx.FLOAT, weight, raw=np.ones(weight, np.float32).tobytes())
     (place / "m.onnx").write_bytes(onnx.model([node], [onnx.info("x", onnx.FLOAT, dims)], [onnx.info("y", onnx.FLOAT, None)], weights=[weight]))
     np.save(place / "x.npy", np.zeros(sizes, np.float32))
     run(BIN / "dmxc", place / "m.onnx", "-q", "-t", "cuda:sm_90a", "--numerics", "bf16", "-o", place / "m.bundle")

@@ -5,18 +5,16 @@ not installed. A plain run takes samples, DMXC_LONG=1 takes all."""
 import json
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / part) for part in ("cli/sparse", "cli", "fuzz", "cuda", ".")]
 from weights import kept  # noqa: E402
-from dynamic_shapes import BIN, np  # noqa: E402
+from dynamic_shapes import np  # noqa: E402
 import onnx_file as onnx  # noqa: E402
 from models import machine  # noqa: E402
 from sampling import LONG, sample  # noqa: E402
+from tools_case import ToolsCase  # noqa: E402
 
 PATTERNS = ("random", "triangular", "diagonal", "rows", "columns", "blocks", "identity", "all")
 TARGET = ("-q", "-t", "cuda:sm_90a", "--numerics", "bf16")
@@ -30,17 +28,7 @@ def steps_that_hold(w, columns):
     return int(padded.reshape(padded.shape[0] // 64, 64, -1, columns).any(axis=(1, 3)).sum())
 
 
-class Zeros(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="dmxc-zeros-"))
-        cls.addClassCleanup(shutil.rmtree, cls.dir, ignore_errors=True)
-
-    def tool(self, tool, *arguments, code=0):
-        done = subprocess.run([BIN / tool, *map(str, arguments)], cwd=self.dir, capture_output=True, text=True)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stdout + done.stderr
-
+class Zeros(ToolsCase):
     def write(self, seed, pattern, m, k, n, turned=False, relu=False, rows=None):
         """y = x w: numbers of which bf16 and sums of f32 hold all, so that numpy has the same bits."""
         numbers = np.random.default_rng(seed)

@@ -46,8 +46,8 @@ inline constexpr llvm::StringLiteral kInPlace = "in_place";
 /// column that it visits is a multiple of
 inline constexpr llvm::StringLiteral kTile = "tile";
 /// array of texts, each once, for reports: what the kernel leaves out. "scores": those that a mask does; of a product
-/// "left" and "right": zeros of that operand; "result": what nobody reads of it. What is known and not in it is computed
-/// for the reason in dmir::kFactsKey.
+/// "left" and "right": zeros of that operand; "result": what nobody reads of it. What is known and not in it is
+/// computed for the reason in dmir::kFactsKey.
 inline constexpr llvm::StringLiteral kSkips = "skips";
 /// unit: states among the operands stay on the device, and results that are their next values are written there
 inline constexpr llvm::StringLiteral kKeepsStates = "keeps_states";

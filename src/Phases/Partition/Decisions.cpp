@@ -163,7 +163,8 @@ Result<DictionaryAttr> checkedStrategy(const PhaseContext &context, dmir::Region
     if (target->runsOnHost() && llvm::any_of(types, [](Type type) { return dmir::formBytesOf(type).has_value(); }))
       return modelError("it reads or gives a tensor in a form that another target has for itself");
   for (Operation &op : region.getBlock()->without_terminator())
-    if (auto refusal = context.checkStrategies ? context.refusal(*target, &op) : std::nullopt)
+    if (auto refusal = context.checkStrategies && !isa<dmir::ConstantOp>(op) ? context.refusal(*target, &op)
+                                                                             : std::nullopt) // of who reads constants
       return modelError("'" + op.getName().getStringRef().str() + "' cannot be in a region of '" +
                         target->name().str() + "': " + *refusal);
   DictionaryAttr given = region.getStrategyAttr();

@@ -95,7 +95,7 @@ struct Narrow {
 const Narrow *narrowTo(mlir::Type result);
 
 /// Pairs of tiles along k, ascending and apart.
-using Runs = llvm::SmallVector<dmir::Run, 2>;
+using Runs = kernels::RunList;
 
 /// What of a constant b is not zero, where that is looked for.
 class Held {

@@ -27,19 +27,12 @@ static Runs joined(const Runs &runs, size_t most) {
   return fewer;
 }
 
-static int64_t countOf(const Runs &runs) {
-  int64_t count = 0;
-  for (auto [from, to] : runs)
-    count += to - from;
-  return count;
-}
-
 /// The runs with so many pairs, of all that there are: some that are zero go along, nearest first.
 static Runs widened(const Runs &runs, int64_t count, int64_t all) {
   Runs wider(runs);
   if (wider.empty())
     wider.emplace_back(0, 0);
-  for (int64_t missing = count - countOf(wider); missing > 0; missing = count - countOf(wider)) {
+  for (int64_t missing = count - kernels::lengthOf(wider); missing > 0; missing = count - kernels::lengthOf(wider)) {
     int64_t end = wider.size() > 1 ? wider[1].first : all, begin = wider[0].first;
     int64_t behind = std::min(missing, end - wider[0].second), before = std::min(missing - behind, begin);
     wider[0] = {begin - before, wider[0].second + behind};
@@ -48,7 +41,7 @@ static Runs widened(const Runs &runs, int64_t count, int64_t all) {
       wider.erase(wider.begin() + 1);
     }
   }
-  return countOf(wider) ? wider : Runs();
+  return kernels::lengthOf(wider) ? wider : Runs();
 }
 
 /// As many blocks beside each other take the same number of pairs.
@@ -57,14 +50,14 @@ static void even(std::vector<Runs> &all, int64_t together, int64_t pairs) {
     const size_t end = std::min(all.size(), first + static_cast<size_t>(together));
     int64_t most = 0;
     for (size_t at = first; at < end; ++at)
-      most = std::max(most, countOf(all[at]));
+      most = std::max(most, kernels::lengthOf(all[at]));
     for (size_t at = first; at < end; ++at)
       all[at] = widened(all[at], most, pairs);
   }
 }
 
 int64_t Mapping::pairsOf(int64_t columnBlock) const {
-  return runs.empty() ? paddedK() / (2 * numbers.k) : countOf(runs[static_cast<size_t>(columnBlock)]);
+  return runs.empty() ? paddedK() / (2 * numbers.k) : kernels::lengthOf(runs[static_cast<size_t>(columnBlock)]);
 }
 
 int64_t Mapping::depthBefore(int64_t columnBlock) const {
@@ -110,13 +103,9 @@ std::optional<std::string> aie::refusesRuns(const hw::Machine &machine, const Ma
   if (static_cast<int64_t>(p.runs.size()) != blocks)
     return "its columns are " + std::to_string(blocks) + " blocks, there are runs of " + std::to_string(p.runs.size());
   for (const Runs &runs : p.runs) {
-    int64_t end = -1;
-    for (auto [from, to] : runs) {
-      if (from <= end || from >= to || to > pairs)
-        return "runs of pairs of tiles ascend, apart, to " + std::to_string(pairs) + ", and one is from " +
-               std::to_string(from) + " to " + std::to_string(to);
-      end = to;
-    }
+    if (const dmir::Run *run = kernels::firstOutOfOrder(runs, pairs))
+      return "runs of pairs of tiles ascend, apart, to " + std::to_string(pairs) + ", and one is from " +
+             std::to_string(run->first) + " to " + std::to_string(run->second);
     if (static_cast<int64_t>(runs.size()) > machine.queueDepth)
       return "a block of columns has " + std::to_string(runs.size()) + " runs, the queue of a shim's channel holds " +
              std::to_string(machine.queueDepth);
@@ -143,7 +132,7 @@ void aie::leaveOut(const hw::Machine &machine, Mapping &p) {
   int64_t all = 0;
   for (int64_t column = 0; column < p.paddedN(); column += wide) {
     held.push_back(p.held->rowRuns({column, column + wide}, 2 * p.numbers.k));
-    all += countOf(held.back());
+    all += kernels::lengthOf(held.back());
   }
   if (all == pairs * static_cast<int64_t>(held.size()))
     return;

@@ -5,6 +5,7 @@
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Support/ElementAt.h"
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace dmxc;
@@ -81,6 +82,48 @@ SmallVector<dmir::Run> NonZeros::rowRuns(dmir::Run columns, int64_t granule) con
       runs.emplace_back(at, at + 1);
   }
   return runs;
+}
+
+int64_t kernels::lengthOf(ArrayRef<dmir::Run> runs) {
+  int64_t length = 0;
+  for (auto [from, to] : runs)
+    length += to - from;
+  return length;
+}
+
+const dmir::Run *kernels::firstOutOfOrder(ArrayRef<dmir::Run> runs, int64_t most) {
+  int64_t end = -1;
+  for (const dmir::Run &run : runs) {
+    if (run.first <= end || run.first >= run.second || run.second > most)
+      return &run;
+    end = run.second;
+  }
+  return nullptr;
+}
+
+ArrayAttr kernels::writeRuns(MLIRContext *context, ArrayRef<RunList> lists, int64_t unit) {
+  Builder b(context);
+  SmallVector<Attribute> written;
+  for (const RunList &runs : lists) {
+    SmallVector<int64_t> ends;
+    for (auto [from, to] : runs)
+      ends.append({from * unit, to * unit});
+    written.push_back(b.getDenseI64ArrayAttr(ends));
+  }
+  return b.getArrayAttr(written);
+}
+
+std::optional<std::vector<RunList>> kernels::readRuns(ArrayAttr lists) {
+  std::vector<RunList> all;
+  for (Attribute each : lists) {
+    auto ends = dyn_cast<DenseI64ArrayAttr>(each);
+    if (!ends || ends.size() % 2)
+      return std::nullopt;
+    RunList &runs = all.emplace_back();
+    for (int64_t at = 0; at < ends.size(); at += 2)
+      runs.emplace_back(ends[at], ends[at + 1]);
+  }
+  return all;
 }
 
 bool kernels::mayLeaveOut(Operation *op, bool exact) {

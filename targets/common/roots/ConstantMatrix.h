@@ -27,16 +27,13 @@ struct ConstantMatrix {
       constexpr T sign = static_cast<T>(T(1) << (8 * sizeof(T) - 1));
       return f(tag, static_cast<T>(isFloat ? ~sign : ~T(0)));
     };
-    switch (bytes) {
-    case 1:
+    if (bytes == 1)
       return of(uint8_t());
-    case 2:
+    if (bytes == 2)
       return of(uint16_t());
-    case 4:
+    if (bytes == 4)
       return of(uint32_t());
-    default:
-      return of(uint64_t());
-    }
+    return of(uint64_t());
   }
 };
 
@@ -62,6 +59,17 @@ private:
   int64_t k, n;
   std::vector<int32_t> before; ///< cells that hold something above and left of each corner of cells
 };
+
+/// Parts of an axis, ascending and apart.
+using RunList = llvm::SmallVector<dmir::Run, 2>;
+/// All that they have together.
+int64_t lengthOf(llvm::ArrayRef<dmir::Run> runs);
+/// The first that does not come behind the one before it, or ends behind `most`; null where there is none.
+const dmir::Run *firstOutOfOrder(llvm::ArrayRef<dmir::Run> runs, int64_t most);
+/// Of each list from, to, from, to, .., in an attribute of a form, with all numbers times `unit`.
+mlir::ArrayAttr writeRuns(mlir::MLIRContext *context, llvm::ArrayRef<RunList> lists, int64_t unit = 1);
+/// As they are written, in whatever order; nullopt where they are something else.
+std::optional<std::vector<RunList>> readRuns(mlir::ArrayAttr lists);
 
 /// Whether kernels of an op's module leave out what is known to make no difference, as --sparsity says; `exact`: that
 /// gives the same for infinities and NaN, too.

@@ -58,7 +58,7 @@ def FuseEpilogues : Pass<"corsair-fuse-epilogues", "::mlir::func::FuncOp"> {
 
 def DropUnread : Pass<"corsair-drop-unread", "::mlir::func::FuncOp"> {
   let summary = "Buffers that loops over tiles fill and nothing reads";
-  let description = "Their stores and views go with them: behind affine-tile-scalrep what is fused is read as values.";
+  let description = "Their stores and views go with them, and loops that have none left: behind affine-tile-scalrep what is fused is read as values.";
 }
 
 def LowerTiles : Pass<"corsair-lower-tiles", "::mlir::func::FuncOp"> {

@@ -102,15 +102,15 @@ static Result<std::vector<char>> tableObject(std::span<const KernelObject> objec
   query->addFnAttr("target-cpu",
                    "x86-64"); // asked before the features are known to be there
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", query));
-  llvm::Value *known = b.CreateICmpEQ(query->getArg(0), b.getInt32(DMX_KERNEL_ABI_VERSION));
+  llvm::Value *known = b.Insert(llvm::CmpInst::Create(llvm::Instruction::ICmp, llvm::CmpInst::ICMP_EQ, query->getArg(0),
+                                                      b.getInt32(DMX_KERNEL_ABI_VERSION)));
   b.CreateRet(b.CreateSelect(known, table, llvm::ConstantPointerNull::get(ptr)));
-  auto object = emitObject(module, **machine, 2);
-  if (object && !saved.empty()) // as optimised
-    if (Status s = saveTemp(llvm::sys::path::parent_path(saved), llvm::sys::path::filename(saved),
-                            [&](auto &out) { module.print(out, nullptr); });
-        !s)
-      return s.takeError();
-  return object;
+  Result<std::vector<char>> object = emitObject(module, **machine, 2);
+  Status kept = object && !saved.empty() // as optimised
+                    ? saveTemp(llvm::sys::path::parent_path(saved), llvm::sys::path::filename(saved),
+                               [&](auto &out) { module.print(out, nullptr); })
+                    : Status::ok();
+  return kept ? std::move(object) : kept.takeError();
 }
 
 //===----------------------------------------------------------------------===//

@@ -24,21 +24,14 @@ KeptSteps::KeptSteps(const kernels::NonZeros &matrix, int64_t columns) : columns
   }
 }
 
-static int64_t countOf(ArrayRef<dmir::Run> runs) {
-  int64_t count = 0;
-  for (auto [from, to] : runs)
-    count += to - from;
-  return count;
-}
-
 int64_t KeptSteps::steps() const {
   int64_t count = 0;
   for (const auto &runs : tiles)
-    count += countOf(runs);
+    count += kernels::lengthOf(runs);
   return count;
 }
 
-int64_t KeptSteps::stepsOf(int64_t tile) const { return countOf(tiles[static_cast<size_t>(tile)]); }
+int64_t KeptSteps::stepsOf(int64_t tile) const { return kernels::lengthOf(tiles[static_cast<size_t>(tile)]); }
 
 bool KeptSteps::areTogether() const {
   return llvm::all_of(tiles, [](const auto &runs) { return runs.size() <= 1; });
@@ -78,32 +71,21 @@ Result<KeptSteps> KeptSteps::of(DictionaryAttr form, int64_t k, int64_t n) {
   if (static_cast<int64_t>(lists.size()) != static_cast<int64_t>(llvm::divideCeil(n, kept.columns)))
     return wrong("there are " + std::to_string(llvm::divideCeil(n, kept.columns)) + " of " +
                  std::to_string(kept.columns) + " columns, 'kept' has " + std::to_string(lists.size()));
-  for (Attribute each : lists) {
-    auto ends = dyn_cast<DenseI64ArrayAttr>(each);
-    if (!ends || ends.size() % 2)
-      return wrong("'kept' has something else");
-    auto &runs = kept.tiles.emplace_back();
-    int64_t last = -1;
-    for (int64_t at = 0; at < ends.size(); at += 2, last = runs.back().second)
-      if (runs.emplace_back(ends[at], ends[at + 1]);
-          ends[at] <= last || ends[at + 1] <= ends[at] || ends[at + 1] > allSteps(k))
-        return wrong("they ascend, apart, to " + std::to_string(allSteps(k)) + ", and some are from " +
-                     std::to_string(ends[at]) + " to " + std::to_string(ends[at + 1]));
-  }
+  std::optional<std::vector<kernels::RunList>> tiles = kernels::readRuns(lists);
+  if (!tiles)
+    return wrong("'kept' has something else");
+  for (const kernels::RunList &runs : *tiles)
+    if (const dmir::Run *run = kernels::firstOutOfOrder(runs, allSteps(k)))
+      return wrong("they ascend, apart, to " + std::to_string(allSteps(k)) + ", and some are from " +
+                   std::to_string(run->first) + " to " + std::to_string(run->second));
+  kept.tiles = std::move(*tiles);
   return kept;
 }
 
 void KeptSteps::write(NamedAttrList &form, MLIRContext *context) const {
   Builder b(context);
-  SmallVector<Attribute> lists;
-  for (const auto &runs : tiles) {
-    SmallVector<int64_t> ends;
-    for (auto [from, to] : runs)
-      ends.append({from, to});
-    lists.push_back(b.getDenseI64ArrayAttr(ends));
-  }
   form.set(kColumns, b.getI64IntegerAttr(columns));
-  form.set(kKept, b.getArrayAttr(lists));
+  form.set(kKept, kernels::writeRuns(context, tiles));
 }
 
 Status KeptSteps::pack(const kernels::ConstantMatrix &m, std::span<std::byte> out) const {
@@ -127,7 +109,7 @@ Status KeptSteps::pack(const kernels::ConstantMatrix &m, std::span<std::byte> ou
     const int64_t first = static_cast<int64_t>(tile) * columns;
     const int64_t words = static_cast<int64_t>(tile) * kTileWords;
     word(words, packed);
-    word(words + 1, packed + countOf(runs));
+    word(words + 1, packed + kernels::lengthOf(runs));
     word(words + 2, runs.empty() ? 0 : runs[0].first);
     for (auto [from, to] : held.rowRuns({first, first + columns}, kTerms))
       if (llvm::none_of(runs, [&](const dmir::Run &run) { return run.first <= from && to <= run.second; }))

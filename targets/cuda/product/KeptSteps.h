@@ -20,8 +20,8 @@ namespace dmxc::cuda {
 struct KeptSteps {
   static constexpr llvm::StringLiteral kForm = "steps16";
 
-  int64_t columns = 0;                       ///< of a tile
-  std::vector<std::vector<dmir::Run>> tiles; ///< of each column of tiles the steps, in runs
+  int64_t columns = 0;                 ///< of a tile
+  std::vector<kernels::RunList> tiles; ///< of each column of tiles the steps, in runs
 
   /// Those that hold something.
   KeptSteps(const kernels::NonZeros &matrix, int64_t columns);

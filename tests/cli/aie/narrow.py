@@ -5,12 +5,11 @@ chains of two to five layers, bytes and f32, that stay in the array's form from 
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
-from checks import BIN, np, onnx_file, sampling
+from checks import np, onnx_file, sampling
+from tools_case import ToolsCase
 
 ZOO = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None
 KINDS = {np.int8: onnx_file.INT8, np.uint8: onnx_file.UINT8, np.float32: onnx_file.FLOAT, np.int32: onnx_file.INT32}
@@ -110,21 +109,11 @@ class Model:
                 np.save(data / f"{key}_{name}.npy", value)
 
 
-class Narrow(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="dmxc-narrow-"))
-        cls.addClassCleanup(shutil.rmtree, cls.dir, ignore_errors=True)
-
-    def run_tool(self, tool, *arguments):
-        done = subprocess.run([BIN / tool, *map(str, arguments)], cwd=self.dir, capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout + done.stderr
-
+class Narrow(ToolsCase):
     def compare(self, model, *options):
         model.save(self.dir)
-        said = self.run_tool("dmxc", "m.onnx", "-t", *options, "-o", "m.bundle", "--placement-report", "-")
-        self.run_tool("dmx-run", "m.bundle", "--inputs", "data", "--expect", "data", "--rtol", 0, "--atol", 0)
+        said = self.tool("dmxc", "m.onnx", "-t", *options, "-o", "m.bundle", "--placement-report", "-")
+        self.tool("dmx-run", "m.bundle", "--inputs", "data", "--expect", "data", "--rtol", 0, "--atol", 0)
         return said
 
     def test_products(self):
@@ -229,9 +218,9 @@ class Narrow(unittest.TestCase):
                 self.assertGreater(len(np.unique(value)), 3)
                 said = self.compare(model, "aie" if seed % 3 else "aie:cols=2+rows=2", "--require-target", "aie:100")
                 self.assertIn(f"in {length} tasks", said)
-                shown = self.run_tool("dmx-inspect", "m.bundle", "--what", "kernels")
+                shown = self.tool("dmx-inspect", "m.bundle", "--what", "kernels")
                 self.assertTrue('"c" kept output' in shown and '"a" kept input' in shown, shown[:2000])
-                text = self.run_tool("dmxc", "m.onnx", "-t", "aie", "--emit", "partition", "-o", "-")
+                text = self.tool("dmxc", "m.onnx", "-t", "aie", "--emit", "partition", "-o", "-")
                 element = "i8" if seed % 2 else "bf16"
                 kept = re.findall(rf'-> \(tensor<\S+, {{bytes = (\d+) : i64, element = "{element}", pitch = (\d+) : i64, rows = (\d+) : i64}}>\)', text)
                 self.assertEqual(len(kept), length - 1, text)
@@ -248,8 +237,8 @@ class Narrow(unittest.TestCase):
             with self.subTest(name):
                 values = []
                 for target in ("cpu", "aie"):
-                    said = self.run_tool("dmxc", model / "model.onnx", "-t", target, "-o", f"{target}.bundle", "--placement-report", "-")
-                    self.run_tool("dmx-run", f"{target}.bundle", "--inputs", model / "set0", "--output-dir", f"{name}-{target}")
+                    said = self.tool("dmxc", model / "model.onnx", "-t", target, "-o", f"{target}.bundle", "--placement-report", "-")
+                    self.tool("dmx-run", f"{target}.bundle", "--inputs", model / "set0", "--output-dir", f"{name}-{target}")
                     values.append({path.name: np.load(path) for path in (self.dir / f"{name}-{target}").glob("*.npy")})
                 self.assertTrue(values[0] and all(np.array_equal(values[0][key], values[1][key]) for key in values[0]), "other bits than the host's")
                 self.assertGreaterEqual(len(re.findall(r"dmir\.(?:matmul|conv)\taie\t\d+\t\S+ tiles of \S+ to i8", said)), least, said)

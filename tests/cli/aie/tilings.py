@@ -124,7 +124,8 @@ class Tilings(DecisionsBase):
             with self.subTest(name):
                 self.assertGreater(count, 4)
                 self.assertLessEqual(default, 1.1 * best)
-                self.assertGreater(correlation, 0.8)
+                near = max(abs(ratio - 1) for ratio in ratios.values()) < 0.05  # then tilings that take alike may change places
+                self.assertTrue(near or correlation > 0.8, correlation)
                 self.assertLess(max(abs(ratio - 1) for ratio in ratios.values()), 0.25, ratios)
 
     def estimate_and_clocks(self, *values):

@@ -6,12 +6,11 @@ import json
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
-from checks import BIN, np, onnx_file, sampling
+from checks import np, onnx_file, sampling
+from tools_case import ToolsCase
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "sparse"))
 from weights import kept  # noqa: E402
@@ -66,17 +65,7 @@ class Model:
             np.save(folder / f"data/in_{name}.npy", value)
 
 
-class Zeros(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="dmxc-zeros-"))
-        cls.addClassCleanup(shutil.rmtree, cls.dir, ignore_errors=True)
-
-    def tool(self, tool, *arguments, code=0):
-        done = subprocess.run([BIN / tool, *map(str, arguments)], cwd=self.dir, capture_output=True, text=True)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stdout + done.stderr
-
+class Zeros(ToolsCase):
     def compile(self, source="m.onnx", *arguments, code=0):
         return self.tool("dmxc", source, "-q", "-t", "aie", "-o", "m.bundle", *arguments, code=code)
 

@@ -2,7 +2,6 @@
 """Rows of arguments and results cross between DDR and the card while others are computed (lldmir.bands of schedule.bands): the bits of a text that has
 all of them cross before and behind, in fewer clocks; and what cannot be is refused by node.
 Usage: crossings.py BIN [unittest arguments]; a plain run takes a part of the cases. Exit 77 where numpy is not installed."""
-import json
 import pathlib
 import re
 import subprocess
@@ -10,19 +9,20 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from corsair.card import CardTest
 from corsair_rotations import Graph
-from dynamic_shapes import BIN, BundleTest, np, onnx
+from dynamic_shapes import BIN, np, onnx
 from sampling import sample
 
 # rows, depth, columns of a product, how many products one behind the other (the second back to depth), a function behind each, quads,
-# and whether all rows of the argument and of the result cross in bands
+# and whether all rows of the argument and of the result cross in bands: of results not where cores take the columns in rounds (300 of 64, four at once)
 CASES = [(512, 512, 512, 1, None, 1, (True, True)), (512, 512, 512, 1, "Tanh", 1, (True, True)), (500, 200, 130, 1, "Relu", 1, (True, True)),
          (512, 512, 2048, 2, "Tanh", 1, (True, True)), (1024, 64, 64, 1, None, 8, (True, True)), (320, 1100, 700, 1, None, 1, (True, True)),
-         (64, 512, 512, 1, None, 1, (False, False)), (2048, 300, 100, 2, "Relu", 4, (True, True)), (700, 700, 2000, 1, None, 1, (True, True))]
+         (64, 512, 512, 1, None, 1, (False, False)), (2048, 300, 100, 2, "Relu", 4, (True, False)), (700, 700, 2000, 1, None, 1, (True, True))]
 MARK = re.compile(r"lldmir\.bands, ")
 
 
-class Crossings(BundleTest):
+class Crossings(CardTest):
     def model(self, rows, depth, columns, products, function):
         g, source = Graph(), np.random.default_rng(rows + depth + columns)
         value, exact, sizes = "x", source.standard_normal((rows, depth)).astype(np.float32), [depth, columns, depth][:products + 1]
@@ -36,17 +36,6 @@ class Crossings(BundleTest):
         g.nodes.append(onnx.node("Identity", value, "y"))
         (self.dir / "m.onnx").write_bytes(onnx.model(g.nodes, [onnx.info("x", onnx.FLOAT, [rows, depth])], [onnx.info("y", onnx.FLOAT, None)], weights=g.weights))
         return exact
-
-    def dmxc(self, quads, *arguments, model="m.onnx"):
-        return subprocess.run([BIN / "dmxc", self.dir / model, "-q", "-t", f"corsair:quads={quads}", *arguments], capture_output=True, text=True)
-
-    def outcome(self, quads, *arguments, model="m.onnx"):
-        """The result and its clocks."""
-        done = self.dmxc(quads, "-o", self.dir / "m.bundle", *arguments, model=model)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        done = self.run_bundle(self.values, "--device-opt", "skew_seed=3", "--device-opt", f"report={self.dir / 'r.json'}")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return np.load(self.dir / "out/out_y.npy"), json.loads((self.dir / "r.json").read_text())["last"][0]["main"]["clocks"]
 
     def text(self, quads):
         """Of schedule.bands, and which of argument 0 and result 0 cross in bands there."""
@@ -62,8 +51,7 @@ class Crossings(BundleTest):
                 text, found = self.text(quads)
                 self.assertEqual(found, marks)
                 result, clocks = self.outcome(quads)
-                noise = np.sum((result.astype(np.float64) - exact) ** 2)
-                self.assertGreater(10 * np.log10(np.sum(exact**2) / noise), 30)
+                self.near(result, exact)
                 (self.dir / "t.mlir").write_text(MARK.sub("", text.replace("lldmir.bands}", "}").replace("{lldmir.bands, ", "{")).replace(", }", "}"))
                 apart, before = self.outcome(quads, "--from", "schedule.bands", model="t.mlir")
                 self.assertEqual(result.tobytes(), apart.tobytes())

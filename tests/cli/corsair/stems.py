@@ -2,7 +2,6 @@
 """Convolutions of few channels have their whole windows along K: near numpy's numbers at every stop, on any team, the same bits at -O0 and -O2, in
 fewer clocks than by blocks of 64 channels, which a text may ask for; where rows of a window are no neighbours that is refused by node.
 Usage: stems.py BIN [unittest arguments]; a plain run takes a part of the cases. Exit 77 where numpy is not installed."""
-import json
 import pathlib
 import re
 import subprocess
@@ -10,8 +9,9 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from corsair.card import CardTest
 from corsair_rotations import Graph
-from dynamic_shapes import BIN, BundleTest, np, onnx
+from dynamic_shapes import BIN, np, onnx
 from sampling import sample
 
 # image [n, c, h, w] or [n, c, w], columns, kernel, strides, pads (all before, then all behind), dilations, groups
@@ -38,7 +38,7 @@ def convolved(x, w, strides, pads, dilations, groups):
     return y
 
 
-class Stems(BundleTest):
+class Stems(CardTest):
     def model(self, shape, columns, kernel, strides, pads, dilations, groups):
         """A convolution with a bias and a relu; the exact result."""
         g, source = Graph(), np.random.default_rng(len(kernel) + columns)
@@ -50,21 +50,6 @@ class Stems(BundleTest):
         self.values = {"x": source.standard_normal(shape).astype(np.float32)}
         exact = convolved(self.values["x"], w, strides, pads, dilations, groups)
         return np.maximum(exact + b.reshape(-1, *[1] * len(kernel)), 0)
-
-    def dmxc(self, quads, *arguments, model="m.onnx"):
-        return subprocess.run([BIN / "dmxc", self.dir / model, "-q", "-t", f"corsair:quads={quads}", *arguments], capture_output=True, text=True)
-
-    def outcome(self, quads, *arguments, model="m.onnx"):
-        """The result and its clocks."""
-        done = self.dmxc(quads, "-o", self.dir / "m.bundle", *arguments, model=model)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        done = self.run_bundle(self.values, "--device-opt", "skew_seed=3", "--device-opt", f"report={self.dir / 'r.json'}")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return np.load(self.dir / "out/out_y.npy"), json.loads((self.dir / "r.json").read_text())["last"][0]["main"]["clocks"]
-
-    def near(self, found, exact):
-        noise = np.sum((found.astype(np.float64) - exact) ** 2)
-        self.assertGreater(10 * np.log10(np.sum(exact**2) / noise), 30)
 
     def test_numbers(self):
         for case in sample(CASES, 4):

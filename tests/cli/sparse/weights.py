@@ -38,7 +38,34 @@ def weights(pattern, k, n, seed=0):
     return np.where(kept(pattern, k, n, seed), values, np.where(values > 0, np.float32(0), np.float32(-0.0)))
 
 
-class SparseWeights(BundleTest):
+class SparseCase(BundleTest):
+    """Texts of self.dir/m.onnx for TARGET, changed and taken up again."""
+    TARGET = "cpu:x86-64-v3"
+
+    def emit(self, phase, *arguments):
+        done = subprocess.run([BIN / "dmxc", self.dir / "m.onnx", "--emit", phase, "-o", "-", "-t", self.TARGET, *arguments],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def resume(self, text, phase="partition", *arguments):
+        (self.dir / "m.mlir").write_text(text)
+        return subprocess.run([BIN / "dmxc", self.dir / "m.mlir", "--from", phase, "-o", self.dir / "m.bundle", "-t", self.TARGET, *arguments],
+                              capture_output=True, text=True)
+
+    def refused(self, text, phase, *said):
+        done = self.resume(text, phase)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        for part in said:
+            self.assertIn(part, done.stderr)
+
+    def changed(self, text, pattern, replacement):
+        new, count = re.subn(pattern, replacement, text, count=1)
+        self.assertEqual(count, 1, pattern)
+        return new
+
+
+class SparseWeights(SparseCase):
     def write(self, w, rows, turned=False, relu=False):
         """y = x w, or its relu; rows a number, or a dim's name."""
         nodes = [onnx.node("MatMul", "x w_t" if turned else "x w", "p" if relu else "y")]
@@ -55,28 +82,6 @@ class SparseWeights(BundleTest):
         done = self.run_bundle({"x": x}, *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         return np.load(self.dir / "out" / "out_y.npy")
-
-    def emit(self, phase, *arguments):
-        done = subprocess.run([BIN / "dmxc", self.dir / "m.onnx", "--emit", phase, "-o", "-", "-t", "cpu:x86-64-v3", *arguments],
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
-
-    def resume(self, text, phase="partition", *arguments):
-        (self.dir / "m.mlir").write_text(text)
-        return subprocess.run([BIN / "dmxc", self.dir / "m.mlir", "--from", phase, "-o", self.dir / "m.bundle", "-t", "cpu:x86-64-v3", *arguments],
-                              capture_output=True, text=True)
-
-    def refused(self, text, phase, *said):
-        done = self.resume(text, phase)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        for part in said:
-            self.assertIn(part, done.stderr)
-
-    def changed(self, text, pattern, replacement):
-        new, count = re.subn(pattern, replacement, text, count=1)
-        self.assertEqual(count, 1, pattern)
-        return new
 
     def test_numbers_and_bits(self):
         """Any pattern, any sizes: what numpy sums, and with zeros left out the bits of all of them."""

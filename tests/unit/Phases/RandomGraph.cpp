@@ -195,11 +195,12 @@ RandomGraph::V RandomGraph::masked(V x) {
   case 0: // rows that see nothing are NaN, and may not be said to be anything else
   case 1: {
     V scores = MaskOp::create(b, loc, x.getType(), x, ValueRange(), keep(rank, rows, columns),
-                              fill(-std::numeric_limits<double>::infinity()), DimsAttr());
+                              fill(-std::numeric_limits<double>::infinity()), DimsAttr(), nullptr, nullptr);
     return SoftmaxOp::create(b, loc, scores, rank - 1);
   }
   case 2:
-    return MaskOp::create(b, loc, x.getType(), x, ValueRange(), keep(rank, rows, columns), fill(0), DimsAttr());
+    return MaskOp::create(b, loc, x.getType(), x, ValueRange(), keep(rank, rows, columns), fill(0), DimsAttr(), nullptr,
+                          nullptr);
   case 3:
     return SelectOp::create(b, loc, rule(shape), x, scalar(number(0, 1)));
   case 4: {

@@ -1,6 +1,7 @@
 //===- KeptTiles.cpp - tiles of weights that are not all zero -------------===//
 
 #include "KeptTiles.h"
+#include "targets/common/roots/ConstantMatrix.h"
 #include "targets/corsair/decide/Spread.h"
 
 #include "dmxc/Support/ElementAt.h"
@@ -15,20 +16,12 @@ using namespace dmxc::corsair;
 
 static constexpr int64_t kBlock = 64;
 
-/// Whether so many elements are zero that a block may be, by a look at few: most weights have none.
-static bool mayBeSparse(const Tensor &matrix) {
-  constexpr int64_t looks = 1024, stride = 7919; // a prime, so that no pattern goes along with it
-  const int64_t elements = matrix.numElements(), count = std::min(elements, looks);
-  int64_t zeros = 0;
-  for (int64_t i = 0, at = 0; i < count; ++i, at = (at + elements / count * 3 + stride) % elements)
-    zeros += elementAt<float>(matrix.data(), at) == 0;
-  return zeros * 20 >= count;
-}
-
 std::shared_ptr<const KeptColumns> KeptColumns::of(const Tensor &matrix) {
-  if (matrix.dtype() != DType::F32 || matrix.shape().size() != 2 || !matrix.numElements() || !mayBeSparse(matrix))
+  if (matrix.dtype() != DType::F32 || matrix.shape().size() != 2 || !matrix.numElements())
     return nullptr;
   const int64_t k = matrix.shape()[0], n = matrix.shape()[1];
+  if (!kernels::ConstantMatrix{matrix.data(), k, n, n, 1, sizeof(float), /*isFloat=*/true}.mayBeSparse())
+    return nullptr;
   auto made = std::make_shared<KeptColumns>();
   made->kept.assign((k + kBlock - 1) / kBlock, std::vector<bool>(n, false));
   for (int64_t row = 0; row < k; ++row) {

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_DROPUNREAD
@@ -25,9 +26,24 @@ struct DropUnread : dmxc::impl::DropUnreadBase<DropUnread> {
     func::FuncOp function = getOperation();
     if (!function->hasAttr(kQuadsAttr) || function.isExternal())
       return;
+    while (dropsOne(function))
+      ;
+  }
+
+  /// Loops that store nothing more read nothing, either.
+  static bool dropsOne(func::FuncOp function) {
+    bool any = false;
     for (auto alloc : llvm::make_early_inc_range(function.getOps<memref::AllocOp>()))
-      if (alloc->use_empty() || (hasTiles(alloc.getResult()) && isNeverRead(alloc.getResult())))
+      if (alloc->use_empty() || (hasTiles(alloc.getResult()) && isNeverRead(alloc.getResult()))) {
         erase(alloc);
+        any = true;
+      }
+    for (auto loop : llvm::make_early_inc_range(function.getOps<affine::AffineForOp>()))
+      if (isOpTriviallyDead(loop)) {
+        loop.erase();
+        any = true;
+      }
+    return any;
   }
 
   static bool hasTiles(Value buffer) {
