@@ -38,8 +38,9 @@ std::unique_ptr<Pass> createOrderTasksPass(const PhaseContext &);
 std::unique_ptr<Pass> createScheduleDevicesPass(const PhaseContext &);
 
 static bool optimising(const PhaseContext &context) { return context.optLevel > 0; }
-/// Numbers of a narrow range depend on which formulas are functions: those of -O0 are those of all levels.
-static bool recognising(const PhaseContext &context) {
+/// What a target of a narrow range rounds depends on which formulas are functions, and what numbers share an exponent
+/// on which weights are scaled: its bits at -O0 are those of all levels.
+static bool decidingBits(const PhaseContext &context) {
   return optimising(context) ||
          llvm::any_of(context.targets, [](const TargetBackend *target) { return target->hasNarrowRange(); });
 }
@@ -53,7 +54,7 @@ static constexpr PassRow frontend[] = {
     {createFindMasksPass, optimising},        // before masks are tensors
     {createFoldConstantsPass},
     {createIntegerPoolsPass, optimising}, // once products are of bytes it is seen who rounds behind them
-    {createRecognizeFunctionsPass, recognising},
+    {createRecognizeFunctionsPass, decidingBits},
     {createSimplifyPass},
     {createBindStatesPass},
     {createRaiseSlicesPass, optimising},
@@ -62,10 +63,10 @@ static constexpr PassRow frontend[] = {
 };
 static constexpr PassRow partition[] = {{createPlaceKernelsPass},
                                         {createCheckSupportPass},
-                                        {createFoldScalingPass, optimising},
+                                        {createFoldScalingPass, decidingBits},
                                         {createGroupHeadsPass, optimising},
                                         {createRoundProductsPass},
-                                        {createFoldConstantsPass, optimising},
+                                        {createFoldConstantsPass, decidingBits},
                                         {createAssignLayoutsPass, optimising},
                                         {createSimplifyPass, optimising},
                                         {createPropagateSparsityPass, optimising}, // of what is left

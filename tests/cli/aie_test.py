@@ -407,7 +407,7 @@ def check_turns(name, placed):
 def check_zoo(folder):
     large = (("resnet18", 1.0), ("mobilenet_v2", 1.0)) if sampling.LONG else ()
     small = (("mlp", 1.0), ("bert_mini", 1.0), ("lenet", 1.0), ("vit_mini", 0.95), ("tcn_audio", 1.0))
-    for name, share in (*sampling.sample(small, 2), *large):
+    for name, share in (*sampling.sample(small, 4), *large):
         model = ZOO / name if ZOO else None
         if not model or not (model / "meta.json").exists():
             print(f"SKIPPED {name}: {model} is not there (conformance.zoo makes it)")

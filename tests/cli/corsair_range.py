@@ -10,6 +10,7 @@ import sys
 import unittest
 
 from dynamic_shapes import BIN, BundleTest, np, onnx
+from sampling import sampled
 
 ROWS, WIDTH = 8, 64
 SCALES = (1, 100, 300, 1000, 3000)
@@ -132,6 +133,7 @@ WITHIN = {
 }
 
 
+@sampled(2)
 class Range(BundleTest):
     def compile_nodes(self, nodes, constants, result=None, whole=True):
         texts = [text.split() for text in nodes]

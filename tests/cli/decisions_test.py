@@ -112,6 +112,7 @@ class DecisionsBase(Base):
         return {node: rows for node, rows in regions.items() if nodes.count(node) == 1}
 
 
+@sampling.sampled(2)
 class Decisions(DecisionsBase):
     def decide_randomly(self, model, random, *arguments):
         """A script that decides a part of each region's decisions, step by step, as they are listed: domains rest on what is decided
@@ -137,7 +138,7 @@ class Decisions(DecisionsBase):
 
     def test_random_members_of_models(self):
         count, targets = 0, self.targets()
-        for name, target, round_ in sampling.sample(itertools.product(self.models(), targets, range(3)), 7 * len(targets) + 1):
+        for name, target, round_ in sampling.sample(itertools.product(self.models(), targets, range(3)), 12 * len(targets) + 1):
             with self.subTest(f"{name} {target}"):
                 folder, random = ZOO / name, Random(f"{sampling.SEED} {name} {target} {round_}")
                 arguments = ("-t", target)
@@ -158,7 +159,7 @@ class Decisions(DecisionsBase):
     def test_members_of_regions(self):
         """Shapes with rests: members one by one, each against the default's outputs."""
         random, count = Random(sampling.SEED), 0
-        for kind, share in ((self.PRODUCTS, 8), (self.CONVOLUTIONS, 6), (self.ATTENTIONS, 3)):
+        for kind, share in ((self.PRODUCTS, 12), (self.CONVOLUTIONS, 9), (self.ATTENTIONS, 3)):
             for number, model in sampling.sample(list(enumerate(kind)), share):
                 for level in LEVELS if sampling.LONG else [random.choice(LEVELS)]:
                     with self.subTest(f"{model.splitlines()[0][:90]} {number} {level}"):
@@ -262,6 +263,7 @@ class Decisions(DecisionsBase):
         self.assertIn("at x86-64-v3; its values are 1, 2, 3, 4, 5, 6", err)
 
 
+@sampling.sampled(2)
 class Obeyed(DecisionsBase):
     """What the compiled model does with each decision, for each kind of region that zoo models have: a device and an algorithm."""
 

@@ -15,6 +15,7 @@ except ImportError:
     sys.exit(77)
 
 from dynamic_shapes import BundleTest
+from sampling import sampled
 
 
 # --- The operators' definitions ---------------------------------------------------------------------------------------
@@ -219,6 +220,7 @@ def complex_parts(x):
 TYPES = {"f": TensorProto.FLOAT, "i": TensorProto.INT64}
 
 
+@sampled(3)
 class Operators(BundleTest):
     def compile_op(self, op, inputs, rank, opset=20, producer="", **attributes):
         """`inputs`: name -> its type and dims, e.g. "f n 3", or its value. Underscores stand for no operand."""

@@ -20,7 +20,7 @@ except ImportError:
 from dmxc_case import BIN, REPO, Base
 
 sys.path.insert(0, str(REPO / "tests"))
-from sampling import LONG  # noqa: E402
+from sampling import LONG, sampled  # noqa: E402
 
 MODELS = pathlib.Path(os.environ.get("DMXC_SHARED", REPO.parent / "shared")) / "data/real-models"
 OPEN = "the device's programs have static shapes, and the node has open dims"
@@ -45,6 +45,7 @@ def file_nodes(path):
     return len(file_names(path))
 
 
+@sampled(2)
 class Placement(Base):
     def setUp(self):
         super().setUp()
@@ -153,6 +154,7 @@ class Placement(Base):
                     self.assertIn(f">{nodes} of {total} nodes", page)
 
 
+@sampled(2)
 class Misfits(Base):
     """Nodes whose values a device does not hold at once: known when the device's program is written, after partition."""
     SHAPE = "tensor<4096x1536xf32>"  # 12 MiB on the device, of whose 16 two do not fit
@@ -255,6 +257,7 @@ class Misfits(Base):
         self.assertEqual([seen[name] for name in ("first", "behind", "beside")], ["corsair"] * 3)
 
 
+@sampled(2)
 class Places(Base):
     """--place: of a name, and of a glob, on each target."""
     PRODUCTS = ("/fc1/Gemm", "/fc2/Gemm", "/fc3/Gemm")

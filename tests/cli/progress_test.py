@@ -25,7 +25,7 @@ except ImportError:
 from dmxc_case import BIN, REPO, Base
 
 sys.path.insert(0, str(REPO / "tests"))
-from sampling import LONG  # noqa: E402
+from sampling import LONG, sampled  # noqa: E402
 
 RESNET = REPO.parent / "shared/data/onnx-dev/light-hash/test_resnet50/model.onnx"
 COLUMNS, GAP = 60, 3.0
@@ -80,6 +80,7 @@ def watch(command, terminal, folder):
     return chunks, process.wait()
 
 
+@sampled(2)
 class Progress(Base):
     def check(self, command, terminal, counted=None):
         with Heartbeat() as heartbeat:

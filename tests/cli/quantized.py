@@ -17,7 +17,7 @@ except ImportError:
     sys.exit(77)
 
 from dynamic_shapes import BIN, BundleTest
-from sampling import sample
+from sampling import sample, sampled
 
 LEVELS = ["cpu:x86-64-v3", "cpu:host"]
 TYPES = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8, np.float32: TensorProto.FLOAT, np.int32: TensorProto.INT32}
@@ -42,6 +42,7 @@ def requantise(real, scale, zero):
     return np.clip(np.rint(real / scale) + np.float32(zero), limits.min, limits.max).astype(zero.dtype)
 
 
+@sampled(2)
 class Quantised(BundleTest):
     def model(self, nodes, inputs, outputs, constants):
         value = lambda name, array: helper.make_tensor_value_info(name, TYPES[array.dtype.type], array.shape)

@@ -10,6 +10,7 @@ import unittest
 import zipfile
 
 from dynamic_shapes import BIN, BundleTest, np, onnx
+from sampling import sampled
 
 LEVELS = ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:host"]
 FORMATS = {"bf16-weights": "matmul-packed-bf16", "int8-weights": "matmul-packed-s8"}
@@ -33,6 +34,7 @@ def weight(shape, seed=1):
     return (random.standard_normal(shape) * np.exp(random.standard_normal(shape[-1]))).astype(np.float32)
 
 
+@sampled(2)
 class Rounded(BundleTest):
     def write(self, nodes, inputs, outputs, constants):
         port = lambda ports: [onnx.info(n, onnx.FLOAT if n != "ids" else onnx.INT64, s) for n, s in ports.items()]

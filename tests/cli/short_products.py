@@ -13,7 +13,7 @@ import zipfile
 ZOO = pathlib.Path(sys.argv.pop(2))
 import rounded_weights
 from dynamic_shapes import BIN, BundleTest, np, onnx
-from sampling import LONG, sample
+from sampling import LONG, sample, sampled
 
 LEVELS = ["x86-64-v2", "x86-64-v3", "host"]
 FLAGS = set(pathlib.Path("/proc/cpuinfo").read_text().split())
@@ -80,6 +80,7 @@ class Product:
         test.assertTrue((np.abs(got - wanted) <= slack + 1e-30).all(), f"{self.shapes} {self.epilogue}: {np.abs(got - wanted).max()}")
 
 
+@sampled(2)
 class ShortProducts(BundleTest):
     def test_levels_with_units(self):
         """Random products run at those that are here; elsewhere EmulatedUnitsTest emulates their instructions."""

@@ -8,6 +8,7 @@ import unittest
 
 import dynamic_shapes  # exits where numpy is not installed
 from dynamic_shapes import BIN, BundleTest, np, onnx
+from sampling import sampled
 
 
 def weights(name, *shape):
@@ -36,6 +37,7 @@ def at_level(arguments):
     return arguments if "-t" in arguments else (*arguments, "-t", "cpu:x86-64-v3")
 
 
+@sampled(2)
 class Strategies(BundleTest):
     def emit(self, model, phase="partition", *arguments):
         """The text of a phase, with the model beside it."""

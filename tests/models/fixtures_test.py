@@ -51,7 +51,7 @@ def main():
     if not paths:
         print(f"no fixture has '{part}' in its name")
         return 1
-    expected, paths = refused(), paths if part else sample(paths, 6)
+    expected, paths = refused(), paths if part else sample(paths, 10)
     for path in paths:
         sentence = complaint(path, bin_folder, expected)
         if sentence:

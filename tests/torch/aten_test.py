@@ -96,7 +96,7 @@ class Aten(unittest.TestCase):
 
     def check(self, name):
         cases = [(i, case) for i, case in enumerate(CASES) if case["family"] == name]
-        cases = dict(sample(cases, max(1, len(cases) // 20)))
+        cases = dict(sample(cases, max(1, len(cases) // 12)))
         self.assertTrue(cases)
         family, problems = Family(cases), []
         result = self.compile(family)

@@ -51,7 +51,7 @@ class Tilings(DecisionsBase):
     def test_values_are_obeyed(self):
         """Each value of each decision alone, and some of them together."""
         random = Random(sampling.SEED)
-        for name, (model, more) in sampling.sample(MODELS.items(), 4):
+        for name, (model, more) in sampling.sample(MODELS.items(), 6):
             (self.dir / "p.mlir").write_text(model)
             default = self.clocks(expect=("--output-dir", "d.out"))
             rows = {row[1]: row for row in self.explain("p.mlir", *AIE)["product"]}

@@ -12,7 +12,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from corsair_rotations import Graph
 from dynamic_shapes import BIN, BundleTest, np, onnx
-from sampling import sample
+from sampling import sample, sampled
 
 F16 = r"!affine_ext\.vec_ext<64x64xf16>"
 NEST = re.compile(r"^    affine\.for .*?^    }.*?$", re.M | re.S)
@@ -46,6 +46,7 @@ CASES = [(lead, rows, depth, columns, name) for lead, rows, depth, columns in (
     ((), 130, 100, 100), ((), 512, 64, 64), ((), 1, 192, 192), ((), 200, 1100, 1100), ((3,), 70, 130, 130), ((2, 2), 128, 64, 64)) for name in AFTER]
 
 
+@sampled(2)
 class Fused(BundleTest):
     def model(self, lead, rows, depth, columns, name, bias=True):
         g, source = Graph(), np.random.default_rng(rows + depth)
@@ -149,8 +150,11 @@ class Fused(BundleTest):
             self.assertIn(word, nest[0])
         self.assertNotIn("outs", text)
         self.assertEqual(text.count("memref.alloc"), 2)  # what the second product reads, and the result
-        self.assertEqual(self.compile().returncode, 0)
-        self.outcome("--device-opt", f"report={self.dir / 'r.json'}")
+        results = []
+        for level in ("-O0", "-O2"):
+            self.assertEqual(self.compile(1, level).returncode, 0)
+            results.append(self.outcome("--device-opt", f"report={self.dir / 'r.json'}"))
+        self.assertEqual(results[0].tobytes(), results[1].tobytes())
         self.assertLess(json.loads((self.dir / "r.json").read_text())["last"][0]["main"]["clocks"], 70000)
 
     def put(self, text, function, parameters=""):

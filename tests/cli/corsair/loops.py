@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from corsair import nests
 from corsair_rotations import Graph
 from dynamic_shapes import BIN, BundleTest, np, onnx
-from sampling import LONG, SEED, sample
+from sampling import LONG, SEED, sample, sampled
 
 STAGES = ("schedule.formats", "schedule.tiles", "schedule.buffers", "schedule.fused", "schedule.array", "schedule.spmd", "schedule.bands", "schedule")
 CASES = {  # rows, depth, columns; how many matrices, or the weights of all rows
@@ -50,6 +50,7 @@ def sqnr(exact, got):
     return 300.0 if wrong == 0 else 10 * np.log10(np.sum(exact**2) / wrong)
 
 
+@sampled(2)
 class Loops(BundleTest):
     def write(self, name):
         rows, depth, columns, kind = CASES[name]

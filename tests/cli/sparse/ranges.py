@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from dynamic_shapes import BIN, BundleTest, np, onnx
-from sampling import LONG, sample
+from sampling import LONG, sample, sampled
 
 LEVELS = ("x86-64-v2", "x86-64-v3", "host")
 
@@ -58,6 +58,7 @@ def rule(numbers, rows, columns):
     return [j <= i + shift, j >= i + shift, (j <= i + shift) & (j > i + shift - width), i // size == j // size][numbers.integers(4)]
 
 
+@sampled(2)
 class SparseRanges(BundleTest):
     def output(self, values, *arguments):
         done = self.run_bundle(values, *arguments)

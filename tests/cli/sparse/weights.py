@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from dynamic_shapes import BIN, BundleTest, np, onnx
-from sampling import LONG, sample
+from sampling import LONG, sample, sampled
 
 LEVELS = ("x86-64-v2", "x86-64-v3", "host")
 NESTED = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
@@ -65,6 +65,7 @@ class SparseCase(BundleTest):
         return new
 
 
+@sampled(2)
 class SparseWeights(SparseCase):
     def write(self, w, rows, turned=False, relu=False):
         """y = x w, or its relu; rows a number, or a dim's name."""

@@ -6,7 +6,7 @@ import sys
 import time
 import unittest
 
-from decoder import LAYERS, LIBRARY, LONG, NAMES, ROOM, SIZE, WORDS, Decoder, DecoderTest, dmxrt, np, onnx, softmax, value
+from decoder import LAYERS, LIBRARY, LONG, NAMES, ROOM, SIZE, WORDS, Decoder, DecoderTest, dmxrt, np, onnx, sampled, softmax, value
 
 
 def rounded(rows, kind):
@@ -17,6 +17,7 @@ def rounded(rows, kind):
     return ((word + 0x7FFF + ((word >> 16) & 1)) & 0xFFFF0000).astype("u4").view("f4").astype("f8")
 
 
+@sampled(2)
 class Caches(DecoderTest):
     def test_steps_are_a_prefill(self):
         for name, form in self.DECODERS.items():

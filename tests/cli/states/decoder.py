@@ -10,7 +10,7 @@ import zipfile
 LIBRARY = sys.argv.pop(2)
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parents[3] / "tools/python")]
 from dynamic_shapes import BIN, BundleTest, np, onnx, softmax
-from sampling import LONG
+from sampling import LONG, sampled
 import dmxrt
 
 LAYERS, SIZE, WORDS, HIDDEN, ROOM = 2, 16, 50, 48, 40

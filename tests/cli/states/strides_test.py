@@ -5,11 +5,12 @@ import ctypes
 import sys
 import unittest
 
-from decoder import LAYERS, NAMES, ROOM, SIZE, WORDS, Decoder, DecoderTest, dmxrt, np, value
+from decoder import LAYERS, NAMES, ROOM, SIZE, WORDS, Decoder, DecoderTest, dmxrt, np, sampled, value
 
 ROW = SIZE * 4
 
 
+@sampled(2)
 class Strides(DecoderTest):
     def run_on(self, session, ids, rows, past, present):
         """Runs on views: past and present are functions of a name."""
