@@ -222,6 +222,7 @@ private:
       holdText("placement: " + line);
     reportMasks();
     warnOfIdleTargets(module, options, placement, /*takesDims=*/compilation->format() != "mlir", idle);
+    compilation->warnOfIdleMicroKernels(idle);
     hold(idle);
     return true;
   }

@@ -11,6 +11,7 @@
 #include "targets/cpu/product/MatmulRanges.h"
 #include "targets/cpu/product/MatmulRegion.h"
 #include "targets/cpu/product/PackedRows.h"
+#include "targets/cpu/user/MicroKernel.h"
 #include "targets/cpu/user/UserKernel.h"
 
 #include "targets/common/code/CompileQueue.h"
@@ -157,6 +158,10 @@ public:
 
   StringRef name() const override { return "cpu"; }
   bool runsOnHost() const override { return true; }
+  Status checkMicroKernel(DictionaryAttr micro) const override {
+    Result<MicroKernel> kernel = MicroKernel::of(micro);
+    return kernel ? kernel->checkLevels(levels) : kernel.takeError();
+  }
   std::optional<std::string> refuses(Operation *op) const override {
     auto user = dyn_cast<dmir::ExternOp>(op);
     std::optional<std::string> reason = user ? whyNoBody(user, levels) : std::nullopt;
@@ -253,6 +258,26 @@ std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
   return OpFormats{{"f32", formatName(*format).str()}, "f32"};
 }
 
+/// What a user wrote of a kernel that is emitted: all of it, or its full tiles.
+static Result<std::optional<UserCode>> userCodeOf(dlir::KernelOp kernel, ModuleOp module, const IsaLevel &isa) {
+  StringRef name;
+  DictionaryAttr body;
+  if (dmir::ExternOp called = userKernelOf(kernel)) {
+    name = called.getKernel();
+    body = bodyFor(called.getBodies(), isa);
+  } else if (Attribute written = kernel.getStrategy().get(strategy::kMicroKernel)) {
+    Result<MicroKernel> micro = MicroKernel::of(written);
+    name = micro ? micro->name() : "";
+    body = micro ? micro->bodyAt(isa) : DictionaryAttr();
+  }
+  if (!body || !module.lookupSymbol(linkedName(body)))
+    return std::optional<UserCode>();
+  Result<UserCode> code = readUserCode(name, body);
+  if (!code)
+    return code.takeError();
+  return std::optional(std::move(*code));
+}
+
 Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const {
   Result<ParsedKernel> source = parseKernel(text, context);
   if (!source)
@@ -269,13 +294,10 @@ Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &co
     return contract.takeError();
   LoweringOptions lowering;
   lowering.optLevel = options.optLevel;
-  std::optional<UserCode> user;
-  if (called) {
-    Result<UserCode> code = readUserCode(called.getKernel(), bodyFor(called, isa));
-    if (!code)
-      return code.takeError();
-    lowering.user = &user.emplace(std::move(*code));
-  }
+  Result<std::optional<UserCode>> user = userCodeOf(kernel, *module, isa);
+  if (!user)
+    return user.takeError();
+  lowering.user = *user ? &**user : nullptr;
   if (!options.saveTempsDir.empty())
     lowering.saveTempsDir = options.saveTempsDir + "/" + isa.name;
   Result<KernelObject> object = compileKernel(*module, isa, lowering);

@@ -2,6 +2,8 @@
 
 #include "Kernels.h"
 
+#include "targets/cpu/user/MicroKernel.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 
@@ -15,8 +17,11 @@ static std::vector<KernelPlan> alternativesOf(dmir::RegionOp region, WeightForma
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   auto constantOf = [&](unsigned operand) { return dmir::constantTensor(region.getInputs()[operand]); };
   std::vector<KernelPlan> all;
+  const MicroKernels micros = MicroKernels::of(region.getContext());
+  ArrayRef<DictionaryAttr> called = micros.preferred;
   auto add = [&](Packing packing, LeftOut leftOut) {
     Choice choice;
+    choice.micros = called;
     choice.constant = constant;
     choice.constantOf = constantOf;
     choice.weights = weights;
@@ -39,6 +44,12 @@ static std::vector<KernelPlan> alternativesOf(dmir::RegionOp region, WeightForma
     addAll(LeftOut::Nothing);
   else
     add(Packing::Fastest, LeftOut::Known);
+  if (called = {}; !micros.preferred.empty())
+    addAll(LeftOut::AsAsked);
+  for (const DictionaryAttr &micro : micros.all) {
+    called = micro;
+    addAll(LeftOut::AsAsked);
+  }
   return all;
 }
 

@@ -5,6 +5,7 @@
 #include "targets/cpu/conv/ConvRegion.h"
 #include "targets/cpu/product/MatmulRegion.h"
 #include "targets/cpu/product/SparseWeights.h"
+#include "targets/cpu/user/MicroKernel.h"
 #include "targets/cpu/user/UserKernel.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -66,23 +67,35 @@ static int agreement(const KernelPlan &plan, DictionaryAttr given) {
   return 2 * sameAlgorithm + 2 * (!packed || packed == own) + sameNames;
 }
 
-Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, const Choice &choice) {
-  Result<KernelPlan> best = cpuKernels().plan(block, choice);
-  if (!best || !given)
-    return best;
+/// In the place of `best` that of the plans with the packings that there are which is more as given.
+static void findAsGiven(KernelPlan &best, Block *block, DictionaryAttr given, Choice choice) {
   constexpr int whole = 5; // of agreement
   for (LeftOut leftOut : {LeftOut::AsAsked, LeftOut::Nothing, LeftOut::Known})
     for (Packing packing : {Packing::Fastest, Packing::Plain, Packing::Runs, Packing::Fours, Packing::BF16, Packing::S8,
                             Packing::Winograd, Packing::None}) {
-      if (agreement(*best, given) == whole)
-        break;
-      Choice other = choice;
-      other.packing = packing;
-      other.leftOut = leftOut;
-      Result<KernelPlan> plan = cpuKernels().plan(block, other);
-      if (plan && agreement(*plan, given) > agreement(*best, given))
-        best = std::move(plan);
+      if (agreement(best, given) == whole)
+        return;
+      choice.packing = packing;
+      choice.leftOut = leftOut;
+      Result<KernelPlan> plan = cpuKernels().plan(block, choice);
+      if (plan && agreement(*plan, given) > agreement(best, given))
+        best = std::move(*plan);
     }
+}
+
+Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, const Choice &choice,
+                                          ArrayRef<DictionaryAttr> otherMicros) {
+  Result<KernelPlan> best = cpuKernels().plan(block, choice);
+  if (!best || !given)
+    return best;
+  findAsGiven(*best, block, given, choice);
+  Choice other = choice;
+  if (other.micros = {}; !choice.micros.empty())
+    findAsGiven(*best, block, given, other);
+  for (const DictionaryAttr &micro : otherMicros) {
+    other.micros = micro;
+    findAsGiven(*best, block, given, other);
+  }
   decideGrain(*best, given);
   return best;
 }
@@ -116,7 +129,16 @@ Result<KernelPlan> dmxc::cpu::planRegion(dmir::RegionOp region, DictionaryAttr s
   choice.namesUnits = unitsOf({}, levels).any();
   if (!strategy || !(strategy.contains(kTiles) || strategy.contains(kUnits)))
     choice.addedUnits = added;
-  return planAsGiven(region.getBlock(), givenOf(strategy, choice.decided.all), choice);
+  MicroKernels micros = MicroKernels::of(region.getContext());
+  // What text has stands in the place of what a kernel file prefers.
+  if (Attribute written = strategy ? strategy.get(strategy::kMicroKernel) : Attribute()) {
+    Result<MicroKernel> micro = MicroKernel::of(written);
+    if (!micro)
+      return modelError("'ukernel' of its strategy would not do: " + micro.error().message);
+    micros.preferred = {micro->attr()};
+  }
+  choice.micros = micros.preferred;
+  return planAsGiven(region.getBlock(), givenOf(strategy, choice.decided.all), choice, micros.all);
 }
 
 //===----------------------------------------------------------------------===//
@@ -138,10 +160,17 @@ DictionaryAttr Decided::at(const IsaLevel &level) const {
 
 int64_t Choice::mostBytes(llvm::function_ref<int64_t(const IsaLevel &)> bytesAt) const {
   int64_t most = level().mostBytes(bytesAt);
+  for (const IsaLevel &isa : levelsOf())
+    most = std::max(most, bytesAt(isa));
+  return most;
+}
+
+std::vector<IsaLevel> Choice::levelsOf() const {
+  std::vector<IsaLevel> levels;
   for (const std::string &name : decided.levels)
     if (std::optional<IsaLevel> isa = IsaLevel::byName(name))
-      most = std::max(most, bytesAt(*isa));
-  return most;
+      levels.push_back(std::move(*isa));
+  return levels;
 }
 
 DictionaryAttr dmxc::cpu::levelTiles(DictionaryAttr strategy, const IsaLevel &level) {

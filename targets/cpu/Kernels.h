@@ -60,6 +60,8 @@ struct Choice : PlanRequest {
       nullptr;                               ///< that constant; nothing where its bytes are not to be had
   WeightFormat weights = WeightFormat::Kept; ///< of the constants whose bytes a product waits for
   Packing packing = Packing::Fastest;
+  /// Micro-kernels (strategy::kMicroKernel) of which a product calls the first that fits; asked without a strategy.
+  llvm::ArrayRef<mlir::DictionaryAttr> micros;
   Decided decided;
   Units units;             ///< of the levels that the bundle has code of
   Units addedUnits;        ///< of levels that it gets where products of bf16 have a use for them
@@ -70,6 +72,8 @@ struct Choice : PlanRequest {
       : PlanRequest{nominal, strategy} {}
   static const Choice &of(const PlanRequest &request) { return static_cast<const Choice &>(request); }
   const IsaLevel &level() const { return static_cast<const IsaLevel &>(nominal); }
+  /// Those that it is compiled for.
+  std::vector<IsaLevel> levelsOf() const;
   /// Whether sizes are chosen; else the strategy has them.
   bool chooses() const { return !strategy || completes; }
   /// Scratch that is enough at every level, with what is decided for some.
@@ -103,7 +107,8 @@ mlir::DictionaryAttr levelTiles(mlir::DictionaryAttr strategy, const IsaLevel &l
 /// Plans a body where a region's text has decided something: of the plans with the packings that there are it is the
 /// one whose algorithm and packed forms are the given ones, or most like them; its grain is the given one. All else
 /// follows from that, whatever is given.
-Result<KernelPlan> planAsGiven(mlir::Block *body, mlir::DictionaryAttr given, const Choice &choice);
+Result<KernelPlan> planAsGiven(mlir::Block *body, mlir::DictionaryAttr given, const Choice &choice,
+                               llvm::ArrayRef<mlir::DictionaryAttr> otherMicros = {});
 /// The same of a region of a model as its strategy, which may be null, says, with `weights` for the constants that
 /// products wait for. What is `decided` in it, for `levels`, counts before the rest. `added`: see Choice.
 Result<KernelPlan> planRegion(dmir::RegionOp region, mlir::DictionaryAttr strategy, WeightFormat weights,

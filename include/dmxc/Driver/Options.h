@@ -67,6 +67,7 @@ struct Options {
   std::vector<std::string> externalDataDirs;
   std::vector<std::pair<std::string, std::string>> states; ///< --state INPUT=OUTPUT
   std::vector<std::string> kernelFiles;                    ///< --kernels
+  std::map<std::string, std::string> ukernels;             ///< --ukernels: "on", "off" or "auto" by name
   bool noStates = false;                                   ///< --state none
   std::string stateType;                                   ///< --state-type; empty: as the model has them
 

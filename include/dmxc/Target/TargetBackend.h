@@ -39,6 +39,8 @@ inline constexpr llvm::StringLiteral kBytes = "bytes";         ///< i64: bytes r
 /// dictionary: "<operand number>" -> {form = "...", size = bytes, ...}: the packed form the kernel wants of a constant
 /// operand
 inline constexpr llvm::StringLiteral kPacked = "packed";
+/// dictionary: the micro-kernel that the kernel calls for its full tiles (dmir::microKernelAttr)
+inline constexpr llvm::StringLiteral kMicroKernel = "ukernel";
 /// array of i64: operands that the first result may share its buffer with (each element is read before the same one is
 /// written)
 inline constexpr llvm::StringLiteral kInPlace = "in_place";
@@ -131,6 +133,11 @@ public:
   /// The most that a kernel is given: tensors that it reads and writes, and sizes that a run brings, together. Regions
   /// are made so that they need no more, and a concatenation of more parts is cut into several.
   virtual uint64_t mostArguments() const { return UINT64_MAX; }
+  /// Whether kernels of the target may call a micro-kernel (dmir::microKernelAttr). Fails, in a clause, as
+  /// ErrorKind::Model for what is none, as ErrorKind::Constraint where none of the kernels' levels has a body.
+  virtual Status checkMicroKernel(mlir::DictionaryAttr micro) const {
+    return Error{ErrorKind::Model, "kernels of the target " + name().str() + " call no micro-kernels"};
+  }
   /// True if one region is to hold all that the target computes between two turns of another target, else regions are
   /// made by the two questions that follow.
   virtual bool computesWholeGraphs() const { return false; }

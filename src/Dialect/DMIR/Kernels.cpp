@@ -24,7 +24,26 @@ static bool isSameOp(const KernelDecl &a, const KernelDecl &b) {
   return a.op && b.op && a.op->name == b.op->name && a.op->attributes == b.op->attributes;
 }
 
+static Error twoKernels(const std::string &what, const std::string &name, const std::string &file,
+                        const std::string &other, const std::string &otherFile) {
+  return modelError(what + " has two kernels, '" + other + "' in " + otherFile + " and '" + name + "' in " + file +
+                    "; leave one of them out");
+}
+
+Status KernelSet::add(MicroDecl decl) {
+  auto isTaken = [&](const auto &other) { return other.name == decl.name; };
+  auto kernel = llvm::find_if(decls, isTaken);
+  auto micro = llvm::find_if(microDecls, isTaken);
+  if (kernel != decls.end() || micro != microDecls.end())
+    return twoKernels("the name '" + decl.name + "'", decl.name, decl.file, decl.name,
+                      kernel != decls.end() ? kernel->file : micro->file);
+  microDecls.push_back(std::move(decl));
+  return Status::ok();
+}
+
 Status KernelSet::add(KernelDecl decl) {
+  if (const MicroDecl *micro = findMicro(decl.name))
+    return twoKernels("the name '" + decl.name + "'", decl.name, decl.file, decl.name, micro->file);
   for (const KernelDecl &other : decls) {
     std::string what;
     if (decl.name == other.name)
@@ -37,11 +56,15 @@ Status KernelSet::add(KernelDecl decl) {
     else if (isSameOp(decl, other))
       what = "the op " + decl.op->name;
     if (!what.empty())
-      return modelError(what + " has two kernels, '" + other.name + "' in " + other.file + " and '" + decl.name +
-                        "' in " + decl.file + "; leave one of them out");
+      return twoKernels(what, decl.name, decl.file, other.name, other.file);
   }
   decls.push_back(std::move(decl));
   return Status::ok();
+}
+
+MicroDecl *KernelSet::findMicro(StringRef name) {
+  auto found = llvm::find_if(microDecls, [&](const MicroDecl &decl) { return decl.name == name; });
+  return found == microDecls.end() ? nullptr : &*found;
 }
 
 const KernelDecl *KernelSet::ofOnnx(StringRef domain, StringRef op, std::optional<int64_t> version) const {
@@ -227,7 +250,7 @@ ExternOp makeExtern(OpBuilder &builder, Location loc, const KernelDecl &decl, co
                           dimsAttr(context, use.scalars));
 }
 
-static bool isBody(Attribute attr) {
+bool isKernelBody(Attribute attr) {
   auto body = dyn_cast<DictionaryAttr>(attr);
   auto features = body ? body.getAs<ArrayAttr>("features") : ArrayAttr();
   return features && llvm::all_of(features, [](Attribute item) { return isa<StringAttr>(item); }) &&
@@ -236,7 +259,7 @@ static bool isBody(Attribute attr) {
 }
 
 LogicalResult ExternOp::verify() {
-  if (!llvm::all_of(getBodies(), isBody))
+  if (!llvm::all_of(getBodies(), isKernelBody))
     return emitOpError("C1: each body must be {target, file, sha256, symbol, abi, features} of texts");
   if (getCounts().getDims().size() != 3)
     return emitOpError("C2: counts must be the work items, the grain and the bytes of scratch");
@@ -255,12 +278,41 @@ LogicalResult ExternOp::verify() {
   return success();
 }
 
-SmallVector<DictionaryAttr> ExternOp::bodiesFor(StringRef target) {
+SmallVector<DictionaryAttr> bodiesFor(ArrayAttr bodies, StringRef target) {
   SmallVector<DictionaryAttr> found;
-  for (auto body : getBodies().getAsRange<DictionaryAttr>())
+  for (auto body : bodies.getAsRange<DictionaryAttr>())
     if (body.getAs<StringAttr>("target").getValue() == target)
       found.push_back(body);
   return found;
+}
+
+SmallVector<DictionaryAttr> ExternOp::bodiesFor(StringRef target) { return dmir::bodiesFor(getBodies(), target); }
+
+//===--- Micro-kernels ---------------------------------------------------------===//
+
+DictionaryAttr microKernelAttr(const MicroDecl &decl, MLIRContext *context) {
+  Builder builder(context);
+  SmallVector<Attribute> bodies;
+  for (const KernelBody &body : decl.bodies)
+    bodies.push_back(bodyAttr(builder, body));
+  NamedAttrList entry;
+  entry.set("kernel", builder.getStringAttr(decl.name));
+  entry.set("tile", builder.getI64ArrayAttr({decl.rows, decl.columns}));
+  entry.set("bodies", builder.getArrayAttr(bodies));
+  return entry.getDictionary(context);
+}
+
+static bool isI64(Attribute attr) {
+  auto number = dyn_cast<IntegerAttr>(attr);
+  return number && number.getType().isInteger(64);
+}
+
+bool isMicroKernel(Attribute attr) {
+  auto entry = dyn_cast_or_null<DictionaryAttr>(attr);
+  auto tile = entry ? entry.getAs<ArrayAttr>("tile") : ArrayAttr();
+  auto bodies = entry ? entry.getAs<ArrayAttr>("bodies") : ArrayAttr();
+  return tile && bodies && entry.size() == 3 && entry.getAs<StringAttr>("kernel") && tile.size() == 2 &&
+         llvm::all_of(tile, [](Attribute size) { return isI64(size); }) && llvm::all_of(bodies, isKernelBody);
 }
 
 } // namespace dmxc::dmir

@@ -1,5 +1,6 @@
 //===- UserKernels.cpp - the kernels that users bring to a compile --------===//
 #include "../kernels/KernelFile.h"
+#include "../options/OptionValues.h"
 
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/DMIR/Kernels.h"
@@ -27,12 +28,48 @@ static Status checkOp(const dmir::KernelDecl &decl, MLIRContext *context) {
   return Status::ok();
 }
 
-static Status checkKernel(const dmir::KernelDecl &decl, MLIRContext *context) {
-  for (const dmir::KernelBody &body : decl.bodies)
+static Status checkBodies(const std::string &file, const std::string &name, ArrayRef<dmir::KernelBody> bodies) {
+  for (const dmir::KernelBody &body : bodies)
     if (!findTarget(body.target))
-      return modelError(decl.file + ": the kernel '" + decl.name + "' has a body for the target '" + body.target +
+      return modelError(file + ": the kernel '" + name + "' has a body for the target '" + body.target +
                         "'; this build has " + llvm::join(targetNames(), ", "));
-  return decl.op ? checkOp(decl, context) : Status::ok();
+  return Status::ok();
+}
+
+static Status checkKernel(const dmir::KernelDecl &decl, MLIRContext *context) {
+  Status good = checkBodies(decl.file, decl.name, decl.bodies);
+  return good && decl.op ? checkOp(decl, context) : std::move(good);
+}
+
+/// Whether the target that it is for can call it, where it shall.
+static Status checkMicro(const dmir::MicroDecl &decl, ArrayRef<const TargetBackend *> targets, MLIRContext *context) {
+  if (Status good = checkBodies(decl.file, decl.name, decl.bodies); !good)
+    return good;
+  for (const TargetBackend *target : targets) {
+    bool isFor = llvm::any_of(decl.bodies, [&](const auto &body) { return target->name() == body.target; });
+    Status good = isFor ? target->checkMicroKernel(dmir::microKernelAttr(decl, context)) : Status::ok();
+    bool isIdle = !good && good.error().kind == ErrorKind::Constraint;
+    if (!good && (!isIdle || decl.use == dmir::MicroDecl::Use::On))
+      return Error{good.error().kind, decl.file + ": the micro-kernel '" + decl.name + "': " + good.error().message};
+  }
+  return Status::ok();
+}
+
+/// What --ukernels says of each.
+static Status applyUses(const std::map<std::string, std::string> &uses, dmir::KernelSet &kernels) {
+  using Use = dmir::MicroDecl::Use;
+  for (const auto &[name, use] : uses) {
+    dmir::MicroDecl *decl = kernels.findMicro(name);
+    if (!decl) {
+      std::vector<std::string> names;
+      for (const dmir::MicroDecl &known : kernels.micros())
+        names.push_back(known.name);
+      return usageError("--ukernels: the kernel files have no micro-kernel '" + name + "'; they have " +
+                        (names.empty() ? "none" : joined(names)) + didYouMean(name, names));
+    }
+    decl->use = use == "on" ? Use::On : use == "off" ? Use::Off : Use::Auto;
+  }
+  return Status::ok();
 }
 
 bool Compilation::loadKernels() {
@@ -42,12 +79,16 @@ bool Compilation::loadKernels() {
       diagnostics.report(s.error(), "kernel-file");
       return false;
     }
+  Status good = applyUses(options.ukernels, kernels);
   for (const dmir::KernelDecl &decl : kernels.all())
-    if (Status s = checkKernel(decl, mlirContext.get()); !s) {
-      diagnostics.report(s.error(), "kernel-file");
-      return false;
-    }
-  return true;
+    if (good)
+      good = checkKernel(decl, mlirContext.get());
+  for (const dmir::MicroDecl &decl : kernels.micros())
+    if (good)
+      good = checkMicro(decl, phaseCtx.targets, mlirContext.get());
+  if (!good)
+    diagnostics.report(good.error(), "kernel-file");
+  return bool(good);
 }
 
 /// What no target of the compile has a body for, with each one's reason; false where there is such a kernel.
@@ -72,6 +113,39 @@ static bool haveBodies(ModuleOp module, const PhaseContext &context, const std::
   return good;
 }
 
+void Compilation::warnOfIdleMicroKernels(Diagnostics &idle) {
+  for (const dmir::MicroDecl &decl : dmir::KernelSet::of(mlirContext.get()).micros()) {
+    WalkResult found = theModule->walk([&](dmir::RegionOp region) {
+      DictionaryAttr how = region.getStrategyAttr();
+      auto micro = how ? how.getAs<DictionaryAttr>(strategy::kMicroKernel) : DictionaryAttr();
+      return micro && micro.getAs<StringAttr>("kernel") == decl.name ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (decl.use != dmir::MicroDecl::Use::On || found.wasInterrupted())
+      continue;
+    Diagnostic warning;
+    warning.severity = Severity::Warning;
+    warning.id = "ukernel-idle";
+    warning.file = options.model;
+    warning.text = "--ukernels " + decl.name +
+                   "=on changes nothing: no product of this model is of f32, has a known k, " +
+                   std::to_string(decl.rows) + " rows and " + std::to_string(decl.columns) + " columns or more, " +
+                   "and multiplies all of its operands";
+    idle.report(std::move(warning));
+  }
+}
+
+/// The bodies of users' kernels that an op's text names.
+static SmallVector<DictionaryAttr> bodiesNamedBy(Operation *op) {
+  auto how = op->getAttrOfType<DictionaryAttr>("strategy");
+  Attribute micro = how ? how.get(strategy::kMicroKernel) : Attribute();
+  ArrayAttr bodies;
+  if (auto called = dyn_cast<dmir::ExternOp>(op))
+    bodies = called.getBodies();
+  else if (dmir::isMicroKernel(micro))
+    bodies = cast<DictionaryAttr>(micro).getAs<ArrayAttr>("bodies");
+  return bodies ? llvm::to_vector(bodies.getAsRange<DictionaryAttr>()) : SmallVector<DictionaryAttr>();
+}
+
 /// Code that a text names lies where its constants may, and some target runs each kernel.
 bool Compilation::resolveKernels() {
   theModule->walk([](Operation *op) { op->removeAttr(dmir::kUserCodeAttr); }); // codegen says it
@@ -79,8 +153,8 @@ bool Compilation::resolveKernels() {
     return haveBodies(*theModule, phaseCtx, options.model, diagnostics);
   const dmir::DataFiles &files = dmir::DataFiles::of(mlirContext.get());
   bool good = true;
-  theModule->walk([&](dmir::ExternOp op) {
-    for (auto body : op.getBodies().getAsRange<DictionaryAttr>()) {
+  theModule->walk([&](Operation *op) {
+    for (auto body : bodiesNamedBy(op)) {
       Result<std::string> real = files.find(body.getAs<StringAttr>("file").str());
       if (real) {
         if (!llvm::is_contained(inputs, *real))

@@ -13,8 +13,66 @@ namespace dmxc::driver {
 using dmir::KernelBody;
 using dmir::KernelDecl;
 using dmir::KernelTensor;
+using dmir::MicroDecl;
 
 namespace {
+
+constexpr const char *kNameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+
+std::string readName(const KernelJson &json) {
+  std::string name = json.text("name");
+  if (name.find_first_not_of(kNameLetters) != std::string::npos)
+    json.fail("a kernel's name has letters, digits, '_' and '.' alone, not '" + name + "'");
+  return name;
+}
+
+/// What all bodies have: whose code it is, which file below the kernel file's own folder, and what in it. Who sends a
+/// kernel file sends what it names.
+KernelBody readCode(const KernelJson &json, const std::string &file, std::vector<std::string> &files) {
+  KernelBody body;
+  body.target = json.text("target");
+  body.symbol = json.text("symbol");
+  if (json.has("features"))
+    body.features = json.texts("features");
+  std::string given = json.text("object");
+  Result<DataFile> found = findDataFile(given, {folderOf(file)});
+  if (!found)
+    throw ioError(json.place() + ": 'object': " + found.error().message);
+  if (!found->isBelow)
+    json.fail("the object '" + given + "' lies in '" + folderOf(found->real) +
+              "'; a kernel file may name files below its own folder alone");
+  Result<std::shared_ptr<const MappedFile>> object = MappedFile::open(found->path);
+  if (!object)
+    throw ioError(json.place() + ": " + object.error().message);
+  body.file = found->real;
+  body.sha256 = Sha256::hexOf((*object)->bytes());
+  if (std::find(files.begin(), files.end(), found->path) == files.end())
+    files.push_back(found->path);
+  return body;
+}
+
+/// {"kind": "micro", ...}
+MicroDecl readMicro(const KernelJson &json, const std::string &file, std::vector<std::string> &files) {
+  json.onlyKeys({"kind", "name", "op", "types", "tile", "prefer", "bodies"});
+  MicroDecl decl;
+  decl.file = file;
+  decl.name = readName(json);
+  if (std::string op = json.text("op"); op != "matmul")
+    json.fail("'op' of a micro-kernel is \"matmul\", not \"" + op + "\"");
+  if (json.texts("types") != std::vector<std::string>(3, "f32"))
+    json.fail("'types' of a micro-kernel, of A, B and C, are [\"f32\", \"f32\", \"f32\"]");
+  std::vector<int64_t> tile = json.integers("tile");
+  if (tile.size() != 2)
+    json.fail("'tile' is [rows, columns], for example [6, 16]");
+  decl.rows = tile[0], decl.columns = tile[1];
+  decl.prefer = json.flagOr("prefer", false);
+  for (const KernelJson &body : json.list("bodies", 1)) {
+    body.onlyKeys({"target", "features", "object", "symbol"});
+    decl.bodies.push_back(readCode(body, file, files));
+    decl.bodies.back().abi = "micro";
+  }
+  return decl;
+}
 
 /// The declaration of one kernel. What is wrong is thrown as an Error, and stays in this file.
 class DeclReader {
@@ -22,13 +80,10 @@ public:
   DeclReader(const std::string &file, std::vector<std::string> &files) : file(file), files(files) {}
 
   KernelDecl read(const KernelJson &json) {
-    json.onlyKeys({"name", "match", "operands", "results", "attributes", "dims", "scalars", "work", "grain", "scratch",
-                   "effects", "bodies"});
+    json.onlyKeys({"kind", "name", "match", "operands", "results", "attributes", "dims", "scalars", "work", "grain",
+                   "scratch", "effects", "bodies"});
     decl.file = file;
-    decl.name = json.text("name");
-    if (decl.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") !=
-        std::string::npos)
-      json.fail("a kernel's name has letters, digits, '_' and '.' alone, not '" + decl.name + "'");
+    decl.name = readName(json);
     if (json.has("effects") && json.text("effects") != "none")
       json.fail("'effects' may be \"none\" alone: kernels give results and change nothing else");
     readMatch(json.at("match"));
@@ -144,14 +199,10 @@ private:
 
   KernelBody readBody(const KernelJson &json) {
     json.onlyKeys({"target", "features", "types", "object", "symbol", "abi"});
-    KernelBody body;
-    body.target = json.text("target");
-    body.symbol = json.text("symbol");
+    KernelBody body = readCode(json, file, files);
     body.abi = json.textOr("abi", "plain");
     if (body.abi != "plain" && body.abi != "args")
       json.fail("'abi' is \"plain\" or \"args\", not \"" + body.abi + "\"");
-    if (json.has("features"))
-      body.features = json.texts("features");
     if (json.has("types"))
       for (const auto &[name, value] : json.at("types").values()) {
         const std::string *text = std::get_if<std::string>(&value);
@@ -160,26 +211,7 @@ private:
           json.fail("'types' has an operand's name and its type, and '" + name + "' is no operand or has none");
         body.types[name] = typeOf(json, *text);
       }
-    findObject(json, body);
     return body;
-  }
-
-  /// A file below the kernel file's own folder: who sends one sends what it names.
-  void findObject(const KernelJson &json, KernelBody &body) {
-    std::string given = json.text("object");
-    Result<DataFile> found = findDataFile(given, {folderOf(file)});
-    if (!found)
-      throw ioError(json.place() + ": 'object': " + found.error().message);
-    if (!found->isBelow)
-      json.fail("the object '" + given + "' lies in '" + folderOf(found->real) +
-                "'; a kernel file may name files below its own folder alone");
-    Result<std::shared_ptr<const MappedFile>> object = MappedFile::open(found->path);
-    if (!object)
-      throw ioError(json.place() + ": " + object.error().message);
-    body.file = found->real;
-    body.sha256 = Sha256::hexOf((*object)->bytes());
-    if (std::find(files.begin(), files.end(), found->path) == files.end())
-      files.push_back(found->path);
   }
 
   const std::string &file;
@@ -200,9 +232,15 @@ Status readKernelFile(const std::string &path, dmir::KernelSet &kernels, std::ve
     nlohmann::json text = parseKernelJson(path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
     KernelJson root(text, path);
     root.onlyKeys({"kernels"});
-    for (const KernelJson &kernel : root.list("kernels", 1))
-      if (Status added = kernels.add(DeclReader(path, files).read(kernel)); !added)
+    for (const KernelJson &kernel : root.list("kernels", 1)) {
+      const std::string kind = kernel.textOr("kind", "operator");
+      if (kind != "operator" && kind != "micro")
+        kernel.fail("'kind' is \"operator\" or \"micro\", not \"" + kind + "\"");
+      Status added = kind == "micro" ? kernels.add(readMicro(kernel, path, files))
+                                     : kernels.add(DeclReader(path, files).read(kernel));
+      if (!added)
         return added;
+    }
   } catch (Error &error) {
     return std::move(error);
   }

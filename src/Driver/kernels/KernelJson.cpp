@@ -95,13 +95,23 @@ static std::optional<int64_t> integerOf(const json &value) {
   return fits ? std::optional(value.get<int64_t>()) : std::nullopt;
 }
 
+int64_t KernelJson::toInteger() const {
+  std::optional<int64_t> number = integerOf(value);
+  if (!number)
+    fail("an integer of 64 bits is expected");
+  return *number;
+}
+
 int64_t KernelJson::integerOr(const char *key, int64_t otherwise) const {
+  return has(key) ? inner(find(key), key).toInteger() : otherwise;
+}
+
+bool KernelJson::flagOr(const char *key, bool otherwise) const {
   if (!has(key))
     return otherwise;
-  std::optional<int64_t> number = integerOf(find(key));
-  if (!number)
-    inner(find(key), key).fail("an integer of 64 bits is expected");
-  return *number;
+  if (!find(key).is_boolean())
+    inner(find(key), key).fail("true or false is expected");
+  return find(key).get<bool>();
 }
 
 std::vector<KernelJson> KernelJson::list(const char *key, size_t least) const {
@@ -120,6 +130,13 @@ std::vector<std::string> KernelJson::texts(const char *key) const {
   std::vector<std::string> all;
   for (const KernelJson &item : list(key, 0))
     all.push_back(item.toText());
+  return all;
+}
+
+std::vector<int64_t> KernelJson::integers(const char *key) const {
+  std::vector<int64_t> all;
+  for (const KernelJson &item : list(key, 0))
+    all.push_back(item.toInteger());
   return all;
 }
 

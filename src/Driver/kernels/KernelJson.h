@@ -28,7 +28,9 @@ public:
   std::string text(const char *key) const;
   std::string textOr(const char *key, const std::string &otherwise) const;
   int64_t integerOr(const char *key, int64_t otherwise) const;
+  bool flagOr(const char *key, bool otherwise) const;
   std::vector<std::string> texts(const char *key) const;
+  std::vector<int64_t> integers(const char *key) const;
   /// The objects of an array; where it may be empty, also of none.
   std::vector<KernelJson> list(const char *key, size_t least) const;
   /// A number, or an expression over names.
@@ -42,6 +44,7 @@ private:
   const nlohmann::json &find(const char *key) const;
   Dim toDim() const;
   std::string toText() const;
+  int64_t toInteger() const;
 
   const nlohmann::json &value;
   std::string file, path;

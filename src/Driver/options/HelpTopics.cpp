@@ -49,19 +49,25 @@ static HelpTopic numericsTopic() {
 }
 
 static HelpTopic kernelsTopic() {
-  return {"kernels",
-          "Kernels of your own",
-          "--kernels FILE (JSON; schemas/kernels.schema.json) declares kernels: what they take and give, with dims as "
-          "expressions, and for each target code, which lies beside the file: for cpu an ELF object or LLVM bitcode. A "
-          "kernel computes ONNX nodes of the domain and name that it declares, calls of a torch operator, or an op of "
-          "DMIR in its place.\n\n"
-          "A kernel is code: what it returns is the run's status, the manifest has its digest, dmx-inspect lists it as "
-          "user code, and dmx-run --no-user-code refuses it. Its objects call no libraries and have no constructors, "
-          "no thread-local data and no text relocations. A node whose kernel no target of the compile has code of is "
-          "an error (exit 4).",
-          {},
-          {{"dmxc model.onnx --kernels mine.json -o m.bundle", ""},
-           {"dmx-run m.bundle --random-inputs 1 --device-opt guard=end", "finds writes outside of its buffers"}}};
+  return {
+      "kernels",
+      "Kernels of your own",
+      "--kernels FILE (JSON; schemas/kernels.schema.json) declares kernels: what they take and give, with dims as "
+      "expressions, and for each target code, which lies beside the file: for cpu an ELF object or LLVM bitcode. A "
+      "kernel computes ONNX nodes of the domain and name that it declares, calls of a torch operator, or an op of "
+      "DMIR in its place.\n\n"
+      "A kernel is code: what it returns is the run's status, the manifest has its digest, dmx-inspect lists it as "
+      "user code, and dmx-run --no-user-code refuses it. Its objects call no libraries and have no constructors, "
+      "no thread-local data and no text relocations. A node whose kernel no target of the compile has code of is "
+      "an error (exit 4).\n\n"
+      "A micro-kernel (\"kind\": \"micro\") computes full tiles of products of f32 inside generated kernels, which "
+      "pack "
+      "operands, compute what the edges cut off and all that is fused. --ukernels NAME=on calls it where it fits, off "
+      "nowhere; auto measures nothing, and is on where the file has \"prefer\": true.",
+      {},
+      {{"dmxc model.onnx --kernels mine.json -o m.bundle", ""},
+       {"dmxc model.onnx --kernels mine.json --ukernels acme.sgemm=off -o m.bundle", "the bytes without it"},
+       {"dmx-run m.bundle --random-inputs 1 --device-opt guard=end", "finds writes outside of its buffers"}}};
 }
 
 static HelpTopic masksTopic() {

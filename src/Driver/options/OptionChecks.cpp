@@ -114,6 +114,8 @@ Status checkOptions(const Options &options) {
   if (options.showCommands && (options.saveTemps.empty() || options.emit != "bundle"))
     return usageError(
         "--show-invoked-commands is about the files of a whole compile; give --save-temps DIR, and no --emit");
+  if (!options.ukernels.empty() && options.kernelFiles.empty())
+    return usageError("--ukernels is about micro-kernels of a kernel file; give --kernels FILE");
   if (options.sparsityTile && options.sparsityReport.empty())
     return usageError("--sparsity-tile is what --sparsity-report counts in, which is not there");
   if (options.quiet && options.verbose)

@@ -156,6 +156,13 @@ Result<std::pair<std::string, std::string>> parseState(const std::string &text) 
   return state;
 }
 
+Result<std::pair<std::string, std::string>> parseUkernel(const std::string &text) {
+  std::pair<std::string, std::string> use;
+  if (!splitAssignment(text, use.first, use.second) || !llvm::is_contained({"on", "off", "auto"}, use.second))
+    return usageError("--ukernels " + text + ": expected NAME=on, NAME=off or NAME=auto, for example acme.sgemm=on");
+  return use;
+}
+
 Result<PlaceRule> parsePlace(const std::string &text) {
   PlaceRule rule;
   if (!splitAssignment(text, rule.glob, rule.target))

@@ -25,7 +25,7 @@ namespace {
 
 /// Texts as they come from the command line; `convert` gives them meaning.
 struct RawOptions {
-  std::vector<std::string> targets, shapes, dims, states, masks, place, require, knobs;
+  std::vector<std::string> targets, shapes, dims, states, masks, place, require, knobs, ukernels;
   std::string color = "auto", diagnostics = "text", progress = "auto", timeReport, sparsityTile, bundleFormat = "zip",
               format = "md";
   bool version = false, printTargets = false, printOps = false, printPhases = false, printForms = false, werror = false;
@@ -129,6 +129,10 @@ private:
            "What states with a length are kept in; default: as the model has them", "input");
     list("--kernels", options.kernelFiles, "FILE",
          "Kernels of your own, for operators that it names or in the place of ops, repeatable; see --help kernels",
+         "input");
+    list("--ukernels", raw.ukernels, "NAME=on|off|auto",
+         "Whether products call a micro-kernel of --kernels where it fits; auto, the default: if its file prefers it; "
+         "repeatable",
          "input");
     text("--entry", options.entry, "NAME", "Entry point, where the model has several", "input");
     list("--allow-external-data", options.externalDataDirs, "DIR",
@@ -302,6 +306,17 @@ static Status convertShapes(const RawOptions &raw, Options &options) {
   return Status::ok();
 }
 
+static Status convertUkernels(const RawOptions &raw, Options &options) {
+  for (const std::string &text : raw.ukernels) {
+    auto use = parseUkernel(text);
+    if (!use)
+      return use.takeError();
+    if (!options.ukernels.insert(*use).second)
+      return usageError("--ukernels: '" + use->first + "' is given twice");
+  }
+  return Status::ok();
+}
+
 static Status convert(const RawOptions &raw, Options &options) {
   options.query = queryOf(raw, options);
   options.bundleDirectory = raw.bundleFormat == "dir";
@@ -323,6 +338,8 @@ static Status convert(const RawOptions &raw, Options &options) {
   if (Status s = convertShapes(raw, options); !s)
     return s;
   if (Status s = convertKnobs(raw.knobs, options); !s)
+    return s;
+  if (Status s = convertUkernels(raw, options); !s)
     return s;
   if (raw.states == std::vector<std::string>{"none"})
     options.noStates = true;

@@ -165,8 +165,12 @@ void GemmEmitter::onePass(Item &item) {
   else if (spec.copiesB())
     packRight(item, b.idx(0), k);
   RightSource source = rightSource(item, b.idx(0), k);
-  forEachTile(
-      item, [&](const RowTile &tile) { finishTile(item, tile, reduce(item, tile, source, b.idx(0), k, /*acc=*/{})); });
+  forEachTile(item, [&](const RowTile &tile) {
+    if (!callsMicro(item, tile))
+      return finishTile(item, tile, reduce(item, tile, source, b.idx(0), k, /*acc=*/{}));
+    microTile(item, tile, source, b.idx(0), k, partials, /*adds=*/false);
+    epilogueLoop(item, tile.row, b.idx(0), b.idx(tile.rows));
+  });
 }
 
 /// Results of a tile whose sums are complete.
@@ -198,6 +202,8 @@ void GemmEmitter::severalPasses(Item &item) {
     RightSource source = rightSource(item, k0, depth);
     forEachTile(item, [&](const RowTile &tile) {
       Value base = b.elementPtr(spec.accType, partials, b.mulC(tile.inBlock, t.columns()));
+      if (callsMicro(item, tile))
+        return microTile(item, tile, source, k0, depth, base, /*adds=*/true);
       SmallVector<Value> acc;
       auto offset = [&](int64_t r, int64_t v) { return b.idx(r * t.columns() + v * t.lanes); };
       for (int64_t r = 0; r < tile.rows; ++r)
@@ -214,17 +220,27 @@ void GemmEmitter::severalPasses(Item &item) {
   epilogueLoop(item, first, b.idx(0), b.sub(last, first));
 }
 
-/// The first row of an item, and the one behind its last. A static m has balanced tiles, whose rows are not a multiple
-/// of `rows`.
+/// Balanced, or as many as can be of the rows that a micro-kernel has.
+GemmEmitter::RowCut GemmEmitter::cutRows() const {
+  if (spec.micro)
+    return {spec.rows() / t.rows, t.rows, spec.rows() % t.rows};
+  int64_t tiles = numTiles(), low = spec.rows() / tiles;
+  return {spec.rows() - low * tiles, low + 1, low};
+}
+
+Value GemmEmitter::firstRowOf(Value tile) {
+  RowCut cut = cutRows();
+  return b.add(b.mulC(tile, cut.low), b.mulC(b.minS(tile, b.idx(cut.high)), cut.tall - cut.low));
+}
+
+/// The first row of an item, and the one behind its last. Tiles of a static m are not all of `rows` rows.
 std::pair<Value, Value> GemmEmitter::rowsOfItem(const Item &item) {
   if (!staticM())
     return {item.firstRow, item.lastRow};
-  int64_t tiles = numTiles(), low = spec.rows() / tiles, high = spec.rows() - low * tiles;
-  auto rowOf = [&](Value tile) { // tiles of low+1 rows come first
-    return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high)));
-  };
   Value tile = b.mulC(item.block, t.tilesPerBlock);
-  return {rowOf(tile), rowOf(b.minS(b.addC(tile, t.tilesPerBlock), b.idx(tiles)))};
+  Value beyond = b.minS(b.addC(tile, t.tilesPerBlock), b.idx(numTiles()));
+  Value first = firstRowOf(tile);
+  return {first, firstRowOf(beyond)};
 }
 
 /// The depths that an item needs, and those that a tile needs of a pass; nothing where that is all of them.
@@ -283,21 +299,22 @@ void GemmEmitter::forEachTile(const Item &item, TileFn fn) {
 }
 
 void GemmEmitter::staticTiles(const Item &item, TileFn fn) {
-  // Balanced: `high` tiles of low+1 rows, then tiles of low rows.
-  int64_t tiles = numTiles(), low = spec.rows() / tiles, high = spec.rows() - low * tiles;
+  const int64_t tiles = numTiles();
+  const RowCut cut = cutRows();
   Value first = b.mulC(item.block, t.tilesPerBlock);
   Value last = b.minS(b.addC(first, t.tilesPerBlock), b.idx(tiles));
-  Value split = b.idx(high);
-  auto rowOf = [&](Value tile) { return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high))); };
-  Value blockRow = rowOf(first);
+  Value split = b.idx(cut.high);
+  Value blockRow = firstRowOf(first);
   auto emitOne = [&](Value index, Value row, int64_t rows) {
     fn({row, b.sub(row, blockRow), b.sub(index, first), rows,
         /*guarded=*/false, /*share=*/Value()});
   };
-  if (high)
-    b.forLoop(first, b.minS(last, split), b.idx(1), [&](Value i) { emitOne(i, b.mulC(i, low + 1), low + 1); });
-  if (high < tiles && low)
-    b.forLoop(b.maxS(first, split), last, b.idx(1), [&](Value i) { emitOne(i, b.addC(b.mulC(i, low), high), low); });
+  if (cut.high)
+    b.forLoop(first, b.minS(last, split), b.idx(1), [&](Value i) { emitOne(i, b.mulC(i, cut.tall), cut.tall); });
+  int64_t tallRows = cut.high * (cut.tall - cut.low);
+  if (cut.high < tiles && cut.low)
+    b.forLoop(b.maxS(first, split), last, b.idx(1),
+              [&](Value i) { emitOne(i, b.addC(b.mulC(i, cut.low), tallRows), cut.low); });
 }
 
 void GemmEmitter::dynamicTiles(const Item &item, TileFn fn) {

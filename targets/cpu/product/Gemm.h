@@ -14,6 +14,7 @@
 #include "targets/common/roots/Contraction.h"
 #include "targets/common/tiles/Tiles.h"
 #include "targets/cpu/code/CpuBuilder.h"
+#include "targets/cpu/user/MicroKernel.h"
 
 #include <cstddef>
 #include <functional>
@@ -89,6 +90,8 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   std::optional<GemmBlocks> blocks;
   /// B is a constant in the form "runs"; the accumulator's stretches are those of a B with all of k, which is static.
   std::optional<WeightRuns> runs;
+  /// What computes full tiles of f32, at levels that it has a body for.
+  std::optional<MicroKernel> micro;
   /// The store callback emits much code (a GELU, say): it is then emitted once
   /// a vector of a row instead of once a vector of the register tile.
   bool heavyEpilogue = false;
@@ -130,6 +133,8 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   Units usedUnits() const;
   /// The same product with the unit that a level multiplies it with.
   GemmKernel at(const IsaLevel &isa) const;
+  /// Whether sums of a tile, all of k, come to lie in scratch.
+  bool sumsInScratch() const { return heavyEpilogue || tiles() || micro; }
   /// Whether panels of B are written to scratch as accumulator elements before they are multiplied.
   bool copiesB() const { return !packedB || (blocks && !skinny()); }
 };
@@ -209,6 +214,9 @@ Dim gemmWorkItems(const GemmKernel &spec, const GemmTiles &tiles);
 int64_t gemmGrain(const GemmKernel &spec, const GemmTiles &tiles);
 /// Scratch of one thread; does not depend on dynamic sizes.
 int64_t gemmScratchBytes(const GemmKernel &spec, const GemmTiles &tiles);
+
+/// Why a micro-kernel does not compute full tiles of a product, whatever the level; a clause.
+std::optional<std::string> whyNoMicroKernel(const GemmKernel &spec, const MicroKernel &micro);
 
 /// Emits the work items [begin, end) of the builder's kernel, of a nested product all. Scratch starts at
 /// `scratchOffset` bytes (a multiple of 64).

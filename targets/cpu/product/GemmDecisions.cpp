@@ -50,6 +50,10 @@ FreeTile<GemmTiles> freeTile(const GemmKernel &spec, const IsaLevel &isa, Dictio
     return free;
   auto tile = [&] { return chooseGemmTiles(spec, isa, free.decided()); };
   GemmTiles own = tile();
+  if (spec.at(isa).micro) { // its tile, and A as it reads it
+    free.add(&GemmTiles::kBlock, depthsOf(spec, own), own.kBlock);
+    return free;
+  }
   free.add(&GemmTiles::vectors, vectorsOf(spec, isa, own, numberIn(decided, "rows")), own.vectors);
   GemmTiles wide = tile();
   free.add(&GemmTiles::rows, rowsOf(spec, std::max(mostGemmRows(isa, wide.vectors), wide.rows)), wide.rows);

@@ -2,7 +2,8 @@
 //
 // Private to Gemm.cpp (loops, register tiles, results), GemmOperands.cpp
 // (copies of the operands to scratch), GemmBlocks.cpp (right operands of few bits),
-// GemmRuns.cpp (those without what is zero) and GemmUnits.cpp (tiles of AMX).
+// GemmRuns.cpp (those without what is zero), GemmUnits.cpp (tiles of AMX) and
+// user/MicroTile.cpp (tiles that a user's code computes).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -121,6 +122,12 @@ private:
   void packTiles(const Item &item);
   void itemOfTiles(const Item &item);
   void sumOfTiles(const Item &item, Value tile, int64_t down);
+  /// Whether a user's code computes the tile.
+  bool callsMicro(const Item &item, const RowTile &tile) const {
+    return spec.micro && tile.rows == t.rows && !tile.guarded && !item.tailColumns && !item.dynamicTail;
+  }
+  void microTile(const Item &item, const RowTile &tile, const RightSource &source, Value k0, Value depth, Value sums,
+                 bool adds);
   Values rowPointers(const Item &item, const RowTile &tile, Value k0);
   void prefetchNext(const Item &item, const RowTile &tile, Value k, Value depth);
   void finishTile(const Item &item, const RowTile &tile, ValueList acc);
@@ -136,6 +143,12 @@ private:
   int64_t chains() const {
     return std::min(t.unroll, chainsThatFit(b.isa(), {t.rows, t.vectors, t.lanes, spec.accType, spec.fours}));
   }
+  /// Rows of a known number as tiles: `high` of `tall` rows come first, then those of `low` rows.
+  struct RowCut {
+    int64_t high, tall, low;
+  };
+  RowCut cutRows() const;
+  Value firstRowOf(Value tile);
   int64_t numTiles() const { return std::max<int64_t>(1, ceilDivInt(spec.rows(), t.rows)); }
   bool staticM() const { return spec.rows() >= 0; }
 

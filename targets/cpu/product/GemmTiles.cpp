@@ -44,6 +44,11 @@ void preferredRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa) {
 }
 
 void chooseRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, const DecidedFields<GemmTiles> &decided) {
+  if (spec.micro) {
+    t.rows = spec.micro->rows();
+    t.vectors = spec.micro->columns() / t.lanes;
+    return;
+  }
   preferredRows(t, spec, isa);
   if (spec.runs) // a tile takes a group, or a part of one
     t.vectors = std::min(t.vectors, spec.runs->columns / t.lanes);
@@ -114,6 +119,8 @@ Units GemmKernel::usedUnits() const {
 GemmKernel GemmKernel::at(const IsaLevel &isa) const {
   GemmKernel own = *this;
   Units used = usedUnits();
+  if (micro && !micro->bodyAt(isa))
+    own.micro.reset();
   if (unit != Unit::Floats)
     return own;
   if (isa.hasTiles && used.tiles) {
@@ -163,7 +170,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmKernel &given, const IsaLevel &is
       !skinny && !spec.grouped && spec.keptDepth() > 0 && (spec.columns() < 0 || spec.columns() >= 4 * t.columns());
   // The copy completes the last fours and pairs.
   if (spec.depth() > 0)
-    t.packA |= spec.partialLast();
+    t.packA |= spec.partialLast() || spec.micro;
   t.packA = decided[&GemmTiles::packA].value_or(t.packA);
   return t;
 }
@@ -206,7 +213,7 @@ int64_t dmxc::cpu::gemmScratchBytes(const GemmKernel &spec, const GemmTiles &t) 
   int64_t bytes = packedABytes(spec, t) + (spec.copiesB() ? t.kBlock * rowBytes : 0);
   if (!onePass)
     bytes += t.rows * t.tilesPerBlock * rowBytes;
-  else if (spec.heavyEpilogue || spec.tiles())
+  else if (spec.sumsInScratch())
     bytes += t.rows * rowBytes;
   return ceilDivInt(bytes, 64) * 64;
 }

@@ -122,6 +122,7 @@ GemmKernel MatmulProduct::kernel() const {
   kernel.roundsB = roundsRhs;
   kernel.units = units;
   kernel.runs = runs;
+  kernel.micro = micro;
   if (weights != WeightFormat::Kept)
     kernel.bType = weights == WeightFormat::BF16 ? Type(BFloat16Type::get(context)) : IntegerType::get(context, 8);
   if (fours()) {

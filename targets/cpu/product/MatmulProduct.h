@@ -18,6 +18,7 @@ struct MatmulProduct : Contraction {
   bool mayGroup = true;                      ///< bytes may be multiplied four at a time, bf16 two
   WeightFormat weights = WeightFormat::Kept; ///< of a packed right operand of f32
   std::optional<WeightRuns> runs;            ///< of a packed right operand of which zeros are left out
+  std::optional<MicroKernel> micro;          ///< that it calls for full tiles
   Units units;                               ///< that it is planned for
   bool roundsLhs = false, roundsRhs = false; ///< f32 in memory, rounded to bf16 where it is read
 

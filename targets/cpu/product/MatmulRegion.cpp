@@ -226,6 +226,29 @@ static void leaveOut(KernelPlan &plan, const MatmulProduct &product, const Produ
       plan.skips.push_back(what);
 }
 
+/// The micro-kernel that a product calls: that of its strategy, else the first of those to choose from that fits it.
+static Status chooseMicroKernel(MatmulProduct &product, const Choice &choice, bool hasRanges) {
+  const GemmKernel spec = product.kernel();
+  SmallVector<Attribute> candidates(choice.micros.begin(), choice.micros.end());
+  if (choice.strategy)
+    candidates.assign(1, choice.strategy.get(strategy::kMicroKernel));
+  for (Attribute candidate : candidates) {
+    if (!candidate)
+      continue;
+    Result<MicroKernel> micro = MicroKernel::of(candidate);
+    std::string wrong = micro ? whyNoMicroKernel(spec, *micro).value_or("") : micro.error().message;
+    if (wrong.empty() && hasRanges)
+      wrong = "zeros of its operands are left out";
+    if (!wrong.empty() && choice.strategy)
+      return modelError("'ukernel' of its strategy would not do: " + wrong + "; leave it out");
+    if (wrong.empty() && (choice.strategy || micro->checkLevels(choice.levelsOf()))) {
+      product.micro = std::move(*micro);
+      break;
+    }
+  }
+  return Status::ok();
+}
+
 static Result<KernelPlan> planProduct(const RegionBody &body, const Choice &choice) {
   auto product = std::make_shared<MatmulProduct>(cast<dmir::MatMulOp>(body.root), heavyEpilogue(body));
   KernelPlan plan;
@@ -240,8 +263,8 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const Choice &choi
         "'packed' of a strategy has the form 'runs' without its columns (16, 32 or 64), runs and rows, or "
         "for what it does not hold; leave 'packed' out, and it is derived");
   product->units = choice.unitsFor(product->pairs());
-  GemmKernel spec = product->kernel();
-  if (Units used = spec.usedUnits(); used.any() || (choice.namesUnits && (spec.pairs || spec.fours)))
+  const GemmKernel planned = product->kernel();
+  if (Units used = planned.usedUnits(); used.any() || (choice.namesUnits && (planned.pairs || planned.fours)))
     plan.own.set(kUnits, unitNames(used, context));
   plan.algorithm = product->blocks      ? "matmul-blocks" + std::to_string(product->blocks->format.bits)
                    : product->fours()   ? "matmul-quads"
@@ -254,8 +277,14 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const Choice &choi
   const ProductRanges ranges = ProductRanges::of(*product, choice);
   if (ranges.any())
     plan.algorithm += kernels::kRanges;
+  if (Status s = chooseMicroKernel(*product, choice, ranges.any()); !s)
+    return s.takeError();
+  if (product->micro) {
+    plan.algorithm += "+" + product->micro->name().str();
+    plan.own.set(strategy::kMicroKernel, product->micro->attr());
+  }
   leaveOut(plan, *product, ranges);
-  planGemm(plan, spec, choice);
+  planGemm(plan, product->kernel(), choice);
   plan.emit = [body, product, ranges, items = plan.work, strategy = choice.strategy](KernelBuilder &b) {
     CpuBuilder &builder = CpuBuilder::of(b);
     MatmulEmitter(builder, body, *product, ranges).direct(items, levelTiles(strategy, builder.isa()));

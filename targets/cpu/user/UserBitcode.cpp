@@ -45,22 +45,28 @@ std::string forbiddenIn(const llvm::Module &module) {
   return "";
 }
 
-/// i32 (ptr buffers, ptr dims, i64 begin, i64 end, ptr scratch), or i32 (ptr args).
+/// As KERNELS.md has them: what a function of an interface is.
+llvm::FunctionType *interfaceOf(llvm::StringRef abi, llvm::LLVMContext &context) {
+  auto *ptr = llvm::PointerType::get(context, 0);
+  auto *i32 = llvm::Type::getInt32Ty(context), *i64 = llvm::Type::getInt64Ty(context);
+  if (abi == "micro")
+    return llvm::FunctionType::get(llvm::Type::getVoidTy(context), {ptr, ptr, ptr, i64, i64, i64, i64, i32}, false);
+  if (abi == "plain")
+    return llvm::FunctionType::get(i32, {ptr, ptr, i64, i64, ptr}, false);
+  return llvm::FunctionType::get(i32, {ptr}, false);
+}
+
 std::string wrongInterface(const UserCode &code, const llvm::Module &module) {
   const llvm::Function *fn = module.getFunction(code.symbol);
   if (!fn || fn->isDeclaration() || fn->hasLocalLinkage())
     return "it defines no global function '" + code.symbol + "'";
-  llvm::LLVMContext &context = module.getContext();
-  auto *ptr = llvm::PointerType::get(context, 0);
-  auto *i32 = llvm::Type::getInt32Ty(context), *i64 = llvm::Type::getInt64Ty(context);
-  auto *plain = llvm::FunctionType::get(i32, {ptr, ptr, i64, i64, ptr}, false);
-  auto *whole = llvm::FunctionType::get(i32, {ptr}, false);
-  if (fn->getFunctionType() == (code.plain ? plain : whole) && fn->getCallingConv() == llvm::CallingConv::C)
+  llvm::FunctionType *wanted = interfaceOf(code.abi, module.getContext());
+  if (fn->getFunctionType() == wanted && fn->getCallingConv() == llvm::CallingConv::C)
     return "";
-  std::string has;
-  llvm::raw_string_ostream(has) << *fn->getFunctionType();
-  return "its function '" + code.symbol + "' is " + has + ", and the interface \"" + (code.plain ? "plain" : "args") +
-         "\" is " + (code.plain ? "i32 (ptr, ptr, i64, i64, ptr)" : "i32 (ptr)");
+  std::string clause;
+  llvm::raw_string_ostream(clause) << "its function '" << code.symbol << "' is " << *fn->getFunctionType()
+                                   << ", and the interface \"" << code.abi << "\" is " << *wanted;
+  return clause;
 }
 
 /// Instructions that the functions were compiled for and a level lacks.

@@ -29,10 +29,10 @@ static bool hasFeatures(DictionaryAttr body, const IsaLevel &isa, size_t &count)
   return true;
 }
 
-DictionaryAttr dmxc::cpu::bodyFor(dmir::ExternOp op, const IsaLevel &isa) {
+DictionaryAttr dmxc::cpu::bodyFor(ArrayAttr bodies, const IsaLevel &isa) {
   DictionaryAttr best;
   size_t most = 0;
-  for (DictionaryAttr body : op.bodiesFor("cpu")) {
+  for (DictionaryAttr body : dmir::bodiesFor(bodies, "cpu")) {
     size_t count = 0;
     if (hasFeatures(body, isa, count) && (!best || count > most)) {
       best = body;
@@ -61,7 +61,7 @@ Result<UserCode> dmxc::cpu::readUserCode(StringRef kernel, DictionaryAttr body) 
   code.symbol = textOf(body, "symbol");
   code.prefix = prefixOf(body);
   code.linked = linkedName(body);
-  code.plain = textOf(body, "abi") == "plain";
+  code.abi = textOf(body, "abi");
   Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(code.file);
   if (!file)
     return ioError("the kernel '" + code.kernel + "': " + file.error().message);

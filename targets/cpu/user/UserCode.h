@@ -16,9 +16,9 @@ class Module;
 
 namespace dmxc::cpu {
 
-/// The body of a kernel that a level runs: of those whose features it has the one with the most, of these the first.
-/// Null where it has none.
-mlir::DictionaryAttr bodyFor(dmir::ExternOp op, const IsaLevel &isa);
+/// The body of a kernel that a level runs, of the target's: of those whose features it has the one with the most, of
+/// these the first. Null where it has none.
+mlir::DictionaryAttr bodyFor(mlir::ArrayAttr bodies, const IsaLevel &isa);
 
 /// A body as kernels link it: its names are its own, whatever other bodies are called.
 struct UserCode {
@@ -28,7 +28,7 @@ struct UserCode {
   std::string symbol; ///< in the file
   std::string linked; ///< the same in what is linked
   std::string prefix; ///< of all names in what is linked
-  bool plain = true;  ///< its interface: of sizes and buffers, else dmx_kernel_args
+  std::string abi;    ///< its interface: "plain", of sizes and buffers; "args", of dmx_kernel_args; "micro"
   bool bitcode = false;
   std::vector<char> bytes; ///< bitcode as it is, or a relocatable object that defines `linked` alone
 

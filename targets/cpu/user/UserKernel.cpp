@@ -24,7 +24,7 @@ namespace {
 class UserCall {
 public:
   UserCall(CpuBuilder &b, const RegionBody &body)
-      : b(b), body(body), op(mlir::cast<dmir::ExternOp>(body.root)), code(bodyFor(op, b.isa())) {}
+      : b(b), body(body), op(mlir::cast<dmir::ExternOp>(body.root)), code(bodyFor(op.getBodies(), b.isa())) {}
 
   /// The code that it returns.
   Value emit() {
@@ -80,19 +80,7 @@ private:
     return args;
   }
 
-  Value call(ArrayRef<Value> operands) {
-    auto type = LLVM::LLVMFunctionType::get(b.getI32Type(), llvm::to_vector(ValueRange(operands).getTypes()));
-    std::string name = linkedName(code);
-    auto module = b.entryBlock()->getParentOp()->getParentOfType<ModuleOp>();
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(module.getBody());
-      auto declared = LLVM::LLVMFuncOp::create(b, name, type);
-      declared.setVisibility_(LLVM::Visibility::Hidden);
-      declared.setDsoLocal(true);
-    }
-    return LLVM::CallOp::create(b, type, name, operands).getResult();
-  }
+  Value call(ArrayRef<Value> operands) { return callBody(b, code, b.getI32Type(), operands).getResult(); }
 
   CpuBuilder &b;
   const RegionBody &body;
@@ -101,6 +89,20 @@ private:
 };
 
 } // namespace
+
+LLVM::CallOp dmxc::cpu::callBody(CpuBuilder &b, DictionaryAttr body, Type result, ArrayRef<Value> operands) {
+  auto type = LLVM::LLVMFunctionType::get(result, llvm::to_vector(ValueRange(operands).getTypes()));
+  std::string name = linkedName(body);
+  auto module = b.entryBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  if (!module.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    auto declared = LLVM::LLVMFuncOp::create(b, name, type);
+    declared.setVisibility_(LLVM::Visibility::Hidden);
+    declared.setDsoLocal(true);
+  }
+  return LLVM::CallOp::create(b, type, name, operands);
+}
 
 /// Whether a region is the op alone, on its arguments.
 static bool isAlone(const RegionBody &body) {
@@ -165,7 +167,7 @@ void dmxc::cpu::registerUserKernels(KernelTable &table) { table.add<dmir::Extern
 
 std::optional<std::string> dmxc::cpu::whyNoBody(dmir::ExternOp op, ArrayRef<IsaLevel> levels) {
   for (const IsaLevel &level : levels)
-    if (!bodyFor(op, level))
+    if (!bodyFor(op.getBodies(), level))
       return "no body of the kernel '" + op.getKernel().str() + "' runs at level " + level.name +
              "; give one without features, or compile for the levels that have one";
   return std::nullopt;

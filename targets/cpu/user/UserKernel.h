@@ -3,6 +3,9 @@
 
 #include "UserCode.h"
 #include "targets/cpu/Kernels.h"
+#include "targets/cpu/code/CpuBuilder.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 namespace dmxc::cpu {
 
@@ -14,6 +17,10 @@ dmir::ExternOp userKernelOf(dlir::KernelOp kernel);
 
 /// Emits a kernel that calls the body for the level, and returns its code; the words of its contract.
 Result<std::vector<int64_t>> emitUserKernel(mlir::ModuleOp module, dlir::KernelOp kernel, const IsaLevel &isa);
+
+/// Calls a body, which the kernel's module declares then.
+mlir::LLVM::CallOp callBody(CpuBuilder &b, mlir::DictionaryAttr body, mlir::Type result,
+                            llvm::ArrayRef<mlir::Value> operands);
 
 /// Notes on a kernel which code of users it has at a level (dmir::kUserCodeAttr).
 void noteUserCode(llvm::ArrayRef<UserCode> used, const IsaLevel &isa, mlir::Operation *kernel);

@@ -66,6 +66,18 @@ struct KernelDecl {
   std::vector<KernelBody> bodies;
 };
 
+/// Code for the innermost part of an op's kernels: the full tiles of a product.
+struct MicroDecl {
+  enum class Use { Auto, On, Off }; ///< Auto: where it fits and the file prefers it
+  std::string name, file;
+  int64_t rows = 0, columns = 0; ///< of a tile
+  bool prefer = false;
+  Use use = Use::Auto;
+  std::vector<KernelBody> bodies;
+
+  bool isPreferred() const { return use == Use::On || (use == Use::Auto && prefer); }
+};
+
 /// The declarations of a compile, which its context keeps.
 class KernelSet : public mlir::DialectInterface::Base<KernelSet> {
 public:
@@ -74,14 +86,19 @@ public:
 
   /// Fails where a name, or what it is for, has one already.
   Status add(KernelDecl decl);
+  Status add(MicroDecl decl);
   /// Of ONNX' operators of a domain; `version` is the opset that the model imports of it.
   const KernelDecl *ofOnnx(llvm::StringRef domain, llvm::StringRef op, std::optional<int64_t> version) const;
   /// By "acme.argmax" or "acme.argmax.default".
   const KernelDecl *ofTorch(llvm::StringRef name) const;
   const std::vector<KernelDecl> &all() const { return decls; }
+  const std::vector<MicroDecl> &micros() const { return microDecls; }
+  /// Null where there is none of that name.
+  MicroDecl *findMicro(llvm::StringRef name);
 
 private:
   std::vector<KernelDecl> decls;
+  std::vector<MicroDecl> microDecls;
 };
 
 /// A declaration bound to operands.
@@ -101,6 +118,15 @@ struct KernelUse {
 /// declaration's attributes.
 Result<KernelUse> bindKernel(const KernelDecl &decl, llvm::ArrayRef<mlir::RankedTensorType> operands,
                              const std::map<std::string, int64_t> &given);
+
+/// A body, in dmir.extern and elsewhere: {target, file, sha256, symbol, abi, features} of texts.
+bool isKernelBody(mlir::Attribute attr);
+
+/// A micro-kernel as a strategy names it: {kernel = "acme.sgemm", tile = [rows, columns], bodies = [...]}. It has all
+/// that later phases need, as dmir.extern has.
+mlir::DictionaryAttr microKernelAttr(const MicroDecl &decl, mlir::MLIRContext *context);
+bool isMicroKernel(mlir::Attribute attr);
+llvm::SmallVector<mlir::DictionaryAttr> bodiesFor(mlir::ArrayAttr bodies, llvm::StringRef target);
 
 ExternOp makeExtern(mlir::OpBuilder &builder, mlir::Location loc, const KernelDecl &decl, const KernelUse &use,
                     mlir::ValueRange operands);
