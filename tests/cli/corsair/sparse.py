@@ -82,6 +82,8 @@ class CorsairSparse(SparseCase):
                 y, *took[pattern, team] = self.run_on(x, team)
             bytes_of[pattern] = (self.dir / "m.bundle").stat().st_size  # of one quad
             alone[pattern] = self.alone(x, y)
+            if pattern == "dense":  # 32 rows a quad take as many clocks a row, and what begins them
+                self.assertLess(self.run_on(x, "32")[1], alone["dense"] / 32 * 1.2)
         for (pattern, team), (product, run) in took.items():
             with self.subTest(pattern=pattern, team=team, took=took, alone=alone):
                 if team:
