@@ -14,6 +14,7 @@
 #include "interpret/Interpreter.h"
 #include "passes/KernelFunctions.h"
 #include "passes/Passes.h"
+#include "passes/writer/ConstantForms.h"
 #include "passes/writer/StageWriter.h"
 
 #include "schemas/corsair/text/Assembler.h"
@@ -245,6 +246,8 @@ Status CorsairTarget::lower(ArrayRef<Operation *> kernels, bool fromDdr) const {
       const std::string name = SymbolTable::getSymbolName(kernel).str();
       WorkTimer timer("kernel", name);
       noteWork(name);
+      if (Status s = corsair::checkConstantForms(kernel, machine); !s)
+        return s;
       Result<std::unique_ptr<corsair::KernelWriter>> writer = StageWriter::create(kernel, machine, fromDdr);
       if (!writer)
         return writer.takeError();
@@ -283,12 +286,15 @@ Status CorsairTarget::schedule(ArrayRef<Operation *> kernels) const {
 Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<Operation *> kernels) const {
   corsair::DecisionsMade made;
   SmallVector<dlir::DeviceProgramOp> programs;
-  for (Operation *kernel : kernels)
-    if (auto program = dyn_cast<dlir::DeviceProgramOp>(kernel))
-      programs.push_back(program);
-    else
+  for (Operation *kernel : kernels) {
+    auto program = dyn_cast<dlir::DeviceProgramOp>(kernel);
+    if (!program)
       return Error{ErrorKind::Model, "kernel '" + SymbolTable::getSymbolName(kernel).str() +
                                          "' has no program for the device's queues (dlir.device_program)"};
+    if (Status s = corsair::checkConstantForms(kernel, machine); !s)
+      return s.takeError();
+    programs.push_back(program);
+  }
   std::string why; // the encoder's first error, which names the op
   ScopedDiagnosticHandler handler(kernels.front()->getContext(), [&](Diagnostic &diagnostic) {
     why = why.empty() ? diagnostic.str() : why;

@@ -257,14 +257,18 @@ private:
     return first;
   }
 
+  /// The node of the model that has a constant.
+  static std::string nodeOf(dlir::BufferOp op, dlir::DispatchOp reader) {
+    auto nodes = reader ? reader.getNodes() : ArrayAttr();
+    return nodes && !nodes.empty() ? cast<StringAttr>(nodes[0]).getValue().str() : op.getName().str();
+  }
+
   std::optional<RoundedConstant> roundingOf(dlir::BufferOp op, dlir::DispatchOp reader, const TargetBackend &target) {
     Result<Tensor> tensor = dmir::constantTensor(op.getDataAttr());
     std::optional<double> error = tensor ? target.roundingError(op.getFormAttr(), *tensor) : std::nullopt;
     if (!error)
       return std::nullopt;
-    auto nodes = reader ? reader.getNodes() : ArrayAttr();
-    std::string node = nodes && !nodes.empty() ? cast<StringAttr>(nodes[0]).getValue().str() : op.getName().str();
-    return RoundedConstant{node, dtypeBytes(tensor->dtype(), tensor->numElements()), *error};
+    return RoundedConstant{nodeOf(op, reader), dtypeBytes(tensor->dtype(), tensor->numElements()), *error};
   }
 
   std::string addConstant(dlir::BufferOp op, DType dtype) {
@@ -292,9 +296,14 @@ private:
       dlir::DispatchOp reader = readerOf(op);
       const TargetBackend *target = reader ? context.target(reader.getQueue()) : context.targets.front();
       payload.rounded = roundingOf(op, reader, *target);
-      payload.fill = [data, form, target](std::span<std::byte> out) -> Status {
+      payload.fill = [data, form, target, node = nodeOf(op, reader)](std::span<std::byte> out) -> Status {
         Result<Tensor> tensor = dmir::constantTensor(data);
-        return tensor ? target->pack(form, *tensor, out) : Status(tensor.takeError());
+        Status done = tensor ? target->pack(form, *tensor, out) : Status(tensor.takeError());
+        if (done)
+          return done;
+        Error error = done.takeError();
+        error.message = "node '" + node + "': " + error.message;
+        return error;
       };
     }
     model.constants.push_back(std::move(payload));

@@ -58,14 +58,14 @@ void ProgramWriter::toDeclarations() {
     builder.setInsertionPointToEnd(&made.getBody().front());
 }
 
-void ProgramWriter::argument(dlir::ArgumentRole role, StringRef name, Type tensor, StringRef form,
-                             ArrayRef<int64_t> perm, TypedAttr data) {
+dlir::ArgumentOp ProgramWriter::argument(dlir::ArgumentRole role, StringRef name, Type tensor, StringRef form,
+                                         ArrayRef<int64_t> perm, TypedAttr data) {
   OpBuilder::InsertionGuard guard(builder);
   toDeclarations();
-  dlir::ArgumentOp::create(builder, loc, dlir::ArgumentRoleAttr::get(builder.getContext(), role),
-                           builder.getStringAttr(name), TypeAttr::get(tensor), builder.getStringAttr(form),
-                           IntegerAttr(), perm.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(perm),
-                           data);
+  return dlir::ArgumentOp::create(builder, loc, dlir::ArgumentRoleAttr::get(builder.getContext(), role),
+                                  builder.getStringAttr(name), TypeAttr::get(tensor), builder.getStringAttr(form),
+                                  IntegerAttr(),
+                                  perm.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(perm), data);
 }
 
 dlir::MemoryOp ProgramWriter::memory(StringRef kind, StringRef name, int64_t size, bool permanent) {

@@ -82,8 +82,8 @@ public:
   ProgramWriter(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name, llvm::StringRef device);
 
   dlir::DeviceProgramOp program() { return made; }
-  void argument(dlir::ArgumentRole role, llvm::StringRef name, mlir::Type tensor, llvm::StringRef form,
-                llvm::ArrayRef<int64_t> perm = {}, mlir::TypedAttr data = {});
+  dlir::ArgumentOp argument(dlir::ArgumentRole role, llvm::StringRef name, mlir::Type tensor, llvm::StringRef form,
+                            llvm::ArrayRef<int64_t> perm = {}, mlir::TypedAttr data = {});
   /// A buffer in the memory `kind`.
   dlir::MemoryOp memory(llvm::StringRef kind, llvm::StringRef name, int64_t size, bool permanent = false);
   /// A box of an argument in `unit` of a buffer's memory.

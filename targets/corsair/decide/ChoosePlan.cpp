@@ -9,28 +9,27 @@
 
 using namespace dmxc::corsair;
 
-/// num_imc and groups: the fewest array clocks a tile win; of equals the widest reduction, which adds least often.
+/// num_imc, groups and segment: the fewest array clocks win; of equals the widest reduction, which adds least often.
 static void chooseCores(const hw::Machine &machine, Spread &plan, PlanChoice choice) {
   const int64_t chunks = std::min(plan.kChunks, plan.segment);
   const int64_t cores = machine.cores, // a reduction is over 2^ppr_mode of them
       widest = std::min<int64_t>(llvm::bit_floor(uint64_t(cores)), int64_t(1) << machine.maxPprMode);
   const int64_t tiles = (plan.tilesN() + plan.columnSlices() - 1) / plan.columnSlices();
-  double best = 0;
+  Spread best = plan;
+  double least = 0;
   for (int64_t imc = std::min(chunks, widest); imc >= 1; --imc) {
     if (choice.imc.value_or(imc) != imc)
       continue;
-    int64_t groups = std::min({cores / imc, int64_t(4), tiles}); // OB holds four tiles of sums
-    int64_t rounds = (chunks + imc - 1) / imc;
-    double clocks = static_cast<double>(rounds) / static_cast<double>(groups);
-    if (best != 0 && clocks >= best)
-      continue;
-    best = clocks;
-    plan.imc = static_cast<int>(imc);
-    plan.groups = static_cast<int>(groups);
-    plan.ppr = static_cast<int>(llvm::Log2_64_Ceil(static_cast<uint64_t>(imc)));
+    Spread next = plan;
+    next.imc = static_cast<int>(imc);
+    next.groups = static_cast<int>(std::min({cores / imc, int64_t(4), tiles})); // OB holds four tiles of sums
+    next.ppr = static_cast<int>(llvm::Log2_64_Ceil(static_cast<uint64_t>(imc)));
+    if (next.kChunks > next.segment) // a product reads whole groups of chunks
+      next.segment = next.segment / imc * imc;
+    if (const double clocks = arrayClocks(machine, next); least == 0 || clocks < least)
+      best = next, least = clocks;
   }
-  if (plan.kChunks > plan.segment) // a product reads whole groups of chunks
-    plan.segment = plan.segment / plan.imc * plan.imc;
+  plan = best;
 }
 
 /// Of a strip of weights: each slice has some of a band's rows, and takes as many blocks of K at a time as there are

@@ -8,6 +8,7 @@
 #include "schemas/corsair/SimdFunctions.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <cstring>
 #include <numeric>
@@ -58,15 +59,13 @@ static constexpr struct {
                 {"valid", &TileForm::valid, false},
                 {"along_k", &TileForm::alongK, false}};
 
-static constexpr StringLiteral kKept = "kept";
-
 TileForm TileForm::read(DictionaryAttr form) {
   TileForm result;
   for (const auto &[key, number, isCount] : kNumbers)
     result.*number = form.getAs<IntegerAttr>(key).getInt();
   result.extents = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("extents").asArrayRef());
   result.strides = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("strides").asArrayRef());
-  if (Attribute kept = form.get(kKept))
+  if (Attribute kept = form.get(kKeptKey))
     if (std::optional<Rounds> rounds = readRounds(kept, result.rounds, result.kChunks))
       result.kept = std::move(*rounds);
   return result;
@@ -83,7 +82,7 @@ std::optional<TileForm> TileForm::parse(DictionaryAttr form, const hw::Machine &
       !form.getAs<DenseI64ArrayAttr>("strides"))
     return std::nullopt;
   TileForm result = read(form);
-  const bool isKept = !form.get(kKept) || (!result.kept.empty() && !result.alongK && result.products == 1);
+  const bool isKept = !form.get(kKeptKey) || (!result.kept.empty() && !result.alongK && result.products == 1);
   const bool fits = isKept && result.slices <= machine.slices && result.quads <= machine.quadCount() &&
                     static_cast<double>(result.rounds) * result.groups * result.kChunks * result.products < 1e9 &&
                     result.bytes() == form.getAs<IntegerAttr>("size").getInt();
@@ -100,7 +99,7 @@ DictionaryAttr TileForm::write(MLIRContext *context) const {
   form.set("extents", b.getDenseI64ArrayAttr(extents));
   form.set("strides", b.getDenseI64ArrayAttr(strides));
   if (!kept.empty())
-    form.set(kKept, attributeOf(kept, context));
+    form.set(kKeptKey, attributeOf(kept, context));
   return form.getDictionary(context);
 }
 
@@ -251,6 +250,10 @@ public:
           if (Status done = packGroup(round); !done)
             return done;
         }
+    for (int64_t round = 0; round < static_cast<int64_t>(form.kept.size()); ++round)
+      if (std::optional<std::string> why =
+              outOfOrder(form.kept[round], [&](int64_t block) { return !holding.contains({round, block}); }))
+        return modelError("'kept' of the form of a constant has in round " + std::to_string(round) + " " + *why);
     return Status::ok();
   }
 
@@ -265,6 +268,8 @@ private:
     std::vector<bool> has(form.kChunks, false);
     for (int64_t block : form.kept[round]) {
       has[block] = true;
+      if (!holding.contains({round, block}) && !isZero(block))
+        holding.insert({round, block});
       if (!packTile(block))
         return Error{ErrorKind::Internal, "a run of weights has no code"};
     }
@@ -315,6 +320,7 @@ private:
   std::byte *tile; ///< the next one
   int64_t first = 0, firstColumn = 0, firstRow = 0;
   std::array<float, 64> run;
+  llvm::DenseSet<std::pair<int64_t, int64_t>> holding; ///< blocks of rounds that are not all zero
 };
 
 } // namespace

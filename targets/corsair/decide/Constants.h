@@ -19,6 +19,9 @@ inline constexpr llvm::StringLiteral kBias = "bfp32-bias";    ///< a vector, wit
 inline constexpr llvm::StringLiteral kPlain = "device";       ///< row-major in the device's kind
 } // namespace forms
 
+/// In a form of tiles: TileForm::kept.
+inline constexpr llvm::StringLiteral kKeptKey = "kept";
+
 /// Whether a form, which may be null, is that of tiles.
 bool isTiles(mlir::DictionaryAttr form);
 

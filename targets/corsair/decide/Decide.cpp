@@ -152,14 +152,19 @@ static Status keep(Operation *op, const Distribution &deal, const hw::Machine &m
                    "a list is needed of different blocks below " + std::to_string(product.kChunks) + " for each of " +
                        std::to_string(product.rounds()) + " rounds of columns");
   const int64_t width = 64 * product.tilesARound();
-  for (auto [round, blocks] : llvm::enumerate(*rounds))
+  for (auto [number, blocks] : llvm::enumerate(*rounds)) {
+    const auto round = static_cast<int64_t>(number);
+    auto isZero = [&](int64_t block) {
+      return product.columns && !product.columns->any(block, round * width, (round + 1) * width);
+    };
     for (int64_t block = 0; block < product.kChunks; ++block)
-      if (!llvm::is_contained(blocks, block) &&
-          (!product.columns ||
-           product.columns->any(block, static_cast<int64_t>(round) * width, (static_cast<int64_t>(round) + 1) * width)))
+      if (!llvm::is_contained(blocks, block) && !isZero(block))
         return refused(op, lldmir::kKeptAttr,
                        "round " + std::to_string(round) + " leaves out block " + std::to_string(block) +
                            ", where the weights have other numbers than zeros");
+    if (std::optional<std::string> why = outOfOrder(blocks, isZero))
+      return refused(op, lldmir::kKeptAttr, "round " + std::to_string(round) + " has " + *why);
+  }
   return Status::ok();
 }
 

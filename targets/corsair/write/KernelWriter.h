@@ -69,9 +69,10 @@ protected:
 
   //--- between the host and GM (Transfers.cpp)
   /// A tensor of the host, its dims in this order on the device, and where its pieces lie in a buffer.
-  void declare(dlir::ArgumentRole role, const std::string &name, mlir::Type type, hw::ElemKind form,
-               llvm::ArrayRef<unsigned> order, int buffer, llvm::ArrayRef<hw::Piece> pieces);
-  int declareConstant(const std::string &name, hw::ElemKind kind, int64_t bytes, int64_t share);
+  dlir::ArgumentOp declare(dlir::ArgumentRole role, const std::string &name, mlir::Type type, hw::ElemKind form,
+                           llvm::ArrayRef<unsigned> order, int buffer, llvm::ArrayRef<hw::Piece> pieces);
+  int declareConstant(const std::string &name, hw::ElemKind kind, int64_t bytes, int64_t share,
+                      mlir::DictionaryAttr form = {});
   /// An input's buffer in DDR.
   DeviceTensor declareInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order,
                             Split split);

@@ -7,12 +7,14 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
-void KernelWriter::declare(dlir::ArgumentRole role, const std::string &name, Type type, hw::ElemKind form,
-                           ArrayRef<unsigned> order, int buffer, ArrayRef<hw::Piece> pieces) {
-  writer.argument(role, name, type, hw::nameOf(form), SmallVector<int64_t>(order.begin(), order.end()));
+dlir::ArgumentOp KernelWriter::declare(dlir::ArgumentRole role, const std::string &name, Type type, hw::ElemKind form,
+                                       ArrayRef<unsigned> order, int buffer, ArrayRef<hw::Piece> pieces) {
+  dlir::ArgumentOp made =
+      writer.argument(role, name, type, hw::nameOf(form), SmallVector<int64_t>(order.begin(), order.end()));
   for (const hw::Piece &piece : pieces)
     writer.piece(buffers[buffer].value, name, piece.unit, static_cast<int64_t>(piece.address), piece.begin,
                  piece.extent, piece.strides);
+  return made;
 }
 
 DeviceTensor KernelWriter::declareInput(const std::string &name, RankedTensorType type, ArrayRef<unsigned> order,
@@ -142,15 +144,19 @@ void KernelWriter::meetAfterInputs(ArrayRef<int> inputs) {
 
 /// Bytes in the DDR of every chiplet, or the chiplet's share of them when each of its quads has its own. Gives the
 /// buffer.
-int KernelWriter::declareConstant(const std::string &name, hw::ElemKind kind, int64_t bytes, int64_t share) {
+int KernelWriter::declareConstant(const std::string &name, hw::ElemKind kind, int64_t bytes, int64_t share,
+                                  DictionaryAttr form) {
   std::vector<hw::Piece> pieces;
   for (int64_t chiplet = 0; chiplet < chiplets(); ++chiplet) {
     int64_t begin = share ? chiplet * share : 0, extent = share ? std::min(share, bytes - begin) : bytes;
     pieces.push_back({hw::Memory::DDR, static_cast<uint32_t>(chiplet), 0, {begin}, {extent}, {}});
   }
   int buffer = buffers.add(hw::Memory::DDR, name, bytes, /*permanent=*/true);
-  declare(dlir::ArgumentRole::constant, name, RankedTensorType::get({bytes}, builder.getIntegerType(8, false)), kind,
-          {}, buffer, pieces);
+  dlir::ArgumentOp made =
+      declare(dlir::ArgumentRole::constant, name, RankedTensorType::get({bytes}, builder.getIntegerType(8, false)),
+              kind, {}, buffer, pieces);
+  if (form) // for which the program is made
+    made->setAttr(lldmir::kFormAttr, form);
   return buffer;
 }
 
@@ -176,7 +182,7 @@ KernelWriter::Tiles KernelWriter::addPackedConstant(const std::string &name, Dic
   Tiles packed{TileForm::read(form), -1, {}};
   const bool shared = packed.form.quads == 1;
   packed.ddr = declareConstant(name, hw::ElemKind::Bfp16C, packed.form.bytes(),
-                               shared ? 0 : machine.quadsPerChiplet() * packed.form.quadBytes());
+                               shared ? 0 : machine.quadsPerChiplet() * packed.form.quadBytes(), form);
   if (!fromDdr) {
     packed.home = {buffers.add(hw::Memory::ST, name, packed.form.sliceBytes(), /*permanent=*/true), 0, {}};
     init->task(name);

@@ -82,6 +82,8 @@ class CorsairSparse(SparseCase):
                 y, *took[pattern, team] = self.run_on(x, team)
             bytes_of[pattern] = (self.dir / "m.bundle").stat().st_size  # of one quad
             alone[pattern] = self.alone(x, y)
+            if pattern == "dense":  # 32 rows a quad take as many clocks a row, and what begins them
+                self.assertLess(self.run_on(x, "32")[1], alone["dense"] / 32 * 1.2)
         for (pattern, team), (product, run) in took.items():
             with self.subTest(pattern=pattern, team=team, took=took, alone=alone):
                 if team:
@@ -124,6 +126,29 @@ class CorsairSparse(SparseCase):
         self.refused(self.changed(tiles, r"lldmir\.blocks = array<i64: 0, ", "lldmir.blocks = array<i64: "), "schedule.tiles", "without tile 0 along K")
         self.refused(self.changed(tiles, r"lldmir\.blocks = array<i64: (?!0)", "lldmir.blocks = array<i64: 0, "), "schedule.tiles", "leaves out as zeros")
         self.refused(self.changed(tiles, r"lldmir\.blocks = array<i64: 0, ", "lldmir.blocks = array<i64: 99, "), "schedule.tiles", "lldmir.blocks")
+
+    def test_order(self):
+        """A form's blocks in another order, repeated or beyond K: refused with label and node at each stop, whether the buffer says so, the kernel or all."""
+        stops = ["memory", *(f"schedule.{stop}" for stop in ("formats", "tiles", "buffers", "fused", "array", "spmd", "bands")), "schedule"]
+        wrong = {"reordered": "5, 4, 6", "repeated": "4, 4, 6", "beyond": "4, 5, 99", "below": "-4, 5, 6", "swapped": "4, 5, 6"}
+        self.write(weights("triangular", 1024, 1024), 256)
+        for stop in stops if LONG else sample(stops[:-1], 8) + stops[-1:]:
+            for mode in ("on", "off"):
+                text = self.emit(stop, "--sparsity", mode)
+                lists = [match.span() for match in re.finditer(r"kept = \[.*?\]", text)]
+                self.assertGreater(len(lists), 1)
+                for what, blocks in wrong.items() if LONG else sample(sorted(wrong.items()), 5):
+                    for chosen in ([lists[0]], lists[1:], lists):
+                        changed = text
+                        for first, end in reversed(chosen):
+                            list_ = text[first:end].replace("4, 5, 6", blocks, 2)
+                            if what == "swapped":  # rounds that take as many of others
+                                list_ = list_.replace("8, 9, 10, 11, 12", "12, 9, 10, 11, 8")
+                            changed = changed[:first] + list_ + changed[end:]
+                        with self.subTest(stop=stop, mode=mode, what=what, lists=len(chosen)):
+                            self.assertNotEqual(changed, text)
+                            self.refused(changed, stop, "MatMul_0")
+                            self.assertRegex((self.resume(changed, stop)).stderr, r"'(lldmir\.)?(\S*kept|form|matmul)'")
 
     def test_report(self):
         """A fact that is used and what that saves; one that is not, and why."""

@@ -91,3 +91,14 @@ std::optional<Rounds> dmxc::corsair::readRounds(Attribute given, int64_t rounds,
   }
   return made;
 }
+
+std::optional<std::string> dmxc::corsair::outOfOrder(ArrayRef<int64_t> blocks,
+                                                     llvm::function_ref<bool(int64_t)> isZero) {
+  for (size_t i = 1; i < blocks.size(); ++i) {
+    const bool zeros = isZero(blocks[i]), before = isZero(blocks[i - 1]);
+    if (zeros == before ? blocks[i] < blocks[i - 1] : before)
+      return "block " + std::to_string(blocks[i]) + " behind block " + std::to_string(blocks[i - 1]) +
+             ": they are in the order of K, those of zeros behind the others";
+  }
+  return std::nullopt;
+}

@@ -11,6 +11,7 @@
 #include "dmxc/Support/Tensor.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <memory>
@@ -45,5 +46,8 @@ Rounds roundsOf(const Spread &plan, const KeptColumns &columns, bool all);
 /// As lldmir.kept, and as it says. Nothing where the text is no list of lists of different blocks, below `blocks`.
 mlir::ArrayAttr attributeOf(const Rounds &rounds, mlir::MLIRContext *context);
 std::optional<Rounds> readRounds(mlir::Attribute given, int64_t rounds, int64_t blocks);
+/// Why blocks are in another order than that of K, with those of zeros behind the others: a clause; nullopt where they
+/// are not. A program that is made for them would find others at their places.
+std::optional<std::string> outOfOrder(llvm::ArrayRef<int64_t> blocks, llvm::function_ref<bool(int64_t)> isZero);
 
 } // namespace dmxc::corsair
