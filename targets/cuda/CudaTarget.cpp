@@ -8,6 +8,7 @@
 
 #include "targets/common/code/CompileQueue.h"
 #include "targets/common/code/MachineFile.h"
+#include "targets/common/code/SaveTemps.h"
 #include "targets/common/element/ElementExpr.h"
 #include "targets/common/roots/Answers.h"
 
@@ -275,6 +276,11 @@ Result<std::vector<CodeEntry>> CudaTarget::emit(ArrayRef<Operation *> kernels) c
   std::string text = launchTable(*compiled) + ptxHeader();
   for (const CompiledKernel &kernel : *compiled)
     text += kernel.ptx;
+  std::string commands;
+  for (const std::string &name : names)
+    commands += ptxCommands(options.saveTempsDir, name, static_cast<unsigned>(options.optLevel));
+  if (Status s = saveTemp(options.saveTempsDir, "commands.cuda", [&](raw_ostream &out) { out << commands; }); !s)
+    return s.takeError();
   return std::vector<CodeEntry>{
       {"code/cuda/sm_90a/kernels.ptx", "sm_90a", {}, std::vector<char>(text.begin(), text.end())}};
 }

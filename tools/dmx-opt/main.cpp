@@ -9,6 +9,8 @@
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Support/DataFile.h"
+#include "src/Driver/kernels/KernelFile.h"
+#include "src/Driver/options/OptionValues.h"
 
 #include "mlir/Dialect/Transform/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -28,7 +30,10 @@ namespace {
 struct Flags {
   std::vector<dmxc::driver::TargetChoice> targets; ///< each name once
   std::vector<std::pair<std::string, std::string>> states;
-  std::vector<std::string> dataFolders;
+  std::vector<std::string> dataFolders, kernelFiles;
+  std::map<std::string, std::string> ukernels;
+  int optLevel = dmxc::PhaseContext().optLevel;
+  std::string numerics;
   bool printsTransforms = false;
 
   /// Of the same target the last choice counts.
@@ -39,6 +44,44 @@ struct Flags {
 };
 
 } // namespace
+
+/// `--opt-level=N`, `--numerics=MODE`, `--kernels=FILE` and `--ukernels=NAME=on|off|auto` are dmxc's options.
+static bool takeModes(llvm::StringRef argument, Flags &flags, dmxc::Status &wrong) {
+  if (argument.consume_front("--kernels=")) {
+    flags.kernelFiles.push_back(argument.str());
+  } else if (argument.consume_front("--numerics=")) {
+    flags.numerics = argument.str();
+  } else if (argument.consume_front("--ukernels=")) {
+    if (auto use = dmxc::driver::parseUkernel(argument.str()))
+      flags.ukernels.insert(*use);
+    else
+      wrong = use.takeError();
+  } else if (argument.consume_front("--opt-level=")) {
+    if (argument.getAsInteger(10, flags.optLevel) || flags.optLevel < 0 || flags.optLevel > 3)
+      wrong = dmxc::usageError("--opt-level is 0 to 3");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// The kernels of users; a context's dialect is told by a function that can hold nothing.
+static dmxc::Status readKernels(const Flags &flags, mlir::DialectRegistry &registry) {
+  static mlir::MLIRContext declared(registry);
+  static dmxc::dmir::KernelSet *kernels = &dmxc::dmir::KernelSet::of(&declared);
+  std::vector<std::string> files;
+  for (const std::string &file : flags.kernelFiles)
+    if (dmxc::Status read = dmxc::driver::readKernelFile(file, *kernels, files); !read)
+      return read;
+  registry.addExtension(+[](mlir::MLIRContext *, dmxc::dmir::DMIRDialect *dialect) {
+    auto *known = dialect->getRegisteredInterface<dmxc::dmir::KernelSet>();
+    for (const dmxc::dmir::KernelDecl &decl : kernels->all())
+      static_cast<void>(known->add(decl)); // as it was before
+    for (const dmxc::dmir::MicroDecl &decl : kernels->micros())
+      static_cast<void>(known->add(decl));
+  });
+  return dmxc::driver::applyUses(flags.ukernels, *kernels);
+}
 
 /// `--target=NAME:LEVEL+..` gives a target its levels, and the first one named is asked first; `--state=INPUT=OUTPUT`
 /// is what dmir-bind-states reads,
@@ -59,6 +102,8 @@ static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
       flags.dataFolders.push_back(argument.str());
       return true;
     }
+    if (takeModes(argument, flags, wrong))
+      return true;
     if (argument == "--print-transforms=json") {
       flags.printsTransforms = true;
       return true;
@@ -81,6 +126,7 @@ static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
 
 /// Every target of this build, those that were named first.
 static dmxc::Result<Targets> createTargets(Flags flags) {
+  const size_t named = flags.targets.size(); // those that a mode of numbers is for
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets())
     if (llvm::none_of(flags.targets, [&](const auto &choice) { return choice.name == info.name; }))
       flags.targets.push_back({info.name, {}});
@@ -88,6 +134,8 @@ static dmxc::Result<Targets> createTargets(Flags flags) {
   for (const dmxc::driver::TargetChoice &choice : flags.targets) {
     dmxc::TargetOptions options;
     options.levels = choice.levels;
+    options.optLevel = flags.optLevel;
+    options.numerics = targets.size() < named ? flags.numerics : "";
     auto target = dmxc::findTarget(choice.name)->create(options);
     if (!target)
       return dmxc::Error{target.error().kind, "target '" + choice.name + "': " + target.error().message};
@@ -116,6 +164,8 @@ int main(int argc, char **argv) {
     dialect->getRegisteredInterface<dmxc::dmir::DataFiles>()->admitBelow(dataFolders());
   });
   dataFolders() = flags->dataFolders;
+  if (dmxc::Status read = readKernels(*flags, registry); !read)
+    return failWith(read.error());
   if (flags->printsTransforms) {
     mlir::MLIRContext transforms(registry);
     transforms.getOrLoadDialect<mlir::transform::TransformDialect>();
@@ -124,6 +174,7 @@ int main(int argc, char **argv) {
   dmxc::PhaseContext context;
   context.checkStrategies = true;
   context.states = flags->states;
+  context.optLevel = flags->optLevel;
   for (const auto &target : *targets) {
     context.targets.push_back(target.get());
     target->registerDialects(registry);
@@ -142,6 +193,7 @@ int main(int argc, char **argv) {
                         "dmx-opt: passes over DMIR and DLIR\n\n"
                         "--target=NAME:LEVEL+..       a target with its levels, asked before others\n"
                         "--state=INPUT=OUTPUT         what dmir-bind-states binds\n"
+                        "--opt-level=N --numerics=MODE --kernels=FILE --ukernels=NAME=on|off|auto    as dmxc's\n"
                         "--allow-external-data=DIR    a folder that constants' files may lie in\n"
                         "--print-transforms=json      the ops of schedules and their forms, a line each\n",
                         registry));

@@ -9,7 +9,7 @@
 
 namespace dmxc::driver {
 
-/// --target as dmx-opt takes it, of the targets in the order that they are asked in.
+/// --target and what else of the options dmx-opt takes, of the targets in the order that they are asked in.
 static std::string targetFlags(const Options &options, const PhaseContext &context) {
   std::string flags;
   for (const TargetBackend *target : context.targets) {
@@ -20,6 +20,14 @@ static std::string targetFlags(const Options &options, const PhaseContext &conte
           levels += (levels.empty() ? ":" : "+") + level;
     flags += " " + shellWord("--target=" + target->name().str() + levels);
   }
+  if (options.optLevel != Options().optLevel)
+    flags += " --opt-level=" + std::to_string(options.optLevel);
+  if (!options.numerics.empty())
+    flags += " --numerics=" + shellWord(options.numerics);
+  for (const std::string &file : options.kernelFiles)
+    flags += " " + shellWord("--kernels=" + file);
+  for (const auto &[name, use] : options.ukernels)
+    flags += " --ukernels=" + name + "=" + use;
   return flags;
 }
 

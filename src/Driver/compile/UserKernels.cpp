@@ -1,6 +1,5 @@
 //===- UserKernels.cpp - the kernels that users bring to a compile --------===//
 #include "../kernels/KernelFile.h"
-#include "../options/OptionValues.h"
 
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/DMIR/Kernels.h"
@@ -51,23 +50,6 @@ static Status checkMicro(const dmir::MicroDecl &decl, ArrayRef<const TargetBacke
     bool isIdle = !good && good.error().kind == ErrorKind::Constraint;
     if (!good && (!isIdle || decl.use == dmir::MicroDecl::Use::On))
       return Error{good.error().kind, decl.file + ": the micro-kernel '" + decl.name + "': " + good.error().message};
-  }
-  return Status::ok();
-}
-
-/// What --ukernels says of each.
-static Status applyUses(const std::map<std::string, std::string> &uses, dmir::KernelSet &kernels) {
-  using Use = dmir::MicroDecl::Use;
-  for (const auto &[name, use] : uses) {
-    dmir::MicroDecl *decl = kernels.findMicro(name);
-    if (!decl) {
-      std::vector<std::string> names;
-      for (const dmir::MicroDecl &known : kernels.micros())
-        names.push_back(known.name);
-      return usageError("--ukernels: the kernel files have no micro-kernel '" + name + "'; they have " +
-                        (names.empty() ? "none" : joined(names)) + didYouMean(name, names));
-    }
-    decl->use = use == "on" ? Use::On : use == "off" ? Use::Off : Use::Auto;
   }
   return Status::ok();
 }

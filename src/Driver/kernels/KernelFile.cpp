@@ -2,6 +2,8 @@
 #include "KernelFile.h"
 #include "KernelJson.h"
 
+#include "../options/OptionValues.h"
+
 #include "dmxc/Support/DataFile.h"
 #include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/Sha256.h"
@@ -243,6 +245,22 @@ Status readKernelFile(const std::string &path, dmir::KernelSet &kernels, std::ve
     }
   } catch (Error &error) {
     return std::move(error);
+  }
+  return Status::ok();
+}
+
+Status applyUses(const std::map<std::string, std::string> &uses, dmir::KernelSet &kernels) {
+  using Use = dmir::MicroDecl::Use;
+  for (const auto &[name, use] : uses) {
+    dmir::MicroDecl *decl = kernels.findMicro(name);
+    if (!decl) {
+      std::vector<std::string> names;
+      for (const dmir::MicroDecl &known : kernels.micros())
+        names.push_back(known.name);
+      return usageError("--ukernels: the kernel files have no micro-kernel '" + name + "'; they have " +
+                        (names.empty() ? "none" : joined(names)) + didYouMean(name, names));
+    }
+    decl->use = use == "on" ? Use::On : use == "off" ? Use::Off : Use::Auto;
   }
   return Status::ok();
 }

@@ -9,4 +9,7 @@ namespace dmxc::driver {
 /// to `files`, itself first. Errors name the file and the place in it.
 Status readKernelFile(const std::string &path, dmir::KernelSet &kernels, std::vector<std::string> &files);
 
+/// Says of each micro-kernel named whether it is "on", "off" or "auto"; fails where there is none of a name.
+Status applyUses(const std::map<std::string, std::string> &uses, dmir::KernelSet &kernels);
+
 } // namespace dmxc::driver

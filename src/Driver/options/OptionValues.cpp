@@ -20,18 +20,6 @@ std::string joined(const std::vector<std::string> &names) {
   return text;
 }
 
-std::string shellWord(const std::string &text) {
-  bool plain = !text.empty() && llvm::all_of(text, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || llvm::StringRef("_./=:+,@%-").contains(c);
-  });
-  if (plain)
-    return text;
-  std::string quoted = "'";
-  for (char c : text)
-    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string didYouMean(const std::string &text, const std::vector<std::string> &names) {
   std::string near = nearestName(text, names);
   return near.empty() ? "" : "; did you mean '" + near + "'?";

@@ -3,6 +3,7 @@
 
 #include "dmxc/Driver/Options.h"
 #include "dmxc/Support/Result.h"
+#include "dmxc/Support/ShellWord.h"
 #include "dmxc/Target/TargetHelp.h"
 
 namespace dmxc::driver {
@@ -35,8 +36,6 @@ std::string didYouMean(const std::string &text, const std::vector<std::string> &
 std::string exampleOf(const std::string &target, const TargetHelp::Example &example);
 /// The same of the target's first example with levels, or with LEVEL for it.
 std::string exampleOf(const std::string &target);
-/// As a shell takes it: in quotes where it has to be.
-std::string shellWord(const std::string &text);
 /// "a, b, c"
 std::string joined(const std::vector<std::string> &names);
 

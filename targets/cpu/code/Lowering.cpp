@@ -12,6 +12,7 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
 #include "llvm/CodeGen/Passes.h"
@@ -80,13 +81,15 @@ static llvm::OptimizationLevel passLevel(unsigned optLevel) {
 
 /// LLVM 22's x86 back end joins a truncation with a masked store, and a store with one lane on then
 /// writes the whole wide element: memory beyond it is overwritten. Such stores become scalar here.
-static void scalarizeSingleLaneStores(llvm::Module &module) {
+/// True where there is one.
+static bool scalarizeSingleLaneStores(llvm::Module &module) {
   llvm::SmallVector<llvm::IntrinsicInst *> stores;
   for (llvm::Function &fn : module)
     for (llvm::Instruction &inst : llvm::instructions(fn))
       if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&inst);
           call && call->getIntrinsicID() == llvm::Intrinsic::masked_store)
         stores.push_back(call);
+  bool changed = false;
   for (llvm::IntrinsicInst *store : stores) {
     auto *mask = llvm::dyn_cast<llvm::Constant>(store->getArgOperand(2));
     auto *type = llvm::cast<llvm::FixedVectorType>(store->getArgOperand(0)->getType());
@@ -100,10 +103,13 @@ static void scalarizeSingleLaneStores(llvm::Module &module) {
     llvm::Value *pointer = b.CreateConstGEP1_64(type->getElementType(), store->getArgOperand(1), on[0]);
     b.CreateAlignedStore(b.CreateExtractElement(store->getArgOperand(0), on[0]), pointer, llvm::Align(1));
     store->eraseFromParent();
+    changed = true;
   }
+  return changed;
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
+/// As optimiseCommand in Commands.cpp has it, and what follows it, which says whether it changed something.
+static bool optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopInterleaving = tuning.LoopVectorization = tuning.SLPVectorization = false;
   tuning.LoopUnrolling = false;
@@ -121,7 +127,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
   llvm::ModulePassManager passes =
       optLevel == 0 ? builder.buildO0DefaultPipeline(level) : builder.buildPerModuleDefaultPipeline(level);
   passes.run(module, modules);
-  scalarizeSingleLaneStores(module);
+  return scalarizeSingleLaneStores(module);
 }
 
 /// As addPassesToEmitFile, without the machine scheduler: the emitters have put the
@@ -190,9 +196,17 @@ static void setAttributes(llvm::Module &module, const IsaLevel &isa, const llvm:
   }
 }
 
+/// With the order of uses, which text has not and which what LLVM makes of a module depends on.
+static Status saveBitcode(llvm::Module &module, const std::string &dir, const std::string &name) {
+  return saveTemp(dir, name,
+                  [&](auto &out) { llvm::WriteBitcodeToFile(module, out, /*ShouldPreserveUseListOrder=*/true); });
+}
+
 static Status saveLLVM(llvm::Module &module, llvm::TargetMachine &machine, const std::string &dir,
                        const std::string &name) {
   if (Status s = saveTemp(dir, name + ".ll", [&](auto &out) { module.print(out, nullptr); }); !s)
+    return s;
+  if (Status s = saveBitcode(module, dir, name + ".bc"); !s)
     return s;
   auto copy = llvm::CloneModule(module); // code generation changes the module
   auto text = generate(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
@@ -300,7 +314,9 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &i
       return s.takeError();
   setAttributes(*llvmModule, isa, internal);
   Messages messages(context); // of a user's assembler texts
-  optimize(*llvmModule, **machine, options.optLevel);
+  if (Status s = saveBitcode(*llvmModule, options.saveTempsDir, object.name + ".in.bc"); !s)
+    return s.takeError();
+  object.patched = optimize(*llvmModule, **machine, options.optLevel);
   if (!options.saveTempsDir.empty())
     if (Status s = saveLLVM(*llvmModule, **machine, options.saveTempsDir, object.name); !s)
       return s.takeError();

@@ -28,6 +28,7 @@ struct KernelObject {
   std::vector<std::vector<int64_t>> contracts; ///< their words (dmx_kernel.h), in the same order; may be fewer
   std::vector<char> elf;
   std::string temps;          ///< the folder that its texts were kept in; empty: none
+  bool patched = false;       ///< stores were rewritten behind LLVM's pipeline
   std::vector<UserCode> user; ///< bodies that it calls; those in bitcode are in it already
 };
 
@@ -36,8 +37,8 @@ struct LoweringOptions {
   /// emitters have already chosen what is unrolled, and a second opinion causes
   /// spills.
   unsigned optLevel = 2;
-  /// When not empty, `<kernel>.mlir`, `.ll` and `.s` are written into this
-  /// existing folder.
+  /// When not empty, `<kernel>.mlir`, `.in.bc` (before LLVM's pipeline), `.bc` and `.ll` (behind it) and `.s` are
+  /// written into this existing folder.
   std::string saveTempsDir;
   /// The body that the kernel calls; null: none.
   const UserCode *user = nullptr;

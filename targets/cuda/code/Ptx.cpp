@@ -5,6 +5,8 @@
 #include "targets/common/code/KernelDialects.h"
 #include "targets/common/code/SaveTemps.h"
 
+#include "dmxc/Support/ShellWord.h"
+
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -17,6 +19,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/Program.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -29,6 +32,19 @@ using namespace mlir;
 static Error internalError(const llvm::Twine &message) { return {ErrorKind::Internal, message.str()}; }
 
 static constexpr StringLiteral kHeader = ".version 8.0\n.target sm_90a\n.address_size 64\n";
+
+static constexpr StringLiteral kProcessor = "sm_90a", kFeatures = "+ptx80";
+
+std::string dmxc::cuda::ptxCommands(const std::string &folder, const std::string &kernel, unsigned optLevel) {
+  const std::string stem = folder + "/" + kernel;
+  std::string lines = std::string(DMXC_LLVM_TOOLS) + "/llc -O" + (optLevel == 0 ? "0" : "3") +
+                      " -mcpu=" + kProcessor.str() + " -mattr=" + kFeatures.str() + " " + shellWord(stem + ".ll") +
+                      " -o " + shellWord(stem + ".ptx") + "\n";
+  if (llvm::ErrorOr<std::string> assembler = llvm::sys::findProgramByName("ptxas"))
+    lines += shellWord(*assembler) + " -arch=" + kProcessor.str() + " " + shellWord(stem + ".ptx") + " -o " +
+             shellWord(stem + ".cubin") + "\n";
+  return lines;
+}
 
 std::string dmxc::cuda::ptxHeader() { return kHeader.str(); }
 
@@ -47,7 +63,7 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(unsigned o
     return internalError("this LLVM has no back end for PTX: " + message);
   // The oldest PTX that has sm_90a: the driver may be older than this compiler.
   std::unique_ptr<llvm::TargetMachine> machine(
-      target->createTargetMachine(triple, "sm_90a", "+ptx80", {}, std::nullopt, std::nullopt,
+      target->createTargetMachine(triple, kProcessor, kFeatures, {}, std::nullopt, std::nullopt,
                                   optLevel == 0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
     return internalError("LLVM made no target machine for sm_90a");

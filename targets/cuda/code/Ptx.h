@@ -23,6 +23,9 @@ struct PtxOptions {
 /// Loads what instructions of GPUs are in kernels. Call once for a context, before kernels are built in it.
 void loadInstructions(mlir::MLIRContext &context);
 
+/// What tools would do of a kernel's texts in a folder, a line each: llc, and ptxas where this machine has it.
+std::string ptxCommands(const std::string &folder, const std::string &kernel, unsigned optLevel);
+
 /// Compiles a module with one kernel, written with CudaBuilder, for sm_90a; its text without the header. Consumes the
 /// module's content. The same module and options give the same text. Calls on modules of different contexts may run at
 /// the same time. Errors are internal: invalid IR, or code that would call a function.
