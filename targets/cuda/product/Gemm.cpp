@@ -1,7 +1,7 @@
 //===- Gemm.cpp - which products tensor cores compute -------------------------===//
 
-#include "FewQueries.h"
 #include "FewRows.h"
+#include "attention/FewQueries.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"

@@ -26,7 +26,7 @@ inline constexpr llvm::StringLiteral kDecidedPlain = "it is decided";
 /// gain nothing.
 inline constexpr int64_t kFewRows = 16, kPlainRows = 4;
 
-/// The algorithm of attention of few rows, and the key of a strategy that has its tile (FewQueries.h).
+/// The algorithm of attention of few rows, and the key of a strategy that has its tile (attention/FewQueries.h).
 inline constexpr llvm::StringLiteral kQueriesByWarps = "attention-by-warps", kQueries = "queries";
 /// The algorithm of attention by tensor cores, whose operands are rounded to bf16.
 inline constexpr llvm::StringLiteral kAttentionByCores = "attention-specialised";

@@ -40,6 +40,9 @@ PipelineOp dmxc::cuda::pipelineOf(Block *kernel) {
 }
 
 Pipeline::Pipeline(const GemmProduct &product, const GemmTile &tile, const hw::Machine &machine) : tile(tile) {
+  constexpr int64_t manyColumns = 256; // whose sums leave few registers
+  if (tile.columns >= manyColumns)
+    sumsAtOnce /= 2;
   if (tile.consumers() == 1) // a thread can have no more than the launch gives it
     return;
   const bool loads = !product.left.byThreads.empty() || !product.right.byThreads.empty();
