@@ -2,6 +2,8 @@
 
 #include "GemmCopies.h"
 
+#include "WindowTerms.h"
+
 using namespace dmxc;
 using namespace dmxc::cuda;
 using namespace dmx::cuda;
@@ -77,32 +79,6 @@ void GemmCopies::byThread(const GemmOperand &operand, int64_t rows, int64_t pair
   });
 }
 
-GemmCopies::Pixel GemmCopies::pixelOf(const Windows &windows, Value row) {
-  Pixel pixel(windows.axes.size());
-  for (size_t i = windows.axes.size(); i-- > 0;) {
-    const Windows::Axis &axis = windows.axes[i];
-    Value out = i ? b.rem(row, b.idx(Dim::max(axis.out, 1))) : row;
-    if (i)
-      row = b.floorDiv(row, b.idx(Dim::max(axis.out, 1)));
-    pixel[i] = b.sub(b.mulC(out, axis.stride), b.idx(axis.low));
-  }
-  return pixel;
-}
-
-std::pair<Value, Value> GemmCopies::termOf(const Windows &windows, const Pixel &pixel, Value k) {
-  Value offset = b.idx(0), isInside;
-  for (size_t i = windows.axes.size(); i-- > 0;) {
-    const Windows::Axis &axis = windows.axes[i];
-    Value at = b.add(pixel[i], b.mulC(b.rem(k, b.idx(axis.taps)), axis.dilation));
-    k = b.floorDiv(k, b.idx(axis.taps));
-    Value inside = arith::AndIOp::create(b, b.cmp(arith::CmpIPredicate::sge, at, b.idx(0)),
-                                         b.cmp(arith::CmpIPredicate::slt, at, b.idx(axis.in)));
-    isInside = isInside ? Value(arith::AndIOp::create(b, isInside, inside)) : inside;
-    offset = b.add(offset, b.mulC(at, axis.apart));
-  }
-  return {b.add(offset, b.mulC(k, windows.channelsApart)), isInside};
-}
-
 void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pairs, Value source, Value to,
                            Value number, Value row, Value k) {
   Type i16 = b.getIntegerType(16), i32 = b.getI32Type();
@@ -121,12 +97,12 @@ void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pai
     Value ownRow = b.add(row, tileRow), readRow = b.minS(ownRow, lastRow);
     Value hasRow = b.cmp(arith::CmpIPredicate::sle, ownRow, lastRow);
     Value rowSource = operand.windows ? Value() : b.add(source, b.mulC(readRow, operand.rowStride));
-    Pixel pixel = operand.windows ? pixelOf(*operand.windows, readRow) : Pixel();
+    Pixel pixel = operand.windows ? pixelOf(b, *operand.windows, readRow) : Pixel();
     for (int64_t half = 0; half < 2; ++half) {
       Value ownK = b.add(k, b.addC(tileK, half)), readK = b.minS(ownK, lastK);
       Value has = arith::AndIOp::create(b, hasRow, b.cmp(arith::CmpIPredicate::sle, ownK, lastK)), place, base = buffer;
       if (operand.windows) {
-        auto [offset, isInside] = termOf(*operand.windows, pixel, readK);
+        auto [offset, isInside] = termOf(b, *operand.windows, pixel, readK);
         place = b.add(source, offset);
         has = arith::AndIOp::create(b, has, isInside);
         // Of the image there may be nothing to read instead, of the other operand there is.

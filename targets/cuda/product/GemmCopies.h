@@ -35,11 +35,6 @@ private:
   void byMap(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row, Value k,
              Value item);
   void byThread(const GemmOperand &operand, int64_t rows, int64_t pairs, Value to, Value row, Value k, Value item);
-  /// Where a window of an image begins: of each axis the place of its first tap, which may be outside.
-  using Pixel = llvm::SmallVector<Value, 3>;
-  Pixel pixelOf(const Windows &windows, Value row);
-  /// The place of a term behind `source`, and whether it is one of the image.
-  std::pair<Value, Value> termOf(const Windows &windows, const Pixel &pixel, Value k);
   void moveTerms(const GemmOperand &operand, int64_t rows, int64_t pairs, Value source, Value to, Value number,
                  Value row, Value k);
 
