@@ -40,8 +40,9 @@ std::unique_ptr<Pass> createOrderTasksPass(const PhaseContext &);
 std::unique_ptr<Pass> createScheduleDevicesPass(const PhaseContext &);
 
 static bool optimising(const PhaseContext &context) { return context.optLevel > 0; }
-/// Numbers of a narrow range depend on which formulas are functions: those of -O0 are those of all levels.
-static bool recognising(const PhaseContext &context) {
+/// What a target of a narrow range rounds depends on which formulas are functions, and what numbers share an exponent
+/// on which weights are scaled: its bits at -O0 are those of all levels.
+static bool decidingBits(const PhaseContext &context) {
   return optimising(context) ||
          llvm::any_of(context.targets, [](const TargetBackend *target) { return target->hasNarrowRange(); });
 }
@@ -55,7 +56,7 @@ static constexpr PassRow frontend[] = {
     {createFindMasksPass, optimising},        // before masks are tensors
     {createFoldConstantsPass},
     {createIntegerPoolsPass, optimising}, // once products are of bytes it is seen who rounds behind them
-    {createRecognizeFunctionsPass, recognising},
+    {createRecognizeFunctionsPass, decidingBits},
     {createSimplifyPass},
     {createBindStatesPass},
     {createRaiseSlicesPass, optimising},
@@ -64,11 +65,11 @@ static constexpr PassRow frontend[] = {
 };
 static constexpr PassRow partition[] = {{createPlaceKernelsPass},
                                         {createCheckSupportPass},
-                                        {createFoldScalingPass, optimising},
+                                        {createFoldScalingPass, decidingBits},
                                         {createGroupHeadsPass, optimising},
                                         {createJoinProductsPass, optimising},
                                         {createRoundProductsPass},
-                                        {createFoldConstantsPass, optimising},
+                                        {createFoldConstantsPass, decidingBits},
                                         {createAssignLayoutsPass, optimising},
                                         {createSimplifyPass, optimising},
                                         {createPropagateSparsityPass, optimising}, // of what is left

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random graphs on the simulated card: hazards are checked on every access, the results must be the bits of the device's
 arithmetic under the plan that was compiled (corsair_interpreter.py; needs numpy and BFP_REF.py), teams of all sizes that
-add sums in the same order must give the same bytes, and the numbers must be near the CPU's.
+add sums in the same order and -O0 and -O2 must give the same bytes, and the numbers must be near the CPU's.
 
 corsair_graphs.py BIN BFP_REF.py FIRST_SEED COUNT [KEEP]     a plain run takes an eighth of them;
 KEEP: a folder for graphs that fail, of all of them"""
@@ -385,7 +385,7 @@ def change(model, scratch, inputs, device, numbers):
 
 
 def check(graph, seed, teams, scratch, device, control):
-    """Raises Wrong where a graph is; of the teams, some of all sizes where none are given, each compiles at one level. What else there is
+    """Raises Wrong where a graph is; of the teams, some of all sizes where none are given, the first compiles at two levels. What else there is
     to say: "noisy", "host" where a part is not on the device, and with `control` "ordered" where the order of sums shows."""
     notes = set()
     if not graph.lines:
@@ -396,22 +396,23 @@ def check(graph, seed, teams, scratch, device, control):
     tool("dmxc", model, "-q", "-o", scratch / "cpu.bundle")
     tool("dmx-run", scratch / "cpu.bundle", "--inputs", inputs, "--output-dir", cpu)
     first, choices = {}, random.Random(seed)
-    for quads in teams or choices.sample(range(1, 33), 3):
-        level = choices.choice([0, 2, 2])
-        out, bundle, phases = scratch / f"device{quads}", scratch / "d.bundle", scratch / f"phases{quads}"
+    sizes = teams or choices.sample(range(1, 33), 3)
+    for quads, level in [(sizes[0], 2), (sizes[0], 0)] + [(size, choices.choice([0, 2, 2])) for size in sizes[1:]]:
+        out, bundle, phases = scratch / f"device{quads}-{level}", scratch / "d.bundle", scratch / f"phases{quads}-{level}"
         try:
             tool("dmxc", model, "-q", "-O", str(level), "-t", f"corsair:quads={quads}", "--dump-phases", phases, "-o", bundle)
             notes |= run_on_device(bundle, inputs, out, cpu, seed)
             code, partition = tool("dmx-inspect", bundle, "--what", "kernels"), (phases / "2-partition.mlir").read_text()
-            if device:
+            if device and (quads, level) != (sizes[0], 0):  # which is held to the bits of -O2
                 notes |= check_bits(device, partition, code, inputs, out, control)
             if (LONG or not first) and 'dmir.region "cpu"' not in partition:  # whose bits the run has of the CPU
                 check_stages(model, inputs, ("-O", str(level), "-t", f"corsair:quads={quads}"))
         except Wrong as wrong:
             raise Wrong(f"{quads} quads at -O{level}: {wrong}")
         bytes_now = [path.read_bytes() for path in sorted(out.glob("*.npy"))]
-        if first.setdefault((level, order_of(code)), bytes_now) != bytes_now:
-            raise Wrong(f"{quads} quads give other bytes")
+        for order in (order_of(code), *[quads] * ('dmir.region "cpu"' not in partition)):
+            if first.setdefault(order, bytes_now) != bytes_now:
+                raise Wrong(f"{quads} quads at -O{level} give other bytes")
     for number in range(2):
         change(model, scratch, inputs, device, random.Random(2 * seed + number))
     return notes

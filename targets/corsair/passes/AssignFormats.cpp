@@ -42,6 +42,8 @@ public:
       if (auto product = dyn_cast<dmir::MatMulOp>(op);
           product && hasFloats(product.getLhs()) && !corsair::makesNothing(product))
         products.push_back(product);
+      if (auto transpose = dyn_cast<dmir::TransposeOp>(op); transpose && isGatheredApart(transpose))
+        apart.insert(transpose);
     }
     for (dmir::MatMulOp product : products)
       if (failed(assign(product)))
@@ -149,7 +151,7 @@ private:
   /// same, and turning R into C costs nothing where turning f16 does.
   Value quantized(Value value, dmir::BlockFpType element, bool turnsBlocks = true) {
     if (auto transpose = value.getDefiningOp<dmir::TransposeOp>();
-        turnsBlocks && transpose && element.hasBlocks() && swapsMatrices(transpose)) {
+        turnsBlocks && transpose && !apart.contains(transpose) && element.hasBlocks() && swapsMatrices(transpose)) {
       Value before = quantized(transpose.getInput(), element.transposed());
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPoint(transpose);
@@ -163,6 +165,21 @@ private:
       cast = dmir::CastOp::create(builder, value.getLoc(), RankedTensorType::get(shapeOf(value), element), value);
     }
     return cast;
+  }
+
+  static bool isGathered(Value value) {
+    return llvm::any_of(value.getUses(), [](OpOperand &use) {
+      auto numbers = use.getOwner()->getAttrOfType<DenseI64ArrayAttr>(lldmir::kGatherAttr);
+      return numbers && llvm::is_contained(numbers.asArrayRef(), static_cast<int64_t>(use.getOperandNumber()));
+    });
+  }
+
+  /// Whether a transpose may be whole in all quads where what it turns is not, or the other way round: blocks of what
+  /// it turns would be of another part then.
+  static bool isGatheredApart(dmir::TransposeOp op) {
+    const bool input = isGathered(op.getInput()), result = isGathered(op.getResult());
+    const bool ofProducts = llvm::all_of(op->getUsers(), [](Operation *user) { return isa<dmir::MatMulOp>(user); });
+    return ofProducts ? input && !result : input || result;
   }
 
   /// True for a permutation that exchanges the last two dimensions and nothing else.
@@ -246,6 +263,7 @@ private:
   func::FuncOp function;
   OpBuilder builder;
   llvm::DenseMap<std::pair<Value, Type>, dmir::CastOp> known;
+  llvm::SmallPtrSet<Operation *, 4> apart;
 };
 
 /// The module's attributes: what the user has, and what the model's constants have become.

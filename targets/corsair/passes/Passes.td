@@ -28,8 +28,8 @@ def TileProducts : Pass<"corsair-tile-products", "::mlir::func::FuncOp"> {
   let description = [{
     A product that is dealt has a loop over quads around the loops over its part's tiles. Columns are the outer loop where
     weights stay in the arrays while rows pass. Of weights that have zeros (`lldmir.kept`) columns whose rounds take the same
-    blocks along K have loops of their own, whose products name them (`lldmir.blocks`). What an op needs of other quads is
-    gathered before it.
+    blocks along K have loops of their own in each row of tiles, whose products name them (`lldmir.blocks`). What an op needs
+    of other quads is gathered before it.
   }];
   let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect", "::dmxc::lldmir::LLDMIRDialect",
                            "::mlir::affine::AffineDialect", "::mlir::tensor::TensorDialect"];
@@ -93,8 +93,8 @@ def BandTransfers : Pass<"corsair-band-transfers", "::mlir::ModuleOp"> {
   let summary = "Rows of arguments and results that cross while others are computed";
   let description = [{
     `lldmir.bands` of an argument: its rows come from DDR band after band, each before the loops that alone read it load it first. Of a result: its
-    rows go there when the loops that alone fill it have stored their last column. A quad has all rows or its own, and loops go over whole rows or whole columns of
-    tiles; of a result that leaves, all columns of a band are there before the next is begun.
+    rows go there when the loops that alone fill it have stored their last column. A quad has all rows or its own, and loops go over whole rows, whose columns may be
+    several loops, or whole columns of tiles; of a result that leaves, all columns of a band are there before the next is begun.
   }];
   let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect"];
 }

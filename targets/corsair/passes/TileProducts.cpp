@@ -328,22 +328,22 @@ private:
     return sliced(made.getResult(0), {index(0), index(0)}, {rows, columns});
   }
 
-  /// Loops for all columns whose rounds take the same blocks along K, one after the other.
+  /// In each row of tiles a loop for all columns whose rounds take the same blocks along K, one after the other: rows
+  /// are complete one by one.
   Value roundsOfColumns(Value a, Value b, Value quad, int64_t m, int64_t n) {
-    Value made = undefined({m * 64, n * 64});
-    for (size_t first = 0, end; first < kept.size(); first = end) {
-      for (end = first + 1; end < kept.size() && kept[end] == kept[first];)
-        ++end;
-      blocks = kept[first];
-      const int64_t from = static_cast<int64_t>(first) * round, to = std::min(n, static_cast<int64_t>(end) * round);
-      auto rowLoop = loop(m, made, [&](Value row, Value carried) {
+    auto rowLoop = loop(m, undefined({m * 64, n * 64}), [&](Value row, Value carried) {
+      for (size_t first = 0, end; first < kept.size(); first = end) {
+        for (end = first + 1; end < kept.size() && kept[end] == kept[first];)
+          ++end;
+        blocks = kept[first];
+        const int64_t from = static_cast<int64_t>(first) * round, to = std::min(n, static_cast<int64_t>(end) * round);
         auto inside =
             loop(to, carried, [&](Value column, Value inner) { return tile(a, b, quad, row, column, inner); }, from);
-        return inside.getResult(0);
-      });
-      made = rowLoop.getResult(0);
-    }
-    return made;
+        carried = inside.getResult(0);
+      }
+      return carried;
+    });
+    return rowLoop.getResult(0);
   }
 
   Value padded(Value value, int64_t first, int64_t second) {

@@ -87,10 +87,16 @@ std::optional<std::string> lacksForProducts(const hw::Machine &machine);
 /// Writes the tiles of one product (or of one for each slice) in an order. B's tiles are in ST.
 void emitTiles(Program &program, const ArrayUnits &units, const Spread &plan, const TileOrder &order,
                const MatmulOperands &operands);
-/// A box of a product's tiles, of the plan's size, from the operands' first one on. `stays`: weights do, while rows
-/// pass.
-void emitBox(Program &program, const ArrayUnits &units, const Spread &plan, const Segments &segments,
-             const MatmulOperands &operands, const TileOrder::Box &box, bool stays);
+/// A box of a product's tiles, of the plan's size, from the operands' first one on.
+struct PlacedBox {
+  TileOrder::Box box;
+  Spread plan;
+  const Segments *segments;
+  MatmulOperands operands;
+};
+/// One, or several of the same rows beside each other, which are computed of each band of rows. `stays`: weights do,
+/// while rows pass.
+void emitBoxes(Program &program, const ArrayUnits &units, llvm::ArrayRef<PlacedBox> boxes, bool stays);
 /// All of a product, in the plan's order.
 void emitProduct(Program &program, const ArrayUnits &units, const Spread &plan, const MatmulOperands &operands);
 /// The same of 64 rows, of the first so many rounds of columns; the numbers are of no buffer.

@@ -20,48 +20,38 @@
 // Stationary weights turn the loops round: rounds outside, their tiles in WB, and all bands pass them. Slices of the
 // array share rows, columns or a batch; a mask says which take part, and a share how many tiles each of them stores.
 //
-// Rows of A may come from DDR, a band before it is loaded first, and those of the result go there when their last
-// column is stored (`arrives`, `leaves`), on the queue of the vector device, which has nothing else to do or made them.
+// Rows of A may come from DDR, and those of the result go there when the last column of a band is stored (`arrives`,
+// `leaves`), on the queue of the vector device, which has nothing else to do or made them: first all that come. Where
+// the vector device makes what is stored, the load queue brings a band before it loads it first.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Drain.h"
-#include "SimdOp.h"
-
-#include "llvm/ADT/bit.h"
+#include "arrays/ArrayTasks.h"
 
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
-static constexpr int64_t kRows = 64, kBlock = 64;
-static constexpr int64_t kWbHalf = 4224, kIbHalf = Spread::kSegment * Spread::kTileBytes;
-
-std::optional<std::string> dmxc::corsair::lacksForProducts(const hw::Machine &machine) {
-  const std::pair<hw::Memory, int64_t> needs[] = {
-      {hw::Memory::IB, 2 * kIbHalf}, {hw::Memory::WB, 2 * kWbHalf}, {hw::Memory::OB, 2 * kObHalf}};
-  for (auto [memory, bytes] : needs)
-    if (const auto size = static_cast<int64_t>(machine.memory(memory).size); size < bytes)
-      return "memories." + std::string(hw::nameOf(memory)) + ".size is " + std::to_string(size) +
-             ", the double buffers of a product need " + std::to_string(bytes);
-  return std::nullopt;
-}
-
-static StringRef name(hw::ElemKind kind) { return hw::nameOf(kind); }
-
 namespace dmxc::corsair {
 
 /// Emits one product of two matrices, or a loop body of many.
-class ProductEmitter {
+class ProductEmitter : ArrayTasks {
 public:
   /// `at` is the first tile of a box of the plan's size, its weights' first round.
   ProductEmitter(Program &program, const ArrayUnits &units, const Spread &plan, const Segments &segments,
                  const MatmulOperands &operands)
-      : program(program), plan(plan), segments(segments), at(operands), units(units) {}
+      : ArrayTasks(program, units, plan, segments, operands) {}
+
+  /// Has the columns that another one computes of the same rows follow these.
+  void add(ProductEmitter next, int64_t first) {
+    next.phase = first;
+    right.push_back(std::move(next));
+  }
 
   /// `stays`: the weights do, while rows pass.
   void run(const TileOrder::Box &box, bool stays) {
     phase = box.phase, stationary = stays;
+    bringAhead();
     if (stationary)
       // A round's weights stay in WB while all rows pass.
       return forEachRound([&](const ProductEmitter &round, const Round &columns, int wbHalf) {
@@ -79,13 +69,8 @@ public:
         });
       });
     // Rows stay in IB while all weights pass.
-    forEachBand([&](const ProductEmitter &band, const Band &rows) {
-      band.withRows(rows, [&] {
-        band.forEachRound([&](const ProductEmitter &round, const Round &columns, int half) {
-          round.multiplyAndStore(rows, columns, rows.half ^ half, 0);
-        });
-      });
-    });
+    forEachBand(
+        [&](const ProductEmitter &band, const Band &rows) { band.crossing(rows, [&] { band.allRounds(rows); }); });
   }
 
   /// 64 rows by as many rounds.
@@ -117,7 +102,7 @@ public:
     if (segments.size() > 1)
       program.repeat(count.plus(-1), [&](int depth) {
         ProductEmitter next = *this;
-        next.at.a = at.a.plusLoop(depth, plan.segment * kBlock * at.aColumn);
+        next.at.a = at.a.plusLoop(depth, plan.segment * 64 * at.aColumn);
         next.at.st = at.st.plusLoop(depth, plan.segment * Spread::kTileBytes);
         segment(next, 1, 1);
       });
@@ -126,18 +111,22 @@ public:
   }
 
 private:
-  /// Rows in each slice of a mask; alternate bands use alternate halves of buffers.
-  struct Band {
-    int mask;
-    int64_t rows;
-    int half;
-  };
-  /// `tiles` in each slice of a mask. Those that no share stores are zeros times something.
-  struct Round {
-    int mask;
-    int64_t tiles;
-    SmallVector<Share, 2> shares;
-  };
+  /// A band's rounds of these columns and of those to the right, each with its halves of IB and OB.
+  void allRounds(const Band &rows) const {
+    int64_t ib = rows.half * (static_cast<int64_t>(right.size()) + 1), ob = rows.half;
+    auto all = [&](const ProductEmitter &part) {
+      const Band loaded{rows.mask, rows.rows, static_cast<int>(ib++ % 2)};
+      part.withLoaded(loaded, [&] {
+        part.forEachRound([&](const ProductEmitter &round, const Round &columns, int half) {
+          round.multiplyAndStore(loaded, columns, static_cast<int>(ob % 2) ^ half, 0);
+        });
+      });
+      ob += part.plan.rounds();
+    };
+    all(*this);
+    for (const ProductEmitter &part : right)
+      all(part);
+  }
 
   //--- places
   /// Down and to the right, once or in each trip of the loop at a depth.
@@ -156,6 +145,9 @@ private:
         *crossing = by(*crossing, rows * row);
     for (Beside &matrix : body.at.beside)
       matrix.at = by(matrix.at, rows * matrix.row + rounds * plan.tilesARound() * 64 * matrix.column);
+    body.right.clear();
+    for (const ProductEmitter &next : right)
+      body.right.push_back(next.moved(rows, 0, depth));
     return body;
   }
   ProductEmitter movedDown(int64_t rows) const { return moved(rows, 0); }
@@ -261,53 +253,9 @@ private:
   }
 
   //--- instructions
-  bool loadsOnce() const { return !at.conv && segments.size() == 1; }
 
-  /// Runs `body` with the rows in IB, unless they come in segments or from an image.
   void withRows(const Band &rows, llvm::function_ref<void()> body) const {
-    if (at.arrives.buffer >= 0)
-      program.on(Queue::Load).copy(at.arrives, at.a, bytesOf(rows, at.aTiles, at.aRow)).create();
-    withLoaded(rows, body);
-    if (at.leaves.buffer < 0)
-      return;
-    const QueueWriter vector = program.on(Queue::Vector);
-    if (!at.epilogue) {
-      program.on(Queue::Store).signal(kRowsFull);
-      vector.wait(kRowsFull);
-    }
-    vector.copy(at.out, at.leaves, bytesOf(rows, false, at.outRow)).create();
-  }
-
-  /// Of all slices; tiles are whole ones.
-  DmaSpec bytesOf(const Band &rows, bool tiles, int64_t row) const {
-    const int64_t count = rows.rows * (plan.rowSlices() > 1 ? llvm::popcount(unsigned(rows.mask)) : 1);
-    return DmaSpec("raw", {}, (tiles ? (count + kRows - 1) / kRows * kRows : count) * row);
-  }
-
-  void withLoaded(const Band &rows, llvm::function_ref<void()> body) const {
-    if (!loadsOnce())
-      return body();
-    if (at.aTiles)
-      loadTiles(rows.mask, rows.rows, segments.front(), rows.half, 0);
-    else
-      loadRows(rows.mask, rows.rows, segments.front(), rows.half);
-    program.on(Queue::Array).wait(kIbFull + rows.half);
-    body();
-    program.on(Queue::Array).signal(kIbFree + rows.half);
-  }
-
-  /// A round's tiles to WB: one a core.
-  void loadWeights(const Round &columns, int half) const {
-    QueueWriter load = program.on(Queue::Load);
-    load.wait(kWbFree + half);
-    DmaSpec spec;
-    spec.unit = spec.sourceSubunitStep = Spread::kTileBytes;
-    load.copy(at.st, {units.wb, half * kWbHalf, {}}, spec)
-        .integer("units", columns.mask)
-        .integer("subunits", (int64_t(1) << (columns.tiles * plan.imc)) - 1)
-        .create();
-    load.signal(kWbFull + half);
-    program.on(Queue::Array).wait(kWbFull + half);
+    crossing(rows, [&] { withLoaded(rows, body); });
   }
 
   void multiplyAndStore(const Band &rows, const Round &columns, int obHalf, int wbHalf) const {
@@ -341,140 +289,18 @@ private:
     }
   }
 
-  /// Takes half of OB and puts the bias into all rows. The load queue alone takes it, for products with a bias and
-  /// without, so that it comes to them in their order.
-  void prepareSums(int mask, int64_t tiles, int64_t rows, int half) const {
-    QueueWriter load = program.ahead(Queue::Load);
-    load.wait(kObFree + half);
-    if (at.bias.buffer >= 0) {
-      DmaSpec spec{name(hw::ElemKind::Bfp32), {}, 64};
-      spec.dims = {{tiles, 256, obGroup(plan)}, {rows, 0, 256}};
-      spec.sourceUnitStep = plan.sharing == Sharing::Columns ? plan.groups * 256 : 0;
-      load.copy(at.bias, {units.ob, half * kObHalf, {}}, spec).integer("units", mask).create();
-    }
-    load.signal(kObReady + half);
-  }
-
-  /// Rows of A, blocks of 64 along K, quantised into half of IB.
-  void loadRows(int mask, int64_t rows, ArrayRef<Addition> segment, int half) const {
-    QueueWriter load = program.on(Queue::Load);
-    load.wait(kIbFree + half);
-    for (const BlockRun &run : runsOf(segment)) {
-      DmaSpec spec{name(at.aKind), name(hw::ElemKind::Bfp16R)};
-      spec.toRows = true;
-      spec.dims = {{rows, at.aRow, 1}, {1, 0, 0}, {1, 0, 0}, {run.count, kBlock * at.aColumn, plan.pitch}};
-      spec.tail = run.block + run.count == plan.kChunks ? plan.k % kBlock : 0;
-      spec.elementStride = at.aColumn == hw::elementBytes(at.aKind) ? 0 : at.aColumn;
-      spec.sourceUnitStep = plan.rowSlices() > 1             ? plan.sliceRows() * at.aRow
-                            : plan.sharing == Sharing::Batch ? at.aSlice
-                                                             : 0;
-      load.copy(at.a.plus(run.block * kBlock * at.aColumn), {units.ib, half * kIbHalf + run.slot * plan.pitch, {}},
-                spec)
-          .integer("units", mask)
-          .create();
-    }
-    load.signal(kIbFull + half);
-  }
-
-  /// Rows of tiles, from row `first` of each on: exponents, then mantissas, which follow each other where it is 0.
-  void loadTiles(int mask, int64_t rows, ArrayRef<Addition> segment, int half, int64_t first) const {
-    QueueWriter load = program.on(Queue::Load);
-    load.wait(kIbFree + half);
-    for (const BlockRun &blocks : runsOf(segment)) {
-      auto run = [&](int64_t from, int64_t to, int64_t bytes) {
-        DmaSpec spec("raw", {}, bytes);
-        spec.dims = {{blocks.count, Spread::kTileBytes, plan.pitch}};
-        spec.sourceUnitStep = plan.rowSlices() > 1 ? plan.sliceRows() * at.aRow : 0;
-        load.copy(at.a.plus(blocks.block * Spread::kTileBytes + from),
-                  {units.ib, half * kIbHalf + blocks.slot * plan.pitch + to, {}}, spec)
-            .integer("units", mask)
-            .create();
-      };
-      if (first == 0) {
-        run(0, 0, plan.pitch);
-      } else {
-        run(first, 0, rows);
-        run(kRows + first * kBlock, kRows, rows * kBlock);
-      }
-    }
-    load.signal(kIbFull + half);
-  }
-
-  void multiply(int mask, int64_t rows, int64_t row, int64_t count, size_t segment, int ibHalf, int obHalf,
-                int wbHalf) const {
-    int64_t slot = 0;
-    for (const Addition &addition : segments[segment]) {
-      const bool isFirst = segment == 0 && slot == 0;
-      add(addition, {mask, rows, row, count}, isFirst, ibHalf * kIbHalf + slot * plan.pitch, obHalf,
-          stationary ? wbHalf * kWbHalf : 0);
-      slot += addition.count();
-    }
-  }
-
-  /// Which rows of a tile, and how many tiles of columns.
-  struct Extent {
-    int mask;
-    int64_t rows, row, tiles;
-  };
-  void add(const Addition &addition, const Extent &extent, bool isFirst, int64_t ib, int obHalf, int64_t wb) const {
-    QueueWriter array = program.on(Queue::Array);
-    TaskWriter product = array.task(at.conv ? "corsair.conv" : "corsair.matmul");
-    if (at.conv)
-      readImage(array, product, extent.row);
-    else
-      readRows(array, product, addition, extent.row, ib);
-    array.reads(product, {units.wb, wb, {}});
-    array.writes(product, {units.ob, obHalf * kObHalf, {}});
-    if (!stationary) // streamed
-      array.reads(product, at.st.plus(addition.first * Spread::kTileBytes));
-    product.text("activation_kind", name(hw::ElemKind::Bfp16R))
-        .text("weight_kind", name(hw::ElemKind::Bfp16C))
-        .integer("num_imc", addition.imc)
-        .integer("ppr_mode", addition.ppr)
-        .integer("groups", extent.tiles)
-        .integer("slices", extent.mask)
-        .integer("stash_step", addition.imc * Spread::kTileBytes)
-        .integer("stash_group", plan.kChunks * Spread::kTileBytes)
-        .integer("result_group", obGroup(plan))
-        .integer("chunks", plan.kChunks)
-        .set("accumulate_steps", array.builder().getUnitAttr())
-        .sum("rows", extent.rows)
-        .sum("k0", addition.first)
-        .sum("accumulate", !isFirst || at.bias.buffer >= 0 ? 1 : 0)
-        .sum("steps", (addition.count() + addition.imc - 1) / addition.imc)
-        .create();
-  }
-
-  void readRows(const QueueWriter &array, TaskWriter &product, const Addition &addition, int64_t row,
-                int64_t ib) const {
-    array.reads(product, {units.ib, ib, {}});
-    product.integer("activation_chunk", plan.pitch)
-        .integer("activation_step", addition.imc * plan.pitch)
-        .sum("row", row);
-  }
-
-  void readImage(const QueueWriter &array, TaskWriter &product, int64_t row) const {
-    array.reads(product, at.a);
-    array.sum(product, "pixel", at.pixel.plus(row));
-    product.integer("image_blocks", at.conv->blocks)
-        .integer("image_band", at.conv->blocks * Spread::kTileBytes)
-        .integer("pixel_slice", plan.rowSlices() > 1 ? kRows : 0)
-        .integer("pixels", at.conv->pixels)
-        .set("window", windowClause(array.builder(), at.conv->window));
-  }
-
-  Program &program;
-  Spread plan;
-  const Segments &segments;
-  MatmulOperands at;
-  const ArrayUnits units;
+  std::vector<ProductEmitter> right; ///< of other columns of the same rows
   int64_t phase = 0;
-  bool stationary = false;
 };
 
-void emitBox(Program &program, const ArrayUnits &units, const Spread &plan, const Segments &segments,
-             const MatmulOperands &operands, const TileOrder::Box &box, bool stays) {
-  ProductEmitter(program, units, plan, segments, operands).run(box, stays);
+void emitBoxes(Program &program, const ArrayUnits &units, ArrayRef<PlacedBox> boxes, bool stays) {
+  auto emitterOf = [&](const PlacedBox &each) {
+    return ProductEmitter(program, units, each.plan, *each.segments, each.operands);
+  };
+  ProductEmitter first = emitterOf(boxes.front());
+  for (const PlacedBox &each : boxes.drop_front())
+    first.add(emitterOf(each), each.box.phase);
+  first.run(boxes.front().box, stays);
 }
 
 static Segments segmentsOf(const Spread &plan) {

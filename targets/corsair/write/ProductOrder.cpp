@@ -25,8 +25,8 @@ public:
 private:
   void emit(const std::vector<TileOrder::Node> &nodes) {
     for (const TileOrder::Node &node : nodes) {
-      if (!node.trips) {
-        box(node);
+      if (!node.trips || node.bands) {
+        boxes(node);
         continue;
       }
       program.loop(node.trips, [&](int depth) {
@@ -45,13 +45,22 @@ private:
     return plan.kept.empty() ? plan.kChunks : sum;
   }
 
-  void box(const TileOrder::Node &node) {
+  void boxes(const TileOrder::Node &node) {
+    std::vector<PlacedBox> all;
+    if (!node.bands)
+      all.push_back(placed(node, node.box.rows));
+    else
+      for (const TileOrder::Node &each : node.body)
+        all.push_back(placed(each, node.trips));
+    emitBoxes(program, units, all, stays);
+  }
+
+  PlacedBox placed(const TileOrder::Node &node, int64_t rows) const {
     Spread part = plan;
     part.kChunks = blocksOf(order.terms[node.box.terms]);
-    if (!order.isWhole()) {
-      part.m = std::min(node.box.rows * 64, plan.m - node.at.row * 64);
-      part.n = std::min(node.box.columns * 64, plan.n - node.at.column * 64);
-    }
+    part.n = std::min(node.box.columns * 64, plan.n - node.at.column * 64);
+    if (!order.isWhole()) // else they may be those of a batch
+      part.m = std::min(rows * 64, plan.m - node.at.row * 64);
     MatmulOperands at = operands;
     if (!order.terms[node.box.terms].biased)
       at.bias = {};
@@ -63,7 +72,7 @@ private:
         if (bytes)
           place = place.plusLoop(depth, bytes);
       });
-    emitBox(program, units, part, segments[node.box.terms], at, node.box, stays);
+    return {node.box, part, &segments[node.box.terms], at};
   }
 
   void move(MatmulOperands &at, const TilePlace &by, llvm::function_ref<void(Address &, int64_t)> plus) const {

@@ -44,7 +44,8 @@ enum Token : int {
   kWindowsFull = 26, ///< whole windows of a convolution; one each
   kWindowsFree = 28,
   kRowsFull = 30, ///< rows of a result that leave while others are computed
-  kFirstPairToken = 31
+  kRowsCome = 31, ///< rows of an argument
+  kFirstPairToken = 32
 };
 
 /// Registers that a launch sets, each with a value a quad.

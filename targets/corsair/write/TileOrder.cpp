@@ -142,11 +142,53 @@ private:
   const OrderRules &rules;
 };
 
+/// Whether the second of two boxes is of the columns behind the first one's, in the same row of tiles.
+bool isBeside(const TileOrder::Node &node, const TileOrder::Node &next, const std::vector<TileTerms> &terms) {
+  auto isBand = [](const TileOrder::Node &each) { return each.box.rows == 1 && !each.box.columnsOutside; };
+  const bool biased = terms[node.box.terms].biased;
+  return isBand(node) && isBand(next) && biased == terms[next.box.terms].biased &&
+         next.at == node.at.plus(biased ? kRightBiased : kRight, node.box.columns);
+}
+
+/// Boxes beside each other that come again for one row of tiles after the other become bands of rows.
+void joinBands(std::vector<TileOrder::Node> &nodes, const std::vector<TileTerms> &terms) {
+  std::vector<TileOrder::Node> made;
+  for (size_t first = 0; first < nodes.size();) {
+    size_t count = 1, rows = 1;
+    while (first + count < nodes.size() && isBeside(nodes[first + count - 1], nodes[first + count], terms))
+      ++count;
+    auto repeats = [&](size_t row) {
+      for (size_t i = 0; i < count; ++i) {
+        if (first + row * count + i >= nodes.size())
+          return false;
+        TileOrder::Node next = nodes[first + row * count + i];
+        next.box.lastRow = nodes[first + i].box.lastRow; // bands end with a ragged one
+        if (next.at != nodes[first + i].at.plus(kDown, static_cast<int64_t>(row)) ||
+            !(next.box == nodes[first + i].box))
+          return false;
+      }
+      return true;
+    };
+    while (count > 1 && repeats(rows))
+      ++rows;
+    if (count == 1) {
+      made.push_back(nodes[first++]);
+      continue;
+    }
+    TileOrder::Node bands{nodes[first].at, {}, static_cast<int64_t>(rows), kDown, {}, true};
+    bands.body.assign(nodes.begin() + first, nodes.begin() + first + count);
+    bands.box.lastRow = nodes[first + rows * count - 1].box.lastRow;
+    made.push_back(std::move(bands));
+    first += rows * count;
+  }
+  nodes = std::move(made);
+}
+
 bool isMoved(const TileOrder::Node &node, const TileOrder::Node &from, const TilePlace &by) {
   return node.at == from.at.plus(by) && node.box == from.box && node.trips == from.trips && node.step == from.step &&
-         node.body.size() == from.body.size() && llvm::all_of(llvm::zip(node.body, from.body), [&](auto pair) {
-           return isMoved(std::get<0>(pair), std::get<1>(pair), by);
-         });
+         node.bands == from.bands && node.body.size() == from.body.size() &&
+         llvm::all_of(llvm::zip(node.body, from.body),
+                      [&](auto pair) { return isMoved(std::get<0>(pair), std::get<1>(pair), by); });
 }
 
 /// How often the `period` nodes from one on come, each time as far from the last.
@@ -207,8 +249,13 @@ bool allBoxes(const std::vector<TileOrder::Node> &nodes, llvm::function_ref<bool
 TileOrder::TileOrder(std::vector<TileTerms> given, ArrayRef<Tile> tiles, const OrderRules &rules, int deepest)
     : terms(std::move(given)), nodes(BoxFinder(terms, tiles, rules).run()) {
   const int64_t rows = (rules.rows + 63) / 64, columns = (rules.columns + 63) / 64;
-  all = nodes.size() == 1 && nodes.front().at == TilePlace() && nodes.front().box.rows == rows &&
-        nodes.front().box.columns == columns;
+  joinBands(nodes, terms);
+  auto isAll = [&](const Node &node) {
+    const Box &last = node.bands ? node.body.back().box : node.box;
+    const int64_t end = node.bands ? node.body.back().at.column + last.columns : last.columns;
+    return node.at == TilePlace() && (node.bands ? node.trips : last.rows) == rows && end == columns;
+  };
+  all = nodes.size() == 1 && isAll(nodes.front());
   for (int depth = 0; depth < deepest; ++depth) {
     bool found = false;
     for (size_t period = 1; period <= std::min(kLongestPeriod, nodes.size() / 2) && !found; ++period)

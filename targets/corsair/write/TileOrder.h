@@ -84,6 +84,8 @@ public:
     int64_t trips = 0; ///< 0: a box
     TilePlace step;
     std::vector<Node> body;
+    /// It is `trips` rows of tiles, the body boxes beside each other that a row has.
+    bool bands = false;
   };
   struct Tile {
     TilePlace at;

@@ -150,8 +150,11 @@ class Fused(BundleTest):
             self.assertIn(word, nest[0])
         self.assertNotIn("outs", text)
         self.assertEqual(text.count("memref.alloc"), 2)  # what the second product reads, and the result
-        self.assertEqual(self.compile().returncode, 0)
-        self.outcome("--device-opt", f"report={self.dir / 'r.json'}")
+        results = []
+        for level in ("-O0", "-O2"):
+            self.assertEqual(self.compile(1, level).returncode, 0)
+            results.append(self.outcome("--device-opt", f"report={self.dir / 'r.json'}"))
+        self.assertEqual(results[0].tobytes(), results[1].tobytes())
         self.assertLess(json.loads((self.dir / "r.json").read_text())["last"][0]["main"]["clocks"], 70000)
 
     def put(self, text, function, parameters=""):

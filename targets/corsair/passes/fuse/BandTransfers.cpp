@@ -8,6 +8,8 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
+#include <map>
+
 namespace dmxc {
 #define GEN_PASS_DEF_BANDTRANSFERS
 #include "Passes.h.inc"
@@ -50,9 +52,10 @@ Order orderOf(const TileLoops &loops) {
   bool byRows = true, byColumns = true;
   for (auto [number, tile] : llvm::enumerate(loops.tiles)) {
     const auto at = static_cast<int64_t>(number);
-    const bool isOwn = tile.terms == 0 && tile.at.activations == tile.at.row && tile.at.weights == tile.at.column;
-    byRows &= isOwn && tile.at.row == at / columns && tile.at.column == at % columns;
-    byColumns &= isOwn && tile.at.row == at % rows && tile.at.column == at / rows;
+    const bool isOwn = tile.at.activations == tile.at.row && tile.at.weights == tile.at.column;
+    byRows &= isOwn && tile.at.row == at / columns && tile.at.column == at % columns &&
+              tile.terms == loops.tiles[tile.at.column].terms;
+    byColumns &= isOwn && tile.at.row == at % rows && tile.at.column == at / rows && tile.terms == 0;
   }
   return byRows ? Order::Rows : byColumns ? Order::Columns : Order::Other;
 }
@@ -80,6 +83,7 @@ struct BandTransfers : dmxc::impl::BandTransfersBase<BandTransfers> {
     if (!llvm::hasSingleElement(launches))
       return;
     launch = *launches.begin();
+    forms.clear();
     kernel = SymbolTable::lookupNearestSymbolFrom<gpu::GPUFuncOp>(launch, launch.getKernel());
     if (!kernel || !kernel.getBody().hasOneBlock())
       return;
@@ -123,19 +127,27 @@ struct BandTransfers : dmxc::impl::BandTransfersBase<BandTransfers> {
            (isa<affine_ext::VecExtType>(type.getElementType()) || type.getElementType().isF16());
   }
 
-  /// Whether weights are more than ST holds: then columns are computed of all rows before others come.
-  bool comesInPieces(Value grid) {
+  /// The packed form of weights by their grid, null of others.
+  const corsair::TileForm *formOf(Value grid) {
     auto argument = dyn_cast<BlockArgument>(rootOf(grid));
     auto outer = argument && argument.getOwner()->getParentOp() == kernel
                      ? dyn_cast<BlockArgument>(launch.getKernelOperand(argument.getArgNumber()))
                      : BlockArgument();
-    auto form = outer ? cast<func::FuncOp>(outer.getOwner()->getParentOp())
-                            .getArgAttrOfType<DictionaryAttr>(outer.getArgNumber(), kFormAttr)
-                      : DictionaryAttr();
-    const corsair::hw::Machine &machine = lldmir::machineOf(kernel.getContext());
-    const std::optional<corsair::TileForm> tiles =
-        form && corsair::isTiles(form) ? corsair::TileForm::parse(form, machine) : std::nullopt;
-    return tiles && tiles->sliceBytes() > static_cast<int64_t>(machine.memory(corsair::hw::Memory::ST).size);
+    if (!outer)
+      return nullptr;
+    auto [found, isNew] = forms.try_emplace(outer.getArgNumber());
+    auto function = cast<func::FuncOp>(outer.getOwner()->getParentOp());
+    if (auto form = function.getArgAttrOfType<DictionaryAttr>(outer.getArgNumber(), kFormAttr);
+        isNew && corsair::isTiles(form))
+      found->second = corsair::TileForm::parse(form, machine());
+    return found->second ? &*found->second : nullptr;
+  }
+  const corsair::hw::Machine &machine() { return lldmir::machineOf(kernel.getContext()); }
+
+  /// Whether weights are more than ST holds: then columns are computed of all rows before others come.
+  bool comesInPieces(Value grid) {
+    const corsair::TileForm *tiles = formOf(grid);
+    return tiles && tiles->sliceBytes() > static_cast<int64_t>(machine().memory(corsair::hw::Memory::ST).size);
   }
 
   /// Whether loops read a matrix as the rows of their product and as nothing else.
@@ -164,12 +176,14 @@ struct BandTransfers : dmxc::impl::BandTransfersBase<BandTransfers> {
               return inner->hasAttr(lldmir::kBandsAttr) ? WalkResult::interrupt() : WalkResult::advance();
             })
             .wasInterrupted();
+    loops.formOf = [this](Value grid) { return formOf(grid); };
     return !hasBands && loops.follow(loop);
   }
 
   gpu::LaunchFuncOp launch;
   gpu::GPUFuncOp kernel;
   int64_t quads = 1;
+  std::map<unsigned, std::optional<corsair::TileForm>> forms; ///< by the function's argument
 };
 
 } // namespace

@@ -12,12 +12,15 @@
 // A matrix that a product alone reads comes from the host a band of rows after the other, and what the product fills goes there so.
 
 // CHECK: func.func @{{.*}}(%arg0: memref<3x10x{{.*}}"GM"> {lldmir.bands, {{.*}}%arg2: memref<130x600xf16, "GM"> {lldmir.type = {{.*}} -> (memref<130x1280xf16, "GM"> {lldmir.bands, lldmir.type = tensor<130x1280xf32>}, memref<130x600xf16, "GM"> {lldmir.type = tensor<130x600xf32>})
-// A band of 10 tiles of 4,160 bytes comes before it is loaded; one of 64 rows of 1,280 numbers of f16 goes.
+// A band of 10 tiles of 4,160 bytes comes before it is loaded, by another queue; one of 64 rows of 1,280 numbers of f16 goes.
+// DLIR: dlir.task_barrier wait(%[[COME:mm]])
+// DLIR: dlir.copy GM -> IB
 // DLIR: dlir.copy DDR -> GM %arg0[0] to
-// DLIR: dlir.copy GM -> IB
+// DLIR-NEXT: dlir.task_barrier signal(%[[COME]])
 // DLIR: dlir.copy DDR -> GM %arg0[41600] to
-// DLIR: dlir.copy GM -> IB
+// DLIR-NEXT: dlir.task_barrier signal(%[[COME]])
 // DLIR: dlir.copy DDR -> GM %arg0[83200] to
+// DLIR-NEXT: dlir.task_barrier signal(%[[COME]])
 // DLIR-NOT: DDR -> GM %arg0
 // DLIR: dlir.copy GM -> DDR {{.*}} to %result0[0]
 // DLIR: dlir.copy GM -> DDR {{.*}} to %result0[163840]
