@@ -10,6 +10,7 @@
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Lengths.h"
 #include "dmxc/Driver/Compilation.h"
+#include "dmxc/Driver/PromisedMasks.h"
 #include "dmxc/Driver/StageEvaluation.h"
 #include "dmxc/Reference/Interpreter.h"
 #include "dmxc/Support/Visible.h"
@@ -47,6 +48,8 @@ public:
 
 private:
   int compare() {
+    if (!checkPromises())
+      return diagnostics.exitCode();
     std::optional<Run> plain = runOnce(/*everyNode=*/false);
     if (!plain)
       return diagnostics.exitCode();
@@ -92,6 +95,25 @@ private:
     if (!compared)
       fail(compared.error());
     return diagnostics.exitCode();
+  }
+
+  /// Whether inputs that are masks by a promise are what it says. Random ones are not.
+  bool checkPromises() {
+    if (options.masks.empty() || request.randomSeed)
+      return true;
+    Options plain = options;
+    plain.masks.clear();
+    std::unique_ptr<Compilation> compilation = Compilation::create(plain, diagnostics);
+    func::FuncOp function = compilation && compilation->import() ? entryOf(compilation->module()) : func::FuncOp();
+    if (!function)
+      return false;
+    std::optional<std::vector<Tensor>> inputs = readInputs(function);
+    for (unsigned i = 0; inputs && i < inputs->size(); ++i)
+      for (const auto &promise : options.masks)
+        if (promise.first == inputName(function, i))
+          if (Status kept = checkPromise(promise, (*inputs)[i]); !kept)
+            return fail(kept.error());
+    return inputs.has_value();
   }
 
   void sayRule() {

@@ -171,6 +171,8 @@ int64_t valueAt(const Tensor &tensor, llvm::ArrayRef<int64_t> index) {
 /// A select whose condition is a rule.
 Outputs evaluateMask(const Call &call) {
   auto op = llvm::cast<dmir::MaskOp>(call.op);
+  if (op.getLow())
+    return one(call.in[0]);
   Tensor result = call.makeResult();
   const Shape &space = result.shape();
   std::vector<int64_t> symbols;

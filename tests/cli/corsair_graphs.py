@@ -46,7 +46,7 @@ class Graph(Views):
 
     def alone(self):
         """An input that one product alone reads, which crosses as tiles."""
-        shape, columns = (self.random.choice([1, 16, 65, 128, 192]), self.random.choice([40, 64, 200, 640])), self.random.choice([10, 64, 130])
+        shape, columns = (self.random.choice([1, 16, 65, 128, 192, 320]), self.random.choice([40, 64, 200, 640])), self.random.choice([10, 64, 130, 300])
         name = f"%x{len(self.inputs)}"
         self.inputs.append((name, shape))
         weights, out = self.weights((shape[1], columns), shape[1] ** -0.5), (shape[0], columns)
@@ -196,10 +196,13 @@ class Graph(Views):
         name, (n, c, h, w) = found
         k, stride, cout = self.random.choice([1, 3, 5, 7] if min(h, w) > 7 else [1, 3, 5]), self.random.choice([1, 2]), self.random.choice([4, 16, 64, 72])
         pad = self.random.choice([k // 2, k // 2, 0])
-        weights = self.weights((cout, c, k, k), (c * k * k) ** -0.5)
+        groups = c if c > 1 and self.random.random() < 0.25 else 1  # depthwise
+        cout = c if groups > 1 else cout
+        weights = self.weights((cout, c // groups, k, k), (c // groups * k * k) ** -0.5)
         out = (n, cout, (h + 2 * pad - k) // stride + 1, (w + 2 * pad - k) // stride + 1)
         y = self.add(f"dmir.conv {name}, {weights} {{strides = array<i64: {stride}, {stride}>, dilations = array<i64: 1, 1>, low = array<i64: {pad}, {pad}>, "
-                 f"high = array<i64: {pad}, {pad}>}} : ({self.type(found[1])}, {self.type((cout, c, k, k))}) -> {self.type(out)}", out)
+                     f"high = array<i64: {pad}, {pad}>{f', groups = {groups} : i64' if groups > 1 else ''}}} : "
+                     f"({self.type(found[1])}, {self.type((cout, c // groups, k, k))}) -> {self.type(out)}", out)
         self.bias(y, out, (cout, 1, 1))
         self.followed(out, (cout, 1, 1))
 

@@ -297,6 +297,14 @@ def convolution(image, weights, attributes, plan, bias):
     return result.transpose(0, 2, 1).reshape(n, cout, oh, ow)
 
 
+def depthwise(image, weights, attributes):
+    """By the vector device: f32 sums over the places of the kernel, in order, of each channel."""
+    total = np.float32(0)
+    for value, weight in zip(taps(image, attributes, weights.shape[2:], 0), wide(weights).reshape(len(weights), -1).T):
+        total = add(total, f32(wide(value) * weight[:, None, None]))
+    return f16(total)
+
+
 def gated(gate):
     """x times a gate between 0 and 1, which is nothing where the gate is closed, also of an infinite x."""
     return lambda x: np.where(np.isinf(x), np.maximum(x, 0), x * gate(np.where(np.isinf(x), 0, x)))
@@ -318,8 +326,9 @@ def compute(name, kind, operands, attributes, shape, plan, bias):
         a, b = Blocks(operands[0]), Blocks(np.swapaxes(operands[1], -1, -2))
         return product(a, b, checked(plan, a.steps.shape[-1]), bias)
     x = operands[0]
-    if name == "conv" and attributes.get("groups", 1) == 1:
-        return convolution(x, operands[1], attributes, plan, bias)
+    if name == "conv":
+        one = attributes.get("groups", 1) == 1
+        return convolution(x, operands[1], attributes, plan, bias) if one else depthwise(x, operands[1], attributes)
     if name == "pool":
         return pool(kind, x, attributes)
     if name == "softmax" and not kind:
@@ -468,7 +477,7 @@ def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=p
             sources, plan, bias = sources.split(", "), None, None
             if region is None and name != "reshape":
                 raise OnHost
-            if name in ("matmul", "conv"):
+            if name == "matmul" or (name == "conv" and "groups = " not in (attributes or "")):
                 plan = plans.pop(names.get(location), None)
                 if plan is None and name == "matmul":
                     behind = [other for other in lines[:at] if re.match(rf"\s*{re.escape(sources[0])}\b.*= dmir\.softmax", other)]

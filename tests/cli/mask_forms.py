@@ -96,10 +96,10 @@ class Forms(BundleTest):
             self.run_attention(1, rows, rows, past=past)
 
     def test_lengths_of_keys(self):
-        self.build(self.model_of_attention(8, 600, lengths=True, causal=0), "j + 1 <= 'lengths'")
+        self.build(self.model_of_attention(8, 600, lengths=True, causal=0), "j < 'lengths'")
         for lengths in ([600, 1], [300, 299], [0, 17]):
             self.run_attention(2, 8, 600, lengths=lengths, causal=0)
-        self.build(self.model_of_attention("s", "t", lengths=True), "j + s <= i + 'lengths' and j + 1 <= 'lengths'")
+        self.build(self.model_of_attention("s", "t", lengths=True), "j + s <= i + 'lengths' and j < 'lengths'")
         for rows, keys, lengths in ((1, 600, [600, 1]), (30, 600, [300, 31]), (300, 300, [300, 20]), (5, 9, [2, 9])):
             self.run_attention(2, rows, keys, lengths=lengths)
 
@@ -143,8 +143,8 @@ class Forms(BundleTest):
 
     # Rows of a matrix are pairs of heads of one position; that of the first is what the node computes from the lengths. Rows of padding
     # behind all keys see the last ones, which makes the second case of a window.
-    POSITION = "'GroupQueryAttention_0' + (i) floordiv 2"
-    WINDOW = (f"(j <= {POSITION} and {POSITION} + 1 <= GroupQueryAttention_0#0 and {POSITION} <= j + 99) or "
+    POSITION = "'GroupQueryAttention_0' + i // 2"
+    WINDOW = (f"(j <= {POSITION} and {POSITION} < GroupQueryAttention_0#0 and {POSITION} <= j + 99) or "
               f"(j <= {POSITION} and GroupQueryAttention_0#0 <= {POSITION} and GroupQueryAttention_0#0 <= j + 100)")
 
     def test_groups_of_known_sizes(self):

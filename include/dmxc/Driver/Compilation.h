@@ -124,6 +124,8 @@ private:
   /// Tells the phases of --sparsity.
   bool checkSparsity();
   bool chooseSparsity();
+  /// Puts what --mask says in the place of inputs.
+  bool takePromises();
   const Frontend *chooseFrontend();
   /// Runs `work` with MLIR's messages collected; they become errors of `kind`,
   /// or internal ones when the IR ends up invalid.

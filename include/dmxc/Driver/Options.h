@@ -96,7 +96,8 @@ struct Options {
   std::string database;        ///< --db: read before, written after
 
   //--- masks
-  std::string sparsity = "on"; ///< or "off": kernels look at what masks leave out, too
+  std::vector<std::pair<std::string, std::string>> masks; ///< --mask INPUT=RULE
+  std::string sparsity = "on";                            ///< or "off": kernels look at what masks leave out, too
   std::string sparsityReport;
   std::optional<std::pair<int64_t, int64_t>> sparsityTile; ///< rows and columns that the report counts in
 

@@ -12,6 +12,7 @@
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/Text.h"
+#include "dmxc/Driver/PromisedMasks.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Phases/Sparsity.h"
 #include "dmxc/Reference/Interpreter.h"
@@ -373,6 +374,13 @@ bool Compilation::checkSparsity() {
   return all.empty();
 }
 
+bool Compilation::takePromises() {
+  Status taken = promiseMasks(*theModule, options.masks);
+  if (!taken)
+    diagnostics.report(taken.error(), "usage", options.model);
+  return bool(taken);
+}
+
 bool Compilation::chooseSparsity() {
   if (options.sparsity == "off")
     (*theModule)->setAttr(dmir::kSparsityAttr, StringAttr::get(mlirContext.get(), options.sparsity));
@@ -395,7 +403,8 @@ bool Compilation::importText() {
       return head && checkRequest() && parsePhaseText() && checkNames() && checkSparsity() && chooseSparsity();
     }
     const Frontend *frontend = checkRequest() ? chooseFrontend() : nullptr;
-    return frontend && importModel(*frontend) && resolveKernels() && checkOutputs() && checkNames() && chooseSparsity();
+    return frontend && importModel(*frontend) && resolveKernels() && checkOutputs() && checkNames() && takePromises() &&
+           chooseSparsity();
   });
 }
 

@@ -74,7 +74,12 @@ static HelpTopic masksTopic() {
       "products with 0 and 1; constants of blocks are lists of tiles. No tensor of a rule is in the "
       "bundle, and kernels skip the keys that it leaves out where there are enough of them. With --sparsity off they "
       "look at all keys; results are the same, to the bit, where -inf or the least number is in the place of "
-      "scores.\n\n"
+      "scores. Ids of documents, positions, padding and whole matrices that a run brings are asked tile by tile.\n\n"
+      "--mask 'INPUT=(b, h, i, j): j <= i and i - j < 512' says what an input always is; it leaves the signature, "
+      "true, "
+      "1 or 0.0 where the rule holds and false, 0 or -inf elsewhere. Axes have any names, one for each of the input's; "
+      "sums of them and of numbers, '* // %' by a number and |x| are compared and joined by and, or, not. dmx-compare "
+      "checks it of the tensor that is given.\n\n"
       "--sparsity-report FILE (- for stdout; JSON where it ends in .json) has of each attention the rule, the node "
       "that it was read from, how many scores are kept, counted in tiles of --sparsity-tile where that is given, "
       "and what the kernel computes; of a mask that is no rule the node and the reason. dmx-inspect --what masks "
@@ -88,7 +93,8 @@ static HelpTopic masksTopic() {
       "all "
       "as dmir.sparsity. Rows of a product that nobody reads are not computed.",
       {},
-      {{"dmxc model.onnx -o m.bundle --sparsity-report -", ""}}};
+      {{"dmxc model.onnx -o m.bundle --sparsity-report -", ""},
+       {"dmxc model.onnx -o m.bundle --mask 'mask=(b, h, i, j): j <= i'", ""}}};
 }
 
 static HelpTopic schedulesTopic() {

@@ -47,7 +47,8 @@ static Status checkResumed(const Options &options) {
                                {!options.entry.empty(), "--entry"},
                                {options.inputFormat != "auto", "--input-format"},
                                {!options.states.empty() || options.noStates, "--state"},
-                               {!options.stateType.empty(), "--state-type"}})
+                               {!options.stateType.empty(), "--state-type"},
+                               {!options.masks.empty(), "--mask"}})
       if (given)
         return usageError(std::string(flag) + " is for model files; --from " + options.from +
                           " takes up a phase's text");

@@ -3,6 +3,7 @@
 #include "HelpTopics.h"
 #include "OptionValues.h"
 
+#include "dmxc/Driver/MaskText.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Phases/PhaseTable.h"
 
@@ -24,7 +25,7 @@ namespace {
 
 /// Texts as they come from the command line; `convert` gives them meaning.
 struct RawOptions {
-  std::vector<std::string> targets, shapes, dims, states, place, require, knobs;
+  std::vector<std::string> targets, shapes, dims, states, masks, place, require, knobs;
   std::string color = "auto", diagnostics = "text", progress = "auto", timeReport, sparsityTile, bundleFormat = "zip",
               format = "md";
   bool version = false, printTargets = false, printOps = false, printPhases = false, printForms = false, werror = false;
@@ -146,6 +147,9 @@ private:
   }
 
   void addMasks() {
+    list("--mask", raw.masks, "INPUT=RULE",
+         "An input that is always this mask: 'mask=(b, h, i, j): j <= i'. It leaves the signature; repeatable",
+         "masks");
     choice("--sparsity", options.sparsity, {"on", "off"},
            "Whether kernels leave out what masks of attention leave out; default on. See --help masks", "masks");
     text("--sparsity-report", options.sparsityReport, "FILE",
@@ -329,6 +333,8 @@ static Status convert(const RawOptions &raw, Options &options) {
   if (Status s =
           convertAll(raw.require, parseRequire, [&](RequireTarget r) { options.require.push_back(std::move(r)); });
       !s)
+    return s;
+  if (Status s = convertAll(raw.masks, parsePromise, [&](auto p) { options.masks.push_back(std::move(p)); }); !s)
     return s;
   if (!raw.sparsityTile.empty()) {
     auto tile = parseTile(raw.sparsityTile);

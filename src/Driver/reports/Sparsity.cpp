@@ -1,10 +1,13 @@
 //===- Sparsity.cpp - what masks leave out --------------------------------===//
 #include "Sparsity.h"
 
+#include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Support/Visible.h"
 #include "dmxc/Target/TargetBackend.h"
+
+#include "llvm/Support/Format.h"
 
 using namespace mlir;
 
@@ -45,10 +48,15 @@ public:
     one.from = from ? from.str() : "the model's text";
     dmir::Rule rule = dmir::ruleOf(mask);
     for (auto [position, value] : llvm::enumerate(mask.getValues())) {
-      std::string name = nameOf(value);
+      std::string after, name = nameOf(comparedIn(value, after));
+      dmir::RuleValue &own = rule.values[position];
       auto before = ArrayRef(rule.values).take_front(position); // one node may compute several
-      auto others = llvm::count_if(before, [&](StringRef other) { return other.starts_with(name); });
-      rule.values[position] = others ? name + " (" + std::to_string(others + 1) + ")" : name;
+      auto others = llvm::count_if(before, [&](const dmir::RuleValue &other) {
+        bool sameIndex = other.ofRows == own.ofRows && other.ofColumns == own.ofColumns;
+        return sameIndex && StringRef(other.name).starts_with(name);
+      });
+      own.after = after;
+      own.name = others ? name + " (" + std::to_string(others + 1) + ")" : name;
     }
     one.rule = dmir::describe(rule);
     llvm::raw_string_ostream stream(one.fill);
@@ -144,6 +152,24 @@ private:
     if (mlir::isa_and_nonnull<dmir::ReshapeOp, dmir::CastOp>(op))
       return op->getOperand(0);
     return acrossRegions(value);
+  }
+
+  /// What is compared with a number, where a bool says that, and ` > number`; else the value.
+  static Value comparedIn(Value value, std::string &after) {
+    Value compared = value;
+    while (mlir::isa_and_nonnull<dmir::ReshapeOp>(compared.getDefiningOp()) || mlir::isa<BlockArgument>(compared) ||
+           mlir::isa_and_nonnull<dmir::RegionOp>(compared.getDefiningOp())) {
+      Value source = sourceOf(compared, false);
+      if (!source)
+        return value;
+      compared = source;
+    }
+    auto compare = compared.getDefiningOp<dmir::CompareOp>();
+    std::optional<Tensor> number = compare ? dmir::constantTensor(compare.getRhs()) : std::nullopt;
+    if (!number || number->numElements() != 1 || compare.getKind() != dmir::Compare::gt)
+      return value;
+    llvm::raw_string_ostream(after) << llvm::format(" > %g", number->asDouble(0));
+    return compare.getLhs();
   }
 
   std::string nameOf(Value value, bool loosely = false) {

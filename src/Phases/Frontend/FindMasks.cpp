@@ -3,6 +3,7 @@
 #include "masks/ListedMasks.h"
 #include "masks/MaskCases.h"
 #include "masks/MaskRest.h"
+#include "sparsity/RunMasks.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Model.h"
@@ -26,14 +27,23 @@ namespace {
 /// The scores of one softmax.
 class Scores {
 public:
-  Scores(dmir::SoftmaxOp softmax, const PhaseContext &context)
-      : softmax(softmax), context(context), functions(softmax, dimsOf(softmax.getInput()), isNarrow(softmax, context)) {
-    functions.takeZeros();
-  }
+  Scores(dmir::SoftmaxOp softmax, const PhaseContext &context) : softmax(softmax), context(context) { use(false); }
 
+  /// By what rows and columns are given too, else by their index alone.
   void mask() {
-    if (!maskReplaced() && !maskSum() && !maskChosen() && !maskListed())
+    for (std::optional<IndexFunctions> &own : read)
+      own.reset();
+    using Way = bool (Scores::*)();
+    for (Way way : {&Scores::maskReplaced, &Scores::maskSum, &Scores::maskChosen, &Scores::maskListed})
+      for (bool vectors : {true, false}) {
+        use(vectors);
+        if (!maskOp && (this->*way)())
+          break;
+      }
+    if (!maskOp)
       explain();
+    if (isOfAttention())
+      markLowScores(softmax, context);
   }
 
   /// Rows of weights that are zeroed where a mask lets them see nothing: not where each row sees something.
@@ -52,22 +62,33 @@ public:
   }
 
 private:
-  /// Scores that one number replaces.
+  /// What scores become where the rule does not keep them: a number, what a number makes of them, or, as they are, less
+  /// than a number.
+  enum class Instead { Number, Sum, Low };
+
+  /// Scores that one number replaces, or several alike.
   bool maskReplaced() {
-    Pieces pieces = functions.of(softmax.getInput());
+    Pieces pieces = functions->of(softmax.getInput());
     std::optional<double> fill = fillOf(pieces);
     if (!fill)
       fill = onlyNumberOf(pieces);
-    std::optional<SmallVector<Conditions>> cases = fill ? casesBut(pieces, *fill) : std::nullopt;
+    if (!fill)
+      return false;
+    // Numbers that differ replace scores alike, but a row of them alone tells them apart: they stay where they are.
+    const bool isLow = hasSeveralLow(pieces);
+    std::optional<SmallVector<Conditions>> cases =
+        casesBut(pieces, [&](const Leaf &leaf) { return isLow ? isLowNumber(leaf) : leaf.isNumber(*fill); });
     if (!cases)
       return false;
     Value old = softmax.getInput();
     std::string from = originOf(*fill);
-    if (insert(*cases, *fill)) {
-      softmax->setAttr(dmir::kMaskFromAttr, StringAttr::get(softmax.getContext(), from));
-      simplifyBehind(maskOp, functions, *cases);
-      eraseUnread({old});
-    }
+    if (!insert(*cases, isLow ? kLowScore : *fill, isLow ? Instead::Low : Instead::Number))
+      return false;
+    softmax->setAttr(dmir::kMaskFromAttr, StringAttr::get(softmax.getContext(), from));
+    if (isLow)
+      return true;
+    simplifyBehind(maskOp, *functions, *cases);
+    eraseUnread({old});
     return true;
   }
 
@@ -79,19 +100,20 @@ private:
     SmallVector<Value> terms;
     addTerms(sum, terms);
     for (Value term : terms) {
-      Pieces pieces = functions.ofBroadcast(term);
+      Pieces pieces = functions->ofBroadcast(term);
       std::optional<double> fill = fillOf(pieces);
       bool isKnown = fill && std::isfinite(*fill) && llvm::all_of(pieces, [&](const Piece &piece) {
                        return piece.leaf.isNumber(0) || piece.leaf.isNumber(*fill);
                      });
-      std::optional<SmallVector<Conditions>> cases = isKnown ? casesBut(pieces, *fill) : std::nullopt;
+      std::optional<SmallVector<Conditions>> cases =
+          isKnown ? casesBut(pieces, [&](const Leaf &leaf) { return leaf.isNumber(*fill); }) : std::nullopt;
       OpBuilder b(softmax);
       Value scores = cases ? without(b, sum, term) : Value();
       if (!scores || scores.getType() != sum.getType())
         continue;
       std::string from = originOf(*fill);
       softmax.getInputMutable().set(scores);
-      if (insert(*cases, *fill, /*adds=*/true)) {
+      if (insert(*cases, *fill, Instead::Sum)) {
         softmax->setAttr(dmir::kMaskFromAttr, StringAttr::get(softmax.getContext(), from));
         eraseUnread({sum});
         return true;
@@ -109,10 +131,10 @@ private:
       Value scores = !select ? Value() : keptWhere ? select.getOnTrue() : select.getOnFalse();
       if (!scores || scores.getType() != select.getType())
         continue;
-      Pieces other = functions.ofBroadcast(keptWhere ? select.getOnFalse() : select.getOnTrue());
+      Pieces other = functions->ofBroadcast(keptWhere ? select.getOnFalse() : select.getOnTrue());
       std::optional<double> fill = other.size() == 1 ? fillOf(other) : std::nullopt;
       std::optional<SmallVector<Conditions>> cases =
-          fill ? casesWhere(functions, select.getCondition(), keptWhere) : std::nullopt;
+          fill ? casesWhere(*functions, select.getCondition(), keptWhere) : std::nullopt;
       if (!cases || !areFew(*cases))
         continue;
       std::string from = originOf(*fill);
@@ -139,7 +161,7 @@ private:
     Operation *from = old.getDefiningOp();
     maskOp = MaskOp::create(b, softmax.getLoc(), type, found->scores, ValueRange(), b.getArrayAttr(whole),
                             b.getFloatAttr(type.getElementType(), found->fill), {}, b.getDenseI64ArrayAttr(found->tile),
-                            found->lists, found->adds);
+                            found->lists, found->adds, /*low=*/false);
     if (!take())
       return false;
     softmax->setAttr(dmir::kMaskFromAttr, b.getStringAttr("'" + nodeName(from) + "' (" +
@@ -172,18 +194,24 @@ private:
     return dims ? AddOp::create(b, sum.getLoc(), tensorOf(*dims, elementOf(value)), lhs, rhs) : value;
   }
 
-  /// The cases of a rule of all pieces that are not the number; nothing where they are too many, or all.
-  static std::optional<SmallVector<Conditions>> casesBut(ArrayRef<Piece> pieces, double fill) {
+  /// The cases of a rule of all pieces but some; nothing where they are too many, or all.
+  std::optional<SmallVector<Conditions>> casesBut(ArrayRef<Piece> pieces,
+                                                  llvm::function_ref<bool(const Leaf &)> isMasked) {
     SmallVector<Conditions> cases;
     for (const Piece &piece : pieces)
-      if (!piece.leaf.isNumber(fill))
+      if (!isMasked(piece.leaf))
         cases.push_back(piece.where);
     return areFew(cases) ? std::optional(cases) : std::nullopt;
   }
 
-  static bool areFew(ArrayRef<Conditions> cases) {
-    return !cases.empty() && cases.size() <= 4 &&
-           llvm::all_of(cases, [](const Conditions &c) { return !c.empty() && c.size() <= 16; });
+  bool areFew(ArrayRef<Conditions> cases) {
+    bool fits = llvm::all_of(cases, [](const Conditions &c) { return !c.empty() && c.size() <= 16; });
+    if (!cases.empty() && cases.size() <= 4 && fits)
+      return true;
+    failure = cases.empty()      ? "no score is kept"
+              : cases.size() > 4 ? "its rule has " + std::to_string(cases.size()) + " cases, of which 4 are the most"
+                                 : "a case of its rule has no condition, or more than 16";
+    return false;
   }
 
   /// The finite number of pieces of which the others are unknown.
@@ -205,11 +233,28 @@ private:
     return target && target->hasNarrowRange();
   }
 
+  IndexFunctions functionsOf() const {
+    IndexFunctions own(softmax, dimsOf(dmir::SoftmaxOp(softmax).getInput()), isNarrow(softmax, context));
+    if (vectors)
+      own.readVectors();
+    return own;
+  }
+
+  /// Reads from now on numbers of rows and columns that a run brings too, or none.
+  void use(bool withVectors) {
+    vectors = withVectors;
+    if (!read[vectors]) {
+      read[vectors].emplace(functionsOf());
+      read[vectors]->takeZeros();
+    }
+    functions = &*read[vectors];
+  }
+
   bool neverZeroes(SelectOp select) {
     if (!select || select.getOnFalse() != softmax.getResult() ||
         select.getResult().getType() != softmax.getResult().getType())
       return false;
-    Pieces pieces = functions.ofBroadcast(select.getCondition());
+    Pieces pieces = functions->ofBroadcast(select.getCondition());
     return pieces.size() == 1 && pieces[0].leaf.isNumber(0);
   }
 
@@ -222,10 +267,23 @@ private:
     return fill;
   }
 
+  static bool isLowNumber(const Leaf &leaf) { return leaf.kind == Leaf::Number && leaf.number <= kLowScore; }
+
+  bool hasSeveralLow(ArrayRef<Piece> pieces) {
+    std::optional<double> low;
+    bool differ = false;
+    for (const Piece &piece : pieces)
+      if (isLowNumber(piece.leaf)) {
+        differ |= low && *low != piece.leaf.number;
+        low = piece.leaf.number;
+      }
+    return differ && elementOf(softmax.getInput()).isF32();
+  }
+
   /// Puts the mask behind all that is done to the scores; false where the target has none.
-  bool insert(ArrayRef<Conditions> cases, double fill, bool adds = false) {
+  bool insert(ArrayRef<Conditions> cases, double fill, Instead instead = Instead::Number) {
     OpBuilder b(softmax);
-    ArrayRef<Symbol> symbols = functions.symbols();
+    ArrayRef<Symbol> symbols = functions->symbols();
     SmallVector<Dim> bound;
     SmallVector<const Symbol *> brought;
     SmallVector<AffineExpr> renamed(symbols.size(), b.getAffineConstantExpr(0));
@@ -255,9 +313,10 @@ private:
     }
     SmallVector<Value> values;
     for (const Symbol *symbol : brought)
-      values.push_back(valueOfMatrices(b, *symbol, type.getRank()));
+      values.push_back(valueOf(b, *symbol, type.getRank()));
     maskOp = MaskOp::create(b, softmax.getLoc(), type, softmax.getInput(), values, b.getArrayAttr(own),
-                            b.getFloatAttr(type.getElementType(), fill), dimsAttr(b.getContext(), bound), {}, {}, adds);
+                            b.getFloatAttr(type.getElementType(), fill), dimsAttr(b.getContext(), bound), {}, {},
+                            instead == Instead::Sum, instead == Instead::Low);
     const bool taken = take();
     if (!taken)
       eraseUnread(values);
@@ -267,26 +326,25 @@ private:
   /// Puts a new mask before the softmax; erases it where the target has none such.
   bool take() {
     const TargetBackend *target = context.responsible(softmax);
-    if (target && context.refusal(*target, maskOp)) {
+    if (std::optional<std::string> refusal = target ? context.refusal(*target, maskOp) : std::nullopt) {
+      failure = *refusal;
       maskOp.erase();
+      maskOp = {};
       return false;
     }
     softmax.getInputMutable().set(maskOp.getResult());
     return true;
   }
 
-  /// A symbol's tensor as the mask takes it: i64, by the axes of the scores.
-  Value valueOfMatrices(OpBuilder &b, const Symbol &symbol, size_t rank) {
+  /// A symbol's tensor as the mask takes it, by the axes of the scores.
+  Value valueOf(OpBuilder &b, const Symbol &symbol, size_t rank) {
     SmallVector<Dim> dims(rank, Dim(1));
     for (auto [axis, of] : llvm::enumerate(symbol.axes))
       if (of)
         dims[*of] = dimOf(symbol.value, axis);
-    Value value = symbol.value;
-    if (dims != dimsOf(value))
-      value = ReshapeOp::create(b, softmax.getLoc(), tensorOf(dims, elementOf(value)), value);
-    Type wide = b.getI64Type();
-    return elementOf(value) == wide ? value
-                                    : CastOp::create(b, softmax.getLoc(), tensorOf(dims, wide), value).getResult();
+    if (dims == dimsOf(symbol.value))
+      return symbol.value;
+    return ReshapeOp::create(b, symbol.value.getLoc(), tensorOf(dims, elementOf(symbol.value)), symbol.value);
   }
 
   /// Calls `use` with what may be a mask, and the op where it meets the scores between the product and the softmax:
@@ -313,7 +371,7 @@ private:
     bool isConstant = false;
     forEachMask(
         [&](Operation *op, Value mask) {
-          IndexFunctions own(softmax, dimsOf(softmax.getInput()), isNarrow(softmax, context));
+          IndexFunctions own = functionsOf();
           Pieces pieces = own.ofBroadcast(mask);
           bool says = llvm::any_of(pieces, [&](const Piece &piece) {
             return piece.leaf.isNumber(fill) || (isa<SelectOp>(op) && piece.leaf.kind == Leaf::Number);
@@ -377,17 +435,21 @@ private:
     if (Operation *op = mask.getDefiningOp())
       name = "'" + nodeName(op) + "' (" + op->getName().getStringRef().str() + ")";
     if (llvm::none_of(pieces, unknown)) {
-      std::optional<double> fill = fillOf(pieces);
-      reason = name + (fill || elementOf(mask).isInteger(1)
-                           ? ": scores may be as low as its numbers, or its rule has more than 4 cases or 16 conditions"
-                           : ": its numbers are added to scores and replace none");
+      bool isNear = !fillOf(pieces) && !elementOf(mask).isInteger(1);
+      reason = name + ": " +
+               (isNear            ? "its numbers are added to scores and replace none"
+                : failure.empty() ? "scores may be as low as the numbers that it puts in their place or adds"
+                                  : failure);
     }
     softmax->setAttr(dmir::kMaskUnknownAttr, StringAttr::get(softmax.getContext(), reason));
   }
 
   dmir::SoftmaxOp softmax;
   const PhaseContext &context;
-  IndexFunctions functions;
+  std::optional<IndexFunctions> read[2]; ///< without and with `vectors`
+  IndexFunctions *functions = nullptr;   ///< of these, the present ones
+  bool vectors = false;
+  std::string failure; ///< why the pieces of the scores are no mask; "" where they have no number that masks
   MaskOp maskOp;
 };
 

@@ -1,5 +1,6 @@
 //===- FoldConstants.cpp - evaluate ops on constants ----------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/masks/IndexFunction.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "dmxc/Reference/Interpreter.h"
@@ -21,6 +22,7 @@ constexpr uint64_t maxResultBytes = uint64_t(1) << 30;
 
 struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
   explicit FoldConstants(bool asStored) : asStored(asStored) {}
+  llvm::DenseSet<Operation *> kept;
   const bool asStored; ///< whether the products of all targets read constants as they are stored
 
   /// Folded values stay host tensors until somebody who is not folded uses them, so that the intermediate
@@ -28,6 +30,7 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
   void runOnOperation() override {
     llvm::DenseMap<Value, Tensor> known;
     SmallVector<Operation *> folded;
+    keepIndexArithmetic();
     for (Operation &op : llvm::make_early_inc_range(getOperation().getOps())) {
       if (!candidate(&op, known))
         continue;
@@ -52,7 +55,45 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
         constant.erase();
   }
 
+  /// What kernels compute of an index where they need it, as biases that grow with the distance of keys and masks that
+  /// are no rule, and would be large as constants.
+  void keepIndexArithmetic() {
+    constexpr uint64_t least = 1 << 20;
+    for (Operation &op : getOperation().getOps()) {
+      if (!isa<dmir::AddOp, dmir::SelectOp>(op))
+        continue;
+      for (Value operand : op.getOperands()) {
+        auto type = cast<RankedTensorType>(operand.getType());
+        llvm::DenseSet<Operation *> tree;
+        bool isLarge = type.hasStaticShape() && bytesOf(type) > least;
+        if (isLarge && dmir::isOfIndex(operand, tree) && isReadOnce(tree, &op) && !isOfIndexAlone(&op))
+          kept.insert(tree.begin(), tree.end());
+      }
+    }
+  }
+
+  /// Whether only one op reads what others compute: what several layers read is computed once, and stays a constant.
+  static bool isReadOnce(const llvm::DenseSet<Operation *> &tree, Operation *reader) {
+    return llvm::all_of(tree, [&](Operation *op) {
+      return isa<dmir::IotaOp>(op) ||
+             llvm::all_of(op->getUsers(), [&](Operation *user) { return user == reader || tree.contains(user); });
+    });
+  }
+
+  /// Whether an op is one of what is kept with those that read it.
+  static bool isOfIndexAlone(Operation *op) {
+    llvm::DenseSet<Operation *> tree;
+    return dmir::isOfIndex(op->getResult(0), tree);
+  }
+
+  static uint64_t bytesOf(RankedTensorType type) {
+    std::optional<DType> dtype = dmir::dtypeOf(type.getElementType());
+    return dtype ? dtypeBytes(*dtype, type.getNumElements()) : 0;
+  }
+
   bool candidate(Operation *op, const llvm::DenseMap<Value, Tensor> &known) {
+    if (kept.contains(op))
+      return false;
     if (op->getNumOperands() == 0 && !isa<dmir::IotaOp>(op))
       return false;
     for (Value operand : op->getOperands())

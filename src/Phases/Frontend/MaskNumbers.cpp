@@ -24,19 +24,25 @@ constexpr size_t kMostValues = 256;
 /// Fills are few numbers; a bias that grows with the distance of keys has as many as there are distances.
 class Numbers {
 public:
+  explicit Numbers(double most) : most(most) {}
   /// False where no more need to be seen.
   bool add(double value) {
     isTwoValued &= value == 0 || value == low || (low == 0 && value < 0);
     low = std::min(low, value);
-    if (value <= kMostFill)
+    if (value <= most)
       fills.insert(value);
     return fills.size() <= kMostFills;
   }
-  bool haveFill() const { return !fills.empty() ? fills.size() <= kMostFills : isTwoValued && low <= kVanishing; }
+  bool haveFill() const {
+    if (!fills.empty() || most < kMostFill)
+      return !fills.empty() && fills.size() <= kMostFills;
+    return isTwoValued && low <= kVanishing;
+  }
 
 private:
   static constexpr size_t kMostFills = 4;
   std::set<double> fills;
+  const double most;
   double low = 0;
   bool isTwoValued = true; ///< 0 and `low`
 };
@@ -80,18 +86,18 @@ SmallVector<Value> partsOf(Operation *op) {
 }
 
 /// Whether an op puts a fill among numbers that have none, as (mask - 1) * 10000 does.
-bool makesFill(Operation *op) {
+bool makesFill(Operation *op, double most = kMostFill) {
   if (isa<MulOp>(op))
-    return llvm::any_of(op->getOperands(), [](Value operand) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
       std::optional<double> factor = oneNumber(operand);
-      return factor && std::abs(*factor) >= -kMostFill;
+      return factor && std::abs(*factor) >= -most;
     });
-  Numbers numbers;
+  Numbers numbers(most);
   if (auto select = dyn_cast<SelectOp>(op)) {
     bool known = true;
     for (Value branch : {select.getOnTrue(), select.getOnFalse()}) {
       std::optional<double> number = oneNumber(branch);
-      if (number && *number <= kMostFill)
+      if (number && *number <= most)
         return true;
       known &= number.has_value() && numbers.add(*number);
     }
@@ -117,20 +123,20 @@ void elementsFrom(Value from, llvm::SmallPtrSetImpl<void *> &all) {
 
 } // namespace
 
-bool dmxc::holdsFill(Value addend) {
+bool dmxc::holdsFill(Value addend, double most) {
   SmallVector<Value> work{addend};
   llvm::SmallPtrSet<void *, 16> seen;
   while (!work.empty() && seen.size() < kMostValues) {
     Value value = work.pop_back_val();
     if (!seen.insert(value.getAsOpaquePointer()).second)
       continue;
-    Numbers numbers;
+    Numbers numbers(most);
     if (forEachNumber(value, [&](double x) { return numbers.add(x); }) && numbers.haveFill())
       return true;
     Operation *op = value.getDefiningOp();
     if (!op)
       continue;
-    if (makesFill(op))
+    if (makesFill(op, most))
       return true;
     // A number that is added to all, or is their least, moves all alike.
     bool isForAll = op->hasTrait<Elementwise>() && op->getNumOperands() > 1;

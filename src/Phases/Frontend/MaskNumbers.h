@@ -9,8 +9,8 @@ namespace dmxc {
 inline constexpr double kMostFill = -1000;
 
 /// Whether a value that is added to scores can leave some out: numbers of it are fills (-inf, a least number, a large
-/// negative one), or are multiplied to be that. A bias has none.
-bool holdsFill(mlir::Value addend);
+/// negative one, of `most` or less), or are multiplied to be that. A bias has none.
+bool holdsFill(mlir::Value addend, double most = kMostFill);
 
 /// Whether a select among scores and something else masks them: by a fill, or by what does not depend on the scores.
 /// One that looks at the scores, as an activation's, does not.

@@ -100,8 +100,14 @@ Indices dmxc::kernels::symbolsOf(ElementExpr &e, dmir::MaskOp op, ArrayRef<Index
     bool uniform = llvm::all_of(own, [](const Index &i) { return i.uniform(); });
     ElementExpr::Lanes lanes(e, uniform ? 1 : e.lanes(), uniform ? Value() : e.mask());
     Value x = e.evaluate(value, own);
+    Type wide = b.laneType(b.getI64Type(), e.lanes());
+    if (elementOf(value).isInteger(1))
+      x = arith::ExtUIOp::create(b, wide, x);
+    else if (elementOf(value).isInteger(32))
+      x = arith::ExtSIOp::create(b, wide, x);
     auto most = [&](int64_t number) { return b.constantInt(x.getType(), number); };
-    x = arith::MaxSIOp::create(b, arith::MinSIOp::create(b, x, most(dmir::kMostValue)), most(-dmir::kMostValue));
+    if (elementOf(value).isInteger(64))
+      x = arith::MaxSIOp::create(b, arith::MinSIOp::create(b, x, most(dmir::kMostValue)), most(-dmir::kMostValue));
     symbols.push_back(uniform ? e.at(x) : Index{{}, 0, 1, x});
   }
   return symbols;
@@ -133,6 +139,8 @@ static Value isListed(ElementExpr &e, dmir::MaskOp op, const dmir::TileLists &ti
 Value dmxc::kernels::evaluateMask(ElementExpr &e, dmir::MaskOp op, ArrayRef<Index> index) {
   KernelBuilder &b = e.builder();
   Value input = e.evaluate(op.getInput(), index);
+  if (op.getLow())
+    return input;
   dmir::Rule rule = dmir::ruleOf(op);
   Indices symbols = symbolsOf(e, op, index);
   Value keep = RuleEmitter(e, index, symbols).keeps(rule);
@@ -162,9 +170,16 @@ static dmir::Integers<Value> integersOf(KernelBuilder &b) {
   return n;
 }
 
-dmir::ColumnRange<Value> dmxc::kernels::keptColumns(KernelBuilder &b, const dmir::Rule &rule,
-                                                    ArrayRef<std::pair<Value, Value>> rows, ArrayRef<Value> symbols,
-                                                    Value columns) {
+dmir::ColumnRange<Value> dmxc::kernels::keptColumns(KernelBuilder &b, const dmir::Rule &rule, ValueBounds rows,
+                                                    ValueBounds symbols, Value columns) {
   dmir::Integers<Value> n = integersOf(b);
   return dmir::Columns<Value>(n, rows, symbols, columns).of(rule);
+}
+
+std::pair<Value, Value> dmxc::kernels::whetherKept(KernelBuilder &b, const dmir::Rule &rule, ValueBounds box,
+                                                   ValueBounds symbols) {
+  dmir::Integers<Value> n = integersOf(b);
+  auto [some, all] = dmir::Columns<Value>(n, box, symbols, b.idx(0)).whether(rule);
+  auto isOne = [&](Value x) { return b.cmp(arith::CmpIPredicate::ne, x, b.idx(0)); };
+  return {isOne(some), isOne(all)};
 }

@@ -5,6 +5,7 @@
 #include "targets/common/element/ElementExpr.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/masks/IndexFunction.h"
 #include "dmxc/Target/TargetBackend.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -111,7 +112,8 @@ bool Answers::fusesProducer(Operation *root, OpOperand &use, Operation *producer
   bool grows = owner->getNumResults() && !mlir::isa<dmir::ReduceOp, dmir::ArgReduceOp>(owner) &&
                elements(owner->getResult(0)) > 2 * elements(producer->getResult(0));
   bool view = mlir::isa<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::RelayoutOp>(producer);
-  return !grows || view;
+  llvm::DenseSet<Operation *> tree;
+  return !grows || view || dmir::isOfIndex(producer->getResult(0), tree);
 }
 
 bool Answers::yieldsProducer(Operation *root, Operation *producer) const {

@@ -35,7 +35,7 @@ void RowWalker::narrow(dmir::MaskOp mask) {
   for (const Index &symbol : symbolsOf(e, mask, index))
     symbols.push_back(symbol.base);
   Value size = b.idx(plan.groups[plan.laneGroup].size), zero = b.idx(0);
-  dmir::ColumnRange<Value> kept = keptColumns(b, dmir::ruleOf(mask), row, symbols, size);
+  dmir::ColumnRange<Value> kept = keptColumns(b, dmir::ruleOf(mask), row, dmir::pointsOf<Value>(symbols), size);
   auto within = [&](Value x, Value low, Value high) { return b.minS(b.maxS(x, low), high); };
   auto down = [&](Value x) { return b.mulC(b.floorDiv(x, b.idx(step)), step); };
   auto up = [&](Value x) { return down(b.addC(x, step - 1)); };

@@ -55,6 +55,15 @@ double Spread::steps() const {
   return static_cast<double>(bands * products * steps);
 }
 
+bool Spread::leavesNoMore(int64_t products, int64_t quadSlices) const {
+  // Tiles of columns that one slice after the other has: those that have as many compute at once. What is left of a
+  // last round is behind whole ones, with which it may be hidden.
+  int64_t tiles = std::min<int64_t>(groups, tilesN());
+  if (sharing == Sharing::Columns && rounds() == 1 && tilesN() > groups)
+    tiles += n % 64 ? (tilesN() - 1) % groups + 1 : tilesN() % groups;
+  return 4 * std::min(m, rowsAtOnce()) * tiles <= 5 * llvm::divideCeil(products * m * tilesN(), quadSlices);
+}
+
 //===----------------------------------------------------------------------===//
 // In the text
 //===----------------------------------------------------------------------===//

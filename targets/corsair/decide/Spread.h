@@ -94,6 +94,9 @@ struct Spread {
       sum += static_cast<int64_t>(round.size());
     return sum;
   }
+  /// Whether a function of the sums takes hardly longer (a quarter) behind the last ones that leave OB, in the slices
+  /// that have these, than of the whole result in all slices of a quad: of so many products.
+  bool leavesNoMore(int64_t products, int64_t quadSlices) const;
   /// Rows of sums for which half of OB has room.
   int64_t rowsAtOnce() const { return groups > 2 ? 32 : 64; }
 

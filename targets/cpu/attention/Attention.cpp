@@ -158,17 +158,22 @@ void AttentionEmitter::emitScores(Value from, Value to, const GemmKernel &spec) 
   e.unbind(d.scores.result());
 }
 
+/// The bounds of what the rule says of the block's rows.
+void AttentionEmitter::testRows() {
+  Indices outer = indexOf(d.weightsSource(), b.idx(0), e.at(0));
+  outer.pop_back_n(2);
+  tests.emplace(b, e, d.mask, d.rule(), outer, first, b.floorDiv(rows, b.idx(d.group)));
+}
+
 /// Calls `look` with the keys of the block; once more with all of them, where a row has no score that is clearly above
 /// the number that replaces scores. `highestOfRow` is asked then.
 void AttentionEmitter::chooseKeys(llvm::function_ref<void(const AttentionKeys &)> look,
                                   llvm::function_ref<Value(Value row)> highestOfRow) {
   Value all = b.idx(d.result.k);
-  if (!d.mask)
-    return look({b.idx(0), all, b.idx(0), all});
-  Indices batchIndex = indexOf(dmir::MaskOp(d.mask).getResult(), b.idx(0), e.at(0));
-  batchIndex.pop_back_n(2);
-  Value places = b.floorDiv(rows, b.idx(d.group));
-  AttentionKeys keys = keysOf(b, e, d.mask, batchIndex, first, places, d.tile(), d.all);
+  if (!d.mask || d.all)
+    return look({b.idx(0), all, b.idx(0), d.all ? b.idx(0) : all});
+  testRows();
+  AttentionKeys keys = keysOf(b, *tests, d.mask, d.tile(), d.asksNumbers() && !d.online);
   if (!d.looksAgain())
     return look(keys);
   Value slots[] = {b.idx(0), b.idx(1), b.idx(2)};
@@ -176,16 +181,18 @@ void AttentionEmitter::chooseKeys(llvm::function_ref<void(const AttentionKeys &)
   b.store(keys.last, state, slots[1]);
   b.store(b.idx(1), state, slots[2]);
   auto read = [&](int64_t slot) { return b.load(b.getI64Type(), state, slots[slot]); };
-  b.forLoop(b.idx(0), b.idx(2), b.idx(1), [&](Value) {
+  b.forLoop(b.idx(0), b.idx(2), b.idx(1), [&](Value time) {
     b.ifThen(b.cmp(arith::CmpIPredicate::ne, read(2), b.idx(0)), [&] {
-      Value from = read(0), to = read(1);
-      look({from, to, b.minS(b.maxS(keys.firstFull, from), to), b.minS(b.maxS(keys.lastFull, from), to)});
+      Value from = read(0), to = read(1), again = b.cmp(arith::CmpIPredicate::ne, time, b.idx(0));
+      look({from, to, b.minS(b.maxS(keys.firstFull, from), to), b.minS(b.maxS(keys.lastFull, from), to), again});
       b.store(b.idx(0), state, slots[2]);
       b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) {
         // What is left out would weigh exp(fill - highest), which is 0 where they are that far apart.
         Value apart = arith::SubFOp::create(b, highestOfRow(row), b.constant(f32, d.fill()));
         Value isNear = arith::CmpFOp::create(b, arith::CmpFPredicate::ULE, apart, b.constant(f32, 110));
-        Value leavesOut = b.cmp(arith::CmpIPredicate::slt, b.sub(to, from), all);
+        // Tiles that are asked about may lie between others.
+        Value leavesOut =
+            d.asksNumbers() ? b.constantInt(b.getI1Type(), 1) : b.cmp(arith::CmpIPredicate::slt, b.sub(to, from), all);
         b.ifThen(arith::AndIOp::create(b, isNear, leavesOut), [&] {
           b.store(b.idx(0), state, slots[0]);
           b.store(all, state, slots[1]);

@@ -78,6 +78,8 @@ struct AttentionDetails {
   bool asksTiles() const {
     return isLinear() || (online && mask && (needsTiles(mask) || dmir::MaskOp(mask).getKeep().size() > 1));
   }
+  /// Whether a run's numbers say which tiles of keys are looked at.
+  bool asksNumbers() const { return mask && !all && differsAlongKeys(dmir::ruleOf(mask)); }
   /// Whether something is done about keys that are left out.
   bool countsLeftOut() const { return weighs() || looksAgain(); }
   /// Of a row of scores in scratch, in elements: room for whole tiles, and an odd number of cache lines, so that rows
@@ -128,6 +130,7 @@ public:
 private:
   using Value = mlir::Value;
   // --- both schemes
+  void testRows();
   void chooseKeys(llvm::function_ref<void(const AttentionKeys &)> look,
                   llvm::function_ref<Value(Value row)> highestOfRow);
   GemmMatrix queriesOfBlock() const;
@@ -204,6 +207,7 @@ private:
   Value batch, first, rows;                          ///< the block: the first item and place, and its rows
   Value from, to;                                    ///< its keys in the table
   Value origin;                                      ///< the key that the table begins with
+  std::optional<KeyTests> tests;                     ///< of the block's rows
 };
 
 } // namespace dmxc::cpu

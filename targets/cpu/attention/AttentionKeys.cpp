@@ -20,26 +20,26 @@ static Dim keysIn(dmir::MaskOp mask) { return dmir::dimsOf(mask.getInput()).back
 
 static Value roundDown(CpuBuilder &b, Value x, int64_t to) { return b.mulC(b.floorDiv(x, b.idx(to)), to); }
 
-dmir::ColumnRange<Value> dmxc::cpu::rangeOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask, const dmir::Rule &rule,
-                                            ArrayRef<Index> batch, Value row, Value rows, Value keys) {
-  SmallVector<std::pair<Value, Value>> bounds;
-  for (const Index &index : batch)
-    bounds.emplace_back(index.base, index.base);
-  bounds.emplace_back(row, b.addC(b.add(row, rows), -1));
-  SmallVector<Value> symbols;
-  Indices index(batch);
-  index.append({e.at(0), e.at(0)});
-  for (const Index &symbol : mask ? symbolsOf(e, mask, index) : Indices())
-    symbols.push_back(symbol.base);
-  return keptColumns(b, rule, bounds, symbols, keys);
+/// From the first tile to the last that is kept some of in a run.
+static AttentionKeys between(CpuBuilder &b, KeyTests &tests, AttentionKeys keys, dmir::TileSize tile) {
+  SmallVector<Value> ends = b.forLoop(keys.first, keys.last, b.idx(tile.columns), {keys.last, keys.first},
+                                      [&](Value at, ValueRange before) -> SmallVector<Value> {
+                                        Value end = b.minS(b.addC(at, tile.columns), keys.last);
+                                        Value some = tests.ask(at, end).first;
+                                        return {arith::SelectOp::create(b, some, b.minS(before[0], at), before[0]),
+                                                arith::SelectOp::create(b, some, end, before[1])};
+                                      });
+  Value lastPass = roundDown(b, b.maxS(b.addC(keys.last, -1), b.idx(0)), tile.pass);
+  keys.first = b.minS(roundDown(b, ends[0], tile.pass), lastPass);
+  keys.last = b.minS(b.maxS(ends[1], b.addC(keys.first, tile.columns)), keys.last);
+  keys.firstFull = b.minS(b.maxS(keys.firstFull, keys.first), keys.last);
+  keys.lastFull = b.minS(b.maxS(keys.lastFull, keys.firstFull), keys.last);
+  return keys;
 }
 
-AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask, ArrayRef<Index> batch, Value row,
-                                Value rows, dmir::TileSize tile, bool all) {
+AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, KeyTests &tests, dmir::MaskOp mask, dmir::TileSize tile, bool asks) {
   Value keys = b.idx(keysIn(mask));
-  if (all)
-    return {b.idx(0), keys, b.idx(0), b.idx(0)};
-  dmir::ColumnRange<Value> kept = rangeOf(b, e, mask, dmir::ruleOf(mask), batch, row, rows, keys);
+  dmir::ColumnRange<Value> kept = keptColumns(b, dmir::ruleOf(mask), tests.rows(), tests.symbols(), keys);
   // One tile at least: a row that sees nothing has its own answer, which takes a score.
   Value lastPass = roundDown(b, b.maxS(b.addC(keys, -1), b.idx(0)), tile.pass);
   AttentionKeys found;
@@ -51,7 +51,7 @@ AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask
   Value ends = b.cmp(arith::CmpIPredicate::slt, kept.lastFull, keys);
   Value lastFull = arith::SelectOp::create(b, ends, roundDown(b, b.maxS(kept.lastFull, b.idx(0)), tile.columns), keys);
   found.lastFull = b.minS(b.maxS(lastFull, found.firstFull), found.last);
-  return found;
+  return asks ? between(b, tests, found, tile) : found;
 }
 
 bool dmxc::cpu::isOneForHeads(dmir::MaskOp mask) {
@@ -71,12 +71,17 @@ bool dmxc::cpu::isOneForHeads(dmir::MaskOp mask) {
 int64_t dmxc::cpu::widestKeys(Block *block, dmir::MaskOp mask) {
   constexpr int64_t rows = 16;
   dmir::Rule rule = dmir::ruleOf(mask);
-  SmallVector<int64_t> sizes, symbols;
+  SmallVector<int64_t> sizes;
+  SmallVector<dmir::Columns<int64_t>::Bounds> symbols;
   for (Dim dim : dmir::dimsOf(mask.getInput()))
     sizes.push_back(std::max<int64_t>(1, nominal(block, dim)));
   for (Dim dim : rule.dims)
-    symbols.push_back(nominal(block, dim));
-  symbols.append(rule.values.size(), sizes.back()); // as where a cache is full
+    symbols.emplace_back(nominal(block, dim), nominal(block, dim));
+  for (const dmir::RuleValue &value : rule.values) {
+    int64_t full = sizes.back(); // as where a cache is
+    symbols.emplace_back(value.ofRows || value.ofColumns ? -dmir::kMostValue : full,
+                         value.ofRows || value.ofColumns ? dmir::kMostValue : full);
+  }
   int64_t keys = sizes.pop_back_val(), last = std::max<int64_t>(0, sizes.back() - rows), widest = kKeyTile;
   for (int64_t row : {int64_t(0), last / 2, last}) {
     SmallVector<std::pair<int64_t, int64_t>> bounds(sizes.size(), {0, 0});

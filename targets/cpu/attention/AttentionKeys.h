@@ -1,8 +1,7 @@
 //===- AttentionKeys.h - the keys that a block of rows looks at -*- C++ -*-===//
 #pragma once
 
-#include "targets/common/element/ElementExpr.h"
-#include "targets/cpu/code/CpuBuilder.h"
+#include "KeyTests.h"
 
 #include "dmxc/Dialect/DMIR/masks/Columns.h"
 #include "dmxc/Dialect/DMIR/masks/Tiles.h"
@@ -14,17 +13,13 @@ namespace dmxc::cpu {
 /// same places whatever is left out.
 struct AttentionKeys {
   mlir::Value first, last, firstFull, lastFull;
+  mlir::Value again; ///< i1: no tile of these is asked about any more; null: it is the first time
 };
 constexpr int64_t kKeyTile = 64, kKeyPass = 256; ///< where whole rows are at hand
 
-/// The keys that some rows keep, as a rule says, the mask's if there is one, or a case of it; ends may lie outside of
-/// those that there are.
-dmir::ColumnRange<mlir::Value> rangeOf(CpuBuilder &b, kernels::ElementExpr &e, dmir::MaskOp mask,
-                                       const dmir::Rule &rule, llvm::ArrayRef<kernels::Index> batch, mlir::Value row,
-                                       mlir::Value rows, mlir::Value keys);
-/// Rows [row, row + rows) of a matrix; `batch` are the mask's indices before them. With `all`, nothing is left out.
-AttentionKeys keysOf(CpuBuilder &b, kernels::ElementExpr &e, dmir::MaskOp mask, llvm::ArrayRef<kernels::Index> batch,
-                     mlir::Value row, mlir::Value rows, dmir::TileSize tile, bool all);
+/// Those of the rows that `tests` are about. `asks`: of these all from the first tile to the last that is kept some of
+/// in a run, for values that differ along keys.
+AttentionKeys keysOf(CpuBuilder &b, KeyTests &tests, dmir::MaskOp mask, dmir::TileSize tile, bool asks);
 /// Whether the heads of a group, neighbours on the last batch axis, keep the same keys.
 bool isOneForHeads(dmir::MaskOp mask);
 /// The most keys that a block of some rows looks at, for nominal sizes.

@@ -70,8 +70,15 @@ void AttentionEmitter::lookAtTiles(const AttentionKeys &keys) {
     return arith::AndIOp::create(b, b.cmp(arith::CmpIPredicate::sge, at, keys.firstFull),
                                  b.cmp(arith::CmpIPredicate::sle, end, keys.lastFull));
   };
-  forEachTile(keys.first, keys.last,
-              [&](Value at, Value end, int64_t ofTile) { emitTile(at, end, isFull(at, end), ofTile); });
+  forEachTile(keys.first, keys.last, [&](Value at, Value end, int64_t ofTile) {
+    Value full = isFull(at, end);
+    if (!d.asksNumbers())
+      return emitTile(at, end, full, ofTile);
+    auto [some, every] = tests->ask(at, end);
+    if (keys.again)
+      some = arith::OrIOp::create(b, some, keys.again);
+    b.ifThen(some, [&, every = every] { emitTile(at, end, arith::OrIOp::create(b, full, every), ofTile); });
+  });
 }
 
 /// Keys [at, end): as many as `keys` says, or fewer where that is kDynamic.

@@ -22,12 +22,11 @@ static constexpr int64_t kLooksAgain = 2, kLeftOut = 3;
 void AttentionEmitter::walkTiles() {
   cases.clear();
   const dmir::Rule rule = d.rule();
-  Indices outer = indexOf(d.weightsSource(), b.idx(0), e.at(0));
-  outer.pop_back_n(2);
+  testRows();
   for (IntegerSet set : rule.cases) {
     dmir::Rule one = rule;
     one.cases = {set};
-    cases.push_back(rangeOf(b, e, d.mask, one, outer, first, b.floorDiv(rows, b.idx(d.group)), b.idx(d.result.k)));
+    cases.push_back(keptColumns(b, one, tests->rows(), tests->symbols(), b.idx(d.result.k)));
   }
   if (!d.looksAgain())
     return walkOnce({});
@@ -84,6 +83,10 @@ AttentionEmitter::Visit AttentionEmitter::visitOf(Value at, Value end) {
                          b.cmp(arith::CmpIPredicate::sle, end, range.lastFull));
     visit.present = visit.present ? Value(arith::OrIOp::create(b, visit.present, meets)) : meets;
     visit.full = visit.full ? Value(arith::OrIOp::create(b, visit.full, isWhole)) : isWhole;
+  }
+  if (d.asksNumbers()) {
+    auto [some, every] = tests->ask(at, end);
+    visit = {both(visit.present, some), arith::OrIOp::create(b, visit.full, every)};
   }
   if (!d.rule().tiles)
     return visit;

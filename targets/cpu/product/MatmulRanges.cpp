@@ -88,7 +88,7 @@ std::pair<Value, Value> columnsOf(CpuBuilder &b, const dmir::Rule &rule, ArrayRe
   SmallVector<Value> symbols;
   for (Dim dim : rule.dims)
     symbols.push_back(b.idx(dim));
-  dmir::ColumnRange<Value> kept = kernels::keptColumns(b, rule, bounds, symbols, columns);
+  dmir::ColumnRange<Value> kept = kernels::keptColumns(b, rule, bounds, dmir::pointsOf<Value>(symbols), columns);
   Value low = b.minS(b.maxS(kept.first, b.idx(0)), columns);
   return {low, b.maxS(low, b.minS(kept.last, columns))};
 }

@@ -158,7 +158,7 @@ class Sparsity(BundleTest):
         text = self.text(product_with(weight), "frontend")
         rule = "(d0 - d1 >= 0)"
         self.assertIn(rule, text)
-        self.refused(text.replace(rule, "(d0 - d1 - 1 >= 0)"), "[sparsity]", "'w'", "j + 1 <= i", "j <= i")
+        self.refused(text.replace(rule, "(d0 - d1 - 1 >= 0)"), "[sparsity]", "'w'", "j < i", "j <= i")
         self.refused(text.replace("value = 0.000000e+00", "value = 1.000000e+00"), "[sparsity]", "'w'")
         self.refused(text.replace("affine_set<(d0, d1)", "affine_set<(d0, d1, d2)"), "dmir.sparsity", "3 dims")
         self.refused(text.replace("value = 0.000000e+00 : f32", "value = 0 : i32"), "dmir.sparsity", "no number of")

@@ -140,6 +140,20 @@ bool tilesAgree(const Rule &rule, const Random &random, Sizes sizes, TileSize ti
   return true;
 }
 
+/// What is said of a box whatever a symbol is between bounds: never that nothing is kept, or all, where that is not so;
+/// of one index and one number what is so.
+void checkBox(const Random &random, ArrayRef<std::pair<int64_t, int64_t>> box, int64_t kept, int64_t elements,
+              bool isPoint = false) {
+  for (int64_t more : {0, 3}) {
+    std::pair<int64_t, int64_t> symbol{random.symbol - more, random.symbol + more};
+    auto [some, every] = Columns<int64_t>(plainIntegers(), box, symbol, 0).whether(random.rule);
+    ASSERT_TRUE(some || kept == 0) << describe(random.rule);
+    ASSERT_TRUE(!every || kept == elements) << describe(random.rule);
+    if (isPoint && more == 0)
+      ASSERT_TRUE(some == kept && every == kept) << describe(random.rule);
+  }
+}
+
 /// Rows: their runs are those of enumeration. Blocks of rows: nothing that is kept is outside of their range, nothing
 /// that is not kept in its full part; what the bounds of a tile tell is never wrong.
 void checkRows(const Random &random, Sizes sizes, TileSize tile, Random &points) {
@@ -158,7 +172,8 @@ void checkRows(const Random &random, Sizes sizes, TileSize tile, Random &points)
     for (int64_t first = 0; first < sizes.rows; first += tile.rows) {
       int64_t last = std::min(first + tile.rows, sizes.rows) - 1;
       std::pair<int64_t, int64_t> bounds[] = {{h, h}, {first, last}};
-      auto range = Columns<int64_t>(plainIntegers(), bounds, random.symbol, sizes.columns).of(random.rule);
+      auto range =
+          Columns<int64_t>(plainIntegers(), bounds, pointsOf<int64_t>(random.symbol), sizes.columns).of(random.rule);
       auto [from, to] = visitedColumns(range.first, range.last, sizes.columns, tile);
       for (int64_t i = first; i <= last; ++i)
         for (int64_t j = 0; j < sizes.columns; ++j) {
@@ -177,6 +192,8 @@ void checkRows(const Random &random, Sizes sizes, TileSize tile, Random &points)
       TileKind kind = classify(random.rule, {{h, h}, {i, i + rows - 1}, {j, j + columns - 1}}, random.symbol);
       ASSERT_TRUE(kind != TileKind::Empty || here == 0) << describe(random.rule);
       ASSERT_TRUE(kind != TileKind::Full || here == rows * columns) << describe(random.rule);
+      checkBox(random, {{h, h}, {i, i + rows - 1}, {j, j + columns - 1}}, here, rows * columns);
+      checkBox(random, {{h, h}, {i, i}, {j, j}}, all.at(i, j), 1, /*isPoint=*/true);
     }
   }
 }
@@ -235,6 +252,31 @@ TEST(Rule, RangesAreTight) {
   EXPECT_EQ(range.lastFull, 18);
   EXPECT_EQ(describe(rule), "j <= i and i <= j + 5");
   EXPECT_EQ(keptInRow(rule, {3}, 100, {}), 4);
+}
+
+/// As people write them.
+TEST(Rule, Texts) {
+  MLIRContext context;
+  AffineExpr i = getAffineDimExpr(0, &context), j = getAffineDimExpr(1, &context);
+  auto s = [&](unsigned at) { return getAffineSymbolExpr(at, &context); };
+  Rule rule;
+  rule.rank = 2;
+  rule.values = {{"'ids'", "", false, true, false},
+                 {"'ids'", "", false, false, true},
+                 {"'pad'", "", true, false, true},
+                 {"'b'", " > 0", true, true, true}};
+  auto text = [&](const Conditions &conditions) {
+    rule.cases = {caseOf(2, 4, conditions)};
+    return describe(rule);
+  };
+  EXPECT_EQ(text({{i - j + 63, false}, {j - i + 63, false}}), "|i - j| < 64");
+  EXPECT_EQ(text({{i - j + 63, false}, {j - i + 62, false}}), "j <= i + 63 and i <= j + 62");
+  EXPECT_EQ(text({{i - j - 1, false}}), "j < i");
+  EXPECT_EQ(text({{i - 1, false}}), "1 <= i");
+  EXPECT_EQ(text({{i.floorDiv(64) - (j + 2).floorDiv(64), true}}), "(j + 2) // 64 == i // 64");
+  EXPECT_EQ(text({{(i - j) % 32, true}}), "(i - j) % 32 == 0");
+  EXPECT_EQ(text({{s(0) - s(1), true}, {s(2) - 1, false}, {-s(3), false}}),
+            "'ids'[j] == 'ids'[i] and 'pad'[j] and not ('b'[i, j] > 0)");
 }
 
 /// The example of the documentation, and a size at which nothing of the matrix may be made.

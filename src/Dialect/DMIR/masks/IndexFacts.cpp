@@ -114,6 +114,8 @@ Pieces IndexFunctions::readMask(MaskOp op, const Index &index) {
     return unknown(op, "it has no rule of what replaces an element");
   Rule rule = dmir::ruleOf(op);
   Pieces input = at(op.getInput(), index);
+  if (op.getLow())
+    return input;
   // What is outside of a rule without its values or its tiles is outside of the whole; what is inside is not said.
   Leaf inside = rule.values.empty() && !rule.tiles ? Leaf::of(1.0) : Leaf();
   Pieces keeps = chosen(rule, index, inside, Leaf::of(0.0), op);

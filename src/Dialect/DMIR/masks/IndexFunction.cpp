@@ -185,8 +185,10 @@ Pieces IndexFunctions::limited(Pieces pieces, Operation *op) {
   size_t conditions = 0;
   for (const Piece &piece : pieces)
     conditions += piece.where.size();
-  if (pieces.empty() || pieces.size() > kMostPieces || conditions > kMostConditions)
-    return unknown(op, "it has more than 16 pieces, or more than 64 conditions");
+  if (pieces.size() > kMostPieces)
+    return unknown(op, "it has more than 16 pieces");
+  if (pieces.empty() || conditions > kMostConditions)
+    return unknown(op, pieces.empty() ? "it has no elements" : "it has more than 64 conditions");
   // select(anything, c, c) is c.
   if (llvm::all_of(pieces, [&](const Piece &piece) { return piece.leaf == pieces[0].leaf; }))
     return {Piece{{}, pieces[0].leaf}};
@@ -212,13 +214,13 @@ Pieces IndexFunctions::at(Value tensor, const Index &index) {
     tensor = acrossRegions(tensor);
   Operation *op = tensor.getDefiningOp();
   if (!op) {
-    if (std::optional<Pieces> symbol = asSymbol(tensor, index))
+    if (std::optional<Pieces> symbol = asSymbol(tensor, index, /*isUnknown=*/true))
       return *symbol;
     bool isWhole = !reader;
     return unknown(reader, (isWhole ? "it is " : "it reads ") + inputName(cast<BlockArgument>(tensor)));
   }
   if (depth >= kMostDepth || symbolList.size() > kMostSymbols)
-    return unknown(op, "it is behind more than 64 ops, or more than 16 sizes");
+    return unknown(op, depth >= kMostDepth ? "it is behind more than 64 ops" : "it takes more than 16 sizes to say");
   auto key = std::make_pair(tensor, AffineMap::get(kMostDims, kMostSymbols + 8, index, context));
   if (auto known = memo.find(key); known != memo.end())
     return known->second;
@@ -232,8 +234,9 @@ Pieces IndexFunctions::at(Value tensor, const Index &index) {
   reader = outer;
   --depth;
   // A number for each matrix that takes cases or several others to be said is one of its own, as one that is not known.
-  if (pieces.size() > 1 || pieces[0].leaf.kind == Leaf::Unknown || readsValues(pieces[0].leaf) > 1)
-    pieces = asSymbol(tensor, index).value_or(pieces);
+  bool isUnknown = llvm::any_of(pieces, [](const Piece &piece) { return piece.leaf.kind == Leaf::Unknown; });
+  if (pieces.size() > 1 || isUnknown || readsValues(pieces[0].leaf) > 1)
+    pieces = asSymbol(tensor, index, isUnknown).value_or(pieces);
   memo[key] = pieces;
   return pieces;
 }
@@ -246,34 +249,64 @@ unsigned IndexFunctions::readsValues(const Leaf &leaf) const {
   return count;
 }
 
-/// Integers that nothing is known of, but that all elements of a matrix read the same one, as lengths of batch entries.
-std::optional<Pieces> IndexFunctions::asSymbol(Value tensor, const Index &index) {
-  Type element = elementOf(tensor);
+/// The symbol of a tensor whose elements are read one by one along some axes of the space; nothing for others.
+std::optional<Symbol> IndexFunctions::symbolOf(Value tensor, const Index &index, bool isUnknown) const {
   SmallVector<Dim> dims = dimsOf(tensor);
-  if (isConstant(tensor) || (!element.isInteger(32) && !element.isInteger(64)) || element.isUnsignedInteger() ||
-      rank < 2 || symbolList.size() > kMostSymbols)
-    return std::nullopt;
   Symbol symbol{1, tensor, {}};
   std::optional<unsigned> last;
+  unsigned ofMatrix = 0; // axes of these two
   for (auto [axis, expr] : llvm::enumerate(index)) {
     auto dim = dyn_cast<AffineDimExpr>(expr);
     if (expr == number(0) && dims[axis].is(1)) {
       symbol.axes.push_back(std::nullopt);
       continue;
     }
-    if (!dim || dim.getPosition() + 2 >= rank || (last && dim.getPosition() <= *last) ||
+    if (!dim || dim.getPosition() >= rank || (last && dim.getPosition() <= *last) ||
         !(dims[axis] == extents[dim.getPosition()]))
       return std::nullopt;
+    ofMatrix += dim.getPosition() + 2 >= rank;
     symbol.axes.push_back(last = dim.getPosition());
   }
-  auto known = llvm::find_if(symbolList, [&](const Symbol &s) { return s.value == tensor && s.axes == symbol.axes; });
+  bool isNew = ofMatrix || isConstant(tensor) || elementOf(tensor).isInteger(1);
+  bool isRead = ofMatrix < 2 || isa<BlockArgument>(tensor); // nothing is computed for each element
+  return !isNew || (vectors && isUnknown && isRead) ? std::optional(symbol) : std::nullopt;
+}
+
+Interval IndexFunctions::valuesOf(Value tensor) const {
+  Type element = elementOf(tensor);
+  if (element.isInteger(1))
+    return {0, 1};
+  int64_t most = element.isInteger(32) ? int64_t(1) << 31 : kMostValue;
+  Interval values{-most, element.isInteger(32) ? most - 1 : most};
+  std::optional<Tensor> known = isConstant(tensor) ? constantTensor(tensor) : std::nullopt;
+  if (!known || known->numElements() == 0)
+    return values;
+  Interval own{values.max, values.min};
+  for (int64_t i = 0; i < known->numElements(); ++i)
+    own = {std::min(own.min, known->asInt(i)), std::max(own.max, known->asInt(i))};
+  return {std::max(own.min, values.min), std::min(own.max, values.max)};
+}
+
+/// Integers and bools that nothing is known of, but that elements read the same one along some axes, as those of a
+/// matrix lengths of batch entries, and those of a column what says whether it is padding.
+std::optional<Pieces> IndexFunctions::asSymbol(Value tensor, const Index &index, bool isUnknown) {
+  Type element = elementOf(tensor);
+  if ((!element.isInteger(1) && !element.isInteger(32) && !element.isInteger(64)) || element.isUnsignedInteger() ||
+      rank < 2 || symbolList.size() > kMostSymbols)
+    return std::nullopt;
+  std::optional<Symbol> symbol = symbolOf(tensor, index, isUnknown);
+  if (!symbol)
+    return std::nullopt;
+  auto known = llvm::find_if(symbolList, [&](const Symbol &s) { return s.value == tensor && s.axes == symbol->axes; });
   size_t position = known - symbolList.begin();
   if (known == symbolList.end()) {
-    symbolList.push_back(symbol);
-    int64_t most = element.isInteger(32) ? int64_t(1) << 31 : kMostValue;
-    symbolRanges.push_back({-most, element.isInteger(32) ? most - 1 : most});
+    symbolList.push_back(*symbol);
+    symbolRanges.push_back(valuesOf(tensor));
   }
-  return Pieces{Piece{{}, Leaf::of(getAffineSymbolExpr(position, context))}};
+  AffineExpr expr = getAffineSymbolExpr(position, context);
+  if (element.isInteger(1))
+    return Pieces{Piece{{{expr - 1, false}}, Leaf::of(1.0)}, Piece{{{-expr, false}}, Leaf::of(0.0)}};
+  return Pieces{Piece{{}, Leaf::of(expr)}};
 }
 
 Pieces IndexFunctions::read(Value tensor, const Index &index) {
@@ -369,14 +402,18 @@ Pieces IndexFunctions::readConstant(Value value, const Index &index) {
   Operation *op = value.getDefiningOp();
   std::optional<Tensor> tensor = hostFormOf(value.getType()) ? constantTensor(value) : std::nullopt;
   constexpr int64_t most = int64_t(1) << 30;
-  if (!tensor || tensor->numElements() == 0 || tensor->numElements() > most || dtypeBits(tensor->dtype()) < 8)
-    return unknown(op, "the constant is empty, larger than 2^30 elements, or of a type that is not looked at");
+  if (!tensor || dtypeBits(tensor->dtype()) < 8)
+    return unknown(op, "the constant is of a type that is not looked at");
+  if (tensor->numElements() == 0 || tensor->numElements() > most)
+    return unknown(op, tensor->numElements() ? "the constant has more than 2^30 elements" : "the constant is empty");
   SmallVector<size_t> axes; // that have elements
   for (auto [axis, dim] : llvm::enumerate(tensor->shape()))
     if (dim > 1)
       axes.push_back(axis);
-  if (axes.empty())
-    return {Piece{{}, elementLeaf(*tensor, 0, context)}};
+  if (axes.empty()) {
+    Leaf leaf = elementLeaf(*tensor, 0, context);
+    return leaf.kind == Leaf::Unknown ? unknown(op, "its number is not within 2^40") : Pieces{Piece{{}, leaf}};
+  }
   if (axes.size() > 2)
     return unknown(op, "the constant has more than two axes");
   int64_t columns = tensor->shape()[axes.back()], rows = tensor->numElements() / columns;

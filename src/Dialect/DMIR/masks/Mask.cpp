@@ -81,20 +81,17 @@ DMIR_INFER(MaskOp) {
   }
   if (auto fill = dyn_cast<FloatAttr>(op.getFill()); !fill || fill.getType() != input.getElementType())
     return emitOptionalError(loc, "C4: fill is no number of type ", input.getElementType());
-  if (op.getAdds() && (!input.getElementType().isF32() || !cast<FloatAttr>(op.getFill()).getValue().isFinite()))
-    return emitOptionalError(loc, "C7: 'adds' goes with a finite fill, and elements of f32");
+  if (op.getAdds() &&
+      (op.getLow() || !input.getElementType().isF32() || !cast<FloatAttr>(op.getFill()).getValue().isFinite()))
+    return emitOptionalError(loc, "C7: 'adds' goes with a finite fill, elements of f32, and no 'low'");
   if (std::string fault = faultOfTiles(dimsOf(op.getInput()), op.getTile(), op.getTiles().value_or(ArrayAttr()));
       !fault.empty())
     return emitOptionalError(loc, fault);
   for (Value value : op.getValues()) {
     SmallVector<Dim> whole = dimsOf(op.getInput()), own = dimsOf(value);
-    bool fits = elementOf(value).isInteger(64) && own.size() <= whole.size();
-    for (size_t axis = 0; axis < own.size() && fits; ++axis) {
-      bool isOfMatrix = axis + 2 < own.size();
-      fits = own[axis].is(1) || (isOfMatrix && own[axis] == whole[whole.size() - own.size() + axis]);
-    }
-    if (!fits)
-      return emitOptionalError(loc, "C5: a value is no i64 tensor with one element for each matrix: ", value.getType());
+    std::optional<SmallVector<Dim>> both = broadcastDims(own, whole);
+    if (!both || *both != whole)
+      return emitOptionalError(loc, "C5: a value does not broadcast to the operand's dims: ", value.getType());
   }
   results.push_back(op.getInput().getType());
   return success();
@@ -110,9 +107,12 @@ Rule dmir::ruleOf(MaskOp op) {
     auto function =
         argument ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp()) : FunctionOpInterface();
     auto name = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr) : StringAttr();
-    rule.values.push_back(name       ? visible(name.getValue())
-                          : argument ? "value" + std::to_string(rule.values.size())
-                                     : "'" + nodeName(value.getDefiningOp()) + "'");
+    std::string text = name       ? visible(name.getValue())
+                       : argument ? "value" + std::to_string(rule.values.size())
+                                  : "'" + nodeName(value.getDefiningOp()) + "'";
+    SmallVector<Dim> dims = dimsOf(value);
+    auto varies = [&](size_t fromEnd) { return dims.size() >= fromEnd && !dims[dims.size() - fromEnd].is(1); };
+    rule.values.push_back({text, "", elementOf(value).isInteger(1), varies(2), varies(1)});
   }
   llvm::append_range(rule.cases, op.getKeep().getAsValueRange<IntegerSetAttr>());
   if (op.getTiles())

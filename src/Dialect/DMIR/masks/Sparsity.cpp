@@ -210,7 +210,7 @@ Run dmir::keptColumns(const Rule &rule, ArrayRef<Interval> rows, int64_t columns
   SmallVector<std::pair<int64_t, int64_t>> bounds;
   for (Interval row : rows)
     bounds.emplace_back(row.min, row.max);
-  auto range = Columns<int64_t>(plainIntegers(), bounds, symbols, columns).of(rule);
+  auto range = Columns<int64_t>(plainIntegers(), bounds, pointsOf(symbols), columns).of(rule);
   int64_t first = std::clamp<int64_t>(range.first, 0, columns), last = std::clamp<int64_t>(range.last, 0, columns);
   return first < last ? Run{first, last} : Run{0, 0};
 }

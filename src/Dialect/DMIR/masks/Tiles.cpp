@@ -248,7 +248,7 @@ TileCounts dmir::countTiles(const Rule &rule, ArrayRef<int64_t> outer, int64_t r
     if (asks)
       continue;
     bounds.back() = {first, last - 1};
-    auto range = Columns<int64_t>(plainIntegers(), bounds, symbols, columns).of(rule);
+    auto range = Columns<int64_t>(plainIntegers(), bounds, pointsOf(symbols), columns).of(rule);
     auto [from, to] = visitedColumns(range.first, range.last, columns, tile);
     counts.visited += (last - first) * (to - from);
   }

@@ -3,6 +3,8 @@
 
 #include "dmxc/Dialect/DMIR/masks/Columns.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::dmir;
@@ -197,15 +199,52 @@ public:
       dims.push_back(rule.rank - axis <= 4 ? last[4 - (rule.rank - axis)] : "a" + std::to_string(axis));
     for (Dim dim : rule.dims)
       symbols.push_back(dim.symbolName() ? *dim.symbolName() : "(" + dim.str() + ")");
-    llvm::append_range(symbols, rule.values);
+    const std::string row = dims.size() < 2 ? "" : dims[dims.size() - 2], column = dims.empty() ? "" : dims.back();
+    for (const RuleValue &value : rule.values) {
+      if (value.isBool)
+        bools.insert(symbols.size());
+      symbols.push_back(value.name +
+                        (value.ofRows && value.ofColumns ? "[" + row + ", " + column + "]"
+                         : value.ofRows                  ? "[" + row + "]"
+                         : value.ofColumns               ? "[" + column + "]"
+                                                         : "") +
+                        value.after);
+    }
   }
 
+  /// The conditions of a case; two that bound a difference from both sides alike are one.
+  std::string conjunction(ArrayRef<Condition> conditions) const {
+    SmallVector<bool> said(conditions.size(), false);
+    std::string text;
+    for (size_t at = 0; at < conditions.size(); ++at) {
+      if (said[at])
+        continue;
+      std::string one = comparison(conditions[at]);
+      for (size_t other = at + 1; other < conditions.size(); ++other)
+        if (std::optional<std::string> both = distance(conditions[at], conditions[other]); both && !said[other]) {
+          one = *both, said[other] = true;
+          break;
+        }
+      text += (text.empty() ? "" : " and ") + one;
+    }
+    return text;
+  }
+
+private:
   /// What is negative is on the left, what is positive on the right.
   std::string comparison(const Condition &condition) const {
     int64_t constant = 0;
     std::string left, right;
-    for (const AffineTerm &term : termsOf(condition.expr, constant))
+    SmallVector<AffineTerm> terms = termsOf(condition.expr, constant);
+    if (std::optional<std::string> flag = boolOf(terms, constant); flag && !condition.isEq)
+      return *flag;
+    for (const AffineTerm &term : terms)
       addTo(term.factor < 0 ? left : right, std::abs(term.factor), atom(term.atom));
+    bool isLess = !condition.isEq && constant == -1 && !left.empty() && !right.empty();
+    if (isLess)
+      return left + " < " + right;
+    if (condition.isEq && left.empty())
+      std::swap(left, right), constant = -constant;
     if (constant || left.empty() || right.empty()) {
       std::string &side = constant < 0 || (constant == 0 && left.empty()) ? left : right;
       if (constant || side.empty())
@@ -214,7 +253,27 @@ public:
     return (left.empty() ? "0" : left) + " " + (condition.isEq ? "==" : "<=") + " " + (right.empty() ? "0" : right);
   }
 
-private:
+  /// Whether a bool is true, or is not.
+  std::optional<std::string> boolOf(ArrayRef<AffineTerm> terms, int64_t constant) const {
+    auto symbol = terms.size() == 1 ? dyn_cast<AffineSymbolExpr>(terms[0].atom) : AffineSymbolExpr(nullptr);
+    if (!symbol || !bools.contains(symbol.getPosition()))
+      return std::nullopt;
+    bool isSet = terms[0].factor == 1 && constant == -1, isNot = terms[0].factor == -1 && constant == 0;
+    const std::string &text = symbols[symbol.getPosition()];
+    return isSet ? std::optional(text) : isNot ? std::optional("not (" + text + ")") : std::nullopt;
+  }
+
+  /// "|i - j| < 64", of i - j + 63 >= 0 and j - i + 63 >= 0.
+  std::optional<std::string> distance(const Condition &a, const Condition &b) const {
+    int64_t sum = 0, constant = 0, other = 0;
+    SmallVector<AffineTerm> terms = termsOf(a.expr, constant);
+    termsOf(b.expr, other);
+    bool isOne = terms.size() == 2 && terms[0].factor == -terms[1].factor && std::abs(terms[0].factor) == 1;
+    if (a.isEq || b.isEq || !isOne || !termsOf(a.expr + b.expr, sum).empty() || constant != other)
+      return std::nullopt;
+    return "|" + atom(terms[0].atom) + " - " + atom(terms[1].atom) + "| < " + std::to_string(constant + 1);
+  }
+
   static void addTo(std::string &side, int64_t factor, const std::string &text) {
     side += (side.empty() ? "" : " + ") + text + (factor == 1 ? "" : " * " + std::to_string(factor));
   }
@@ -227,22 +286,31 @@ private:
     auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
     if (!binary)
       return std::to_string(cast<AffineConstantExpr>(expr).getValue());
-    const char *sign = binary.getKind() == AffineExprKind::Mod ? " mod " : " floordiv ";
-    return "(" + sum(binary.getLHS()) + ")" + sign + sum(binary.getRHS());
+    const char *sign = binary.getKind() == AffineExprKind::Mod ? " % " : " // ";
+    int64_t constant = 0;
+    bool isOne = termsOf(binary.getLHS(), constant).size() == 1 && constant == 0;
+    std::string left = sum(binary.getLHS());
+    return (isOne ? left : "(" + left + ")") + sign + sum(binary.getRHS());
   }
 
   std::string sum(AffineExpr expr) const {
     int64_t constant = 0;
     std::string text;
+    auto add = [&](int64_t number, const std::string &of) {
+      text += text.empty() ? (number < 0 ? "-" : "") : number < 0 ? " - " : " + ";
+      text += of.empty() ? std::to_string(std::abs(number)) : of;
+      if (!of.empty() && std::abs(number) != 1)
+        text += " * " + std::to_string(std::abs(number));
+    };
     for (const AffineTerm &term : termsOf(expr, constant))
-      text +=
-          (text.empty() ? "" : " + ") + atom(term.atom) + (term.factor == 1 ? "" : " * " + std::to_string(term.factor));
+      add(term.factor, atom(term.atom));
     if (constant || text.empty())
-      text += (text.empty() ? "" : " + ") + std::to_string(constant);
+      add(constant, "");
     return text;
   }
 
   SmallVector<std::string> dims, symbols;
+  std::set<unsigned> bools; ///< of the symbols
 };
 
 } // namespace
@@ -251,9 +319,7 @@ std::string dmir::describe(const Rule &rule) {
   Writer writer(rule);
   std::string text;
   for (IntegerSet set : rule.cases) {
-    std::string one;
-    for (const Condition &condition : conditionsOf(set))
-      one += (one.empty() ? "" : " and ") + writer.comparison(condition);
+    std::string one = writer.conjunction(conditionsOf(set));
     text += (text.empty() ? "" : " or ") + (rule.cases.size() > 1 ? "(" + one + ")" : one);
   }
   if (!rule.tiles)

@@ -215,7 +215,10 @@ void Demands::ofMask(MaskOp op, const std::optional<Rule> &own) {
     for (const Conditions &one : own ? image.functions().casesAt(*own, image.own()) : SmallVector<Conditions>{{}})
       if (std::optional<Conditions> both = image.functions().both(kept, one))
         cases.push_back(*both);
-  demand(op.getInput(), image.ruleOf(cases));
+  if (op.getLow())
+    demand(op.getInput(), own);
+  else
+    demand(op.getInput(), image.ruleOf(cases));
   for (Value value : op.getValues())
     demand(value, std::nullopt);
 }

@@ -31,8 +31,9 @@ std::optional<Diagonals> dmxc::corsair::diagonalsOf(dmir::MaskOp mask) {
   const dmir::Rule rule = dmir::ruleOf(mask);
   ArrayRef<int64_t> shape = shapeOf(mask.getInput());
   constexpr double mostFill = -1000; // what a softmax of a triangle leaves out weighs nothing
-  if (rule.rank < 2 || rule.tiles || mask.getAdds() || cast<FloatAttr>(mask.getFill()).getValueAsDouble() > mostFill ||
-      rule.symbols() || rule.cases.size() != 1 || !typeOf(mask.getInput()).hasStaticShape())
+  if (rule.rank < 2 || rule.tiles || mask.getAdds() || mask.getLow() ||
+      cast<FloatAttr>(mask.getFill()).getValueAsDouble() > mostFill || rule.symbols() || rule.cases.size() != 1 ||
+      !typeOf(mask.getInput()).hasStaticShape())
     return std::nullopt;
   Diagonals diagonals;
   for (const dmir::Condition &condition : dmir::conditionsOf(rule.cases.front()))

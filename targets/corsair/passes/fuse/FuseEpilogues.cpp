@@ -11,17 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../ElementFunctions.h"
-#include "../KernelFunctions.h"
 #include "../Passes.h"
-#include "../Views.h"
+#include "ProductNest.h"
 
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "targets/corsair/write/Operands.h"
 
 #include "schemas/corsair/SimdFunctions.h"
-
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_FUSEEPILOGUES
@@ -34,124 +30,6 @@ using affine::AffineForOp;
 using corsair::DeviceTensor;
 
 namespace {
-
-/// The op of the function's body that an op is in.
-Operation *topOf(Operation *op) {
-  while (!isa<func::FuncOp>(op->getParentOp()))
-    op = op->getParentOp();
-  return op;
-}
-
-template <typename Effect> bool has(Operation *op, Value buffer) {
-  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
-  return effects && effects.getEffectOnValue<Effect>(buffer);
-}
-
-/// Ops that use a buffer or a view of it, which are no views.
-void usersOf(Value buffer, SmallVectorImpl<std::pair<Operation *, Value>> &users) {
-  for (Operation *user : buffer.getUsers())
-    if (isBufferView(user) || isa<affine_ext::TilesOp>(user))
-      usersOf(user->getResult(0), users);
-    else
-      users.push_back({user, buffer});
-}
-
-bool isBanded(Operation *op) {
-  auto simd = dyn_cast<lldmir::SimdOp>(op);
-  return simd && simd.getParametersAttr() && simd.getParametersAttr().get(lldmir::kBandsAttr);
-}
-
-/// Whether a softmax whose rows come in bands reads a buffer, or what functions make of it.
-bool leadsToBands(Value buffer) {
-  SmallVector<Value> open{buffer};
-  llvm::DenseSet<Value> seen;
-  while (!open.empty()) {
-    SmallVector<std::pair<Operation *, Value>> users;
-    if (Value next = open.pop_back_val(); seen.insert(next).second)
-      usersOf(next, users);
-    for (auto [user, value] : users) {
-      if (isBanded(user))
-        return true;
-      if (auto simd = dyn_cast<lldmir::SimdOp>(user))
-        llvm::append_range(open, simd.getOuts());
-    }
-  }
-  return false;
-}
-
-/// The loops of a product whose tiles are all stored by one op, or a convolution.
-struct Nest {
-  Operation *root = nullptr; ///< in the function's body
-  lldmir::ConvOp conv;       ///< null: loops
-  AffineForOp quads;         ///< that over the quads, if there is one
-  SmallVector<AffineForOp> batch;
-  affine::AffineStoreOp store;
-  SmallVector<Operation *> views; ///< from the buffer to the grid, which is the last
-  Value buffer;
-
-  MemRefType type() const { return cast<MemRefType>(buffer.getType()); }
-
-  bool read(Operation *op) {
-    root = op;
-    conv = dyn_cast<lldmir::ConvOp>(op);
-    if (conv) {
-      buffer = conv.getOut();
-      return buffer && buffer.getDefiningOp<memref::AllocOp>() && type().getElementType().isF16() &&
-             !conv.getEpilogue();
-    }
-    return readLoops(cast<AffineForOp>(op));
-  }
-  bool isDealt() {
-    auto deal = conv ? conv->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr) : lldmir::DealAttr();
-    return conv ? deal && deal.getDim() >= 0 : static_cast<bool>(quads);
-  }
-
-  bool readLoops(AffineForOp loop) {
-    int stores = 0;
-    loop.walk([&](affine::AffineStoreOp op) { store = op, ++stores; });
-    if (stores != 1)
-      return false;
-    for (Operation *op = store->getParentOp(); !isa<func::FuncOp>(op); op = op->getParentOp())
-      if (op->hasAttr(kQuadsAttr))
-        quads = cast<AffineForOp>(op);
-      else if (op->hasAttr(kBatchAttr))
-        batch.push_back(cast<AffineForOp>(op));
-    auto grid = store.getMemRef().getDefiningOp<affine_ext::TilesOp>();
-    if (!grid || grid->getParentOfType<func::FuncOp>() != loop->getParentOfType<func::FuncOp>())
-      return false;
-    views = {grid};
-    for (Value from = grid.getBuffer(); from.getDefiningOp<memref::SubViewOp>(); from = views.front()->getOperand(0))
-      views.insert(views.begin(), from.getDefiningOp());
-    buffer = views.front()->getOperand(0);
-    return buffer.getDefiningOp<memref::AllocOp>() && type().getElementType().isF16() && !readsBands() &&
-           !leadsToBands(buffer);
-  }
-
-  /// Whether the product weighs values by rows that come in bands.
-  bool readsBands() {
-    bool reads = false;
-    root->walk([&](affine_ext::LoadOp load) {
-      SmallVector<std::pair<Operation *, Value>> users;
-      usersOf(rootOf(load.getMemref()), users);
-      for (auto [user, value] : users)
-        reads |= isBanded(user);
-    });
-    return reads;
-  }
-
-  /// Whether every matrix of the batch has weights of its own.
-  bool hasOwnWeights() {
-    bool own = true;
-    root->walk([&](affine_ext::MatMulOp product) {
-      llvm::DenseSet<Value> known;
-      Value from = product.getRhs();
-      for (Operation *op = from.getDefiningOp(); op && op->getNumOperands(); op = op->getOperand(0).getDefiningOp())
-        known.insert(op->operand_begin(), op->operand_end());
-      own &= llvm::all_of(batch, [&](AffineForOp loop) { return known.contains(loop.getInductionVar()); });
-    });
-    return own;
-  }
-};
 
 /// What a function reads beside the tiles of the product: a buffer as it is looked at there.
 struct Side {
@@ -465,14 +343,15 @@ struct FuseEpilogues : dmxc::impl::FuseEpiloguesBase<FuseEpilogues> {
     func::FuncOp function = getOperation();
     if (!function->hasAttr(kQuadsAttr) || function.isExternal() || !function.getBody().hasOneBlock())
       return;
-    const int64_t places = corsair::placesOfTiles(lldmir::machineOf(&getContext()));
+    const hw::Machine &machine = lldmir::machineOf(&getContext());
+    const int64_t places = corsair::placesOfTiles(machine);
     SmallVector<Operation *> products;
     for (Operation &op : function.getBody().front())
       if (places && isa<AffineForOp, lldmir::ConvOp>(op))
         products.push_back(&op);
     bool changed = false;
     for (Operation *product : products)
-      if (Nest nest; nest.read(product))
+      if (Nest nest; nest.read(product) && nest.pays(machine))
         changed |= Fuser(nest, places).run();
     SmallVector<Operation *> views; // of what is read no more
     if (changed)

@@ -1258,10 +1258,10 @@ func.func @f(%x: tensor<2x4x8xf32>) {
 
 // -----
 
-func.func @f(%x: tensor<2x4x8xf32>, %n: tensor<2x4x1xi64>) {
+func.func @f(%x: tensor<2x4x8xf32>, %n: tensor<2x5x1xi64>) {
   // expected-error @+2 {{failed to infer returned types}}
-  // expected-error @+1 {{C5: a value is no i64 tensor with one element for each matrix}}
-  %0 = dmir.mask %x, %n {keep = [affine_set<(b, i, j)[s] : (s - j >= 0)>], fill = 0.0 : f32} : (tensor<2x4x8xf32>, tensor<2x4x1xi64>) -> tensor<2x4x8xf32>
+  // expected-error @+1 {{C5: a value does not broadcast to the operand's dims: 'tensor<2x5x1xi64>'}}
+  %0 = dmir.mask %x, %n {keep = [affine_set<(b, i, j)[s] : (s - j >= 0)>], fill = 0.0 : f32} : (tensor<2x4x8xf32>, tensor<2x5x1xi64>) -> tensor<2x4x8xf32>
   return
 }
 
@@ -1332,8 +1332,17 @@ func.func @f(%x: tensor<2x128x192xf32>) {
 
 func.func @f(%x: tensor<2x128x192xf32>) {
   // expected-error @+2 {{failed to infer returned types}}
-  // expected-error @+1 {{C7: 'adds' goes with a finite fill, and elements of f32}}
+  // expected-error @+1 {{C7: 'adds' goes with a finite fill, elements of f32, and no 'low'}}
   %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32, adds} : (tensor<2x128x192xf32>) -> tensor<2x128x192xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x128x192xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C7: 'adds' goes with a finite fill, elements of f32, and no 'low'}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = -1.0e38 : f32, adds, low} : (tensor<2x128x192xf32>) -> tensor<2x128x192xf32>
   return
 }
 
@@ -1348,9 +1357,8 @@ func.func @f(%x: tensor<2x?x192xf32, #dmir.dims<"n">>) {
 
 // -----
 
-func.func @f(%x: tensor<2x4x8xf32>, %n: tensor<2x1x1xi32>) {
-  // expected-error @+2 {{failed to infer returned types}}
-  // expected-error @+1 {{C5: a value is no i64 tensor}}
-  %0 = dmir.mask %x, %n {keep = [affine_set<(b, i, j)[s] : (s - j >= 0)>], fill = 0.0 : f32} : (tensor<2x4x8xf32>, tensor<2x1x1xi32>) -> tensor<2x4x8xf32>
+func.func @f(%x: tensor<2x4x8xf32>, %n: tensor<2x1x1xi16>) {
+  // expected-error @+1 {{operand #1 must be variadic of}}
+  %0 = dmir.mask %x, %n {keep = [affine_set<(b, i, j)[s] : (s - j >= 0)>], fill = 0.0 : f32} : (tensor<2x4x8xf32>, tensor<2x1x1xi16>) -> tensor<2x4x8xf32>
   return
 }

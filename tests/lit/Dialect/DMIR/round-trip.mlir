@@ -109,6 +109,8 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %46 = dmir.select %b, %x, %y : (tensor<4x8xi1>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.mask %{{.*}} {fill = 0xFF800000 : f32, keep = [#set, #set1]} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %mask = dmir.mask %x {keep = [affine_set<(i, j) : (i - j >= 0)>, affine_set<(i, j) : (1 - j >= 0)>], fill = 0xFF800000 : f32} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: dmir.mask %{{.*}}, %{{.*}}, %{{.*}} {fill = -9.99999968E+37 : f32, keep = [#{{.*}}], low} : (tensor<4x8xf32>, tensor<4x8xi32>, tensor<4x8xi1>) -> tensor<4x8xf32>
+  %low = dmir.mask %x, %i, %b {keep = [affine_set<(i, j)[id, known] : (id - j == 0, known - 1 >= 0)>], fill = -1.0e38 : f32, low} : (tensor<4x8xf32>, tensor<4x8xi32>, tensor<4x8xi1>) -> tensor<4x8xf32>
   // CHECK: dmir.mask %{{.*}} {adds, fill = -1.000000e+04 : f32, keep = [#set], tile = array<i64: 2, 4>, tiles = [array<i64: 0, 1>, array<i64>]} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %listed = dmir.mask %x {keep = [affine_set<(i, j) : (i - j >= 0)>], fill = -1.0e4 : f32, tile = array<i64: 2, 4>, tiles = [array<i64: 0, 1>, array<i64>], adds} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.iota {{.*}}: () -> tensor<4x8xf32>

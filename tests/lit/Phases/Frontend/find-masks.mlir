@@ -88,13 +88,11 @@ func.func @strictly(%s: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// A window of three and padding: the rule says what it knows; what is no rule stays, and is added where the rule keeps.
-// CHECK: #set = affine_set<(d0, d1, d2) : (d1 - d2 >= 0, -d1 + d2 + 2 >= 0)>
-// Of its shape: that of the padding alone.
+// A window of three and padding, whose bools are values of the rule: of its shape, that of the padding alone.
+// CHECK: #set = affine_set<(d0, d1, d2)[s0] : (d1 - d2 >= 0, -d1 + d2 + 2 >= 0, s0 - 1 >= 0)>
 // CHECK-LABEL: func @window
-// CHECK: %[[P:.*]] = dmir.select %arg2, {{.*}} -> tensor<2x1x8xf32>
-// CHECK: %[[A:.*]] = dmir.add %{{.*}}, %[[P]]
-// CHECK: dmir.mask %[[A]] {fill = -3.40282347E+38 : f32, keep = [#set]}
+// CHECK-NEXT: %[[S:.*]] = dmir.matmul
+// CHECK-NEXT: dmir.mask %[[S]], %arg2 {fill = -3.40282347E+38 : f32, keep = [#set]} : (tensor<2x8x8xf32>, tensor<2x1x8xi1>)
 func.func @window(%q: tensor<2x8x4xf32>, %t: tensor<2x4x8xf32>, %pad: tensor<2x1x8xi1>) -> tensor<2x8x8xf32> {
   %s = dmir.matmul %q, %t : (tensor<2x8x4xf32>, tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
   %zero = dmir.constant dense<0.0> : tensor<f32>
@@ -115,8 +113,11 @@ func.func @window(%q: tensor<2x8x4xf32>, %t: tensor<2x4x8xf32>, %pad: tensor<2x1
 
 // -----
 
-// Positions of the caller are no rule; another axis is another softmax.
+// Positions of the caller are a number of each row; another axis is another softmax.
+// CHECK: #set = affine_set<(d0, d1)[s0] : (-d1 + s0 >= 0)>
 // CHECK-LABEL: func @others
+// CHECK-NOT: dmir.mask %
+// CHECK: dmir.mask %arg0, %arg1 {fill = 0xFF800000 : f32, keep = [#set]} : (tensor<8x8xf32>, tensor<8x1xi64>)
 // CHECK-NOT: dmir.mask %
 // CHECK: return
 func.func @others(%s: tensor<8x8xf32>, %at: tensor<8x1xi64>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
@@ -184,9 +185,15 @@ func.func @global(%s: tensor<16x16xf32>) -> tensor<16x16xf32> {
 
 // -----
 
-// The sum of two least numbers is -inf: beside a mask of the caller's, or one that holds such numbers, nothing is known.
+// The sum of two least numbers is -inf: beside a mask of the caller's nothing is known; beside one that holds such numbers scores are
+// low where the rule keeps none, and stay what they are.
+// CHECK: #set = affine_set<(d0, d1, d2) : (d1 - d2 >= 0)>
 // CHECK-LABEL: func @twice
 // CHECK-NOT: dmir.mask %
+// CHECK: %[[S:.*]] = dmir.add %{{.*}}, %{{.*}} : (tensor<2x8x8xf32>, tensor<2x1x8xf32>)
+// CHECK: dmir.softmax %[[S]]
+// CHECK: %[[S:.*]] = dmir.add %{{.*}}, %{{.*}} : (tensor<2x8x8xf32>, tensor<2x1x8xf32>)
+// CHECK: dmir.mask %[[S]] {fill = -9.99999968E+37 : f32, keep = [#set], low}
 // CHECK: return
 func.func @twice(%q: tensor<2x8x4xf32>, %t: tensor<2x4x8xf32>, %given: tensor<2x1x8xf32>, %pad: tensor<2x1x8xi1>) -> (tensor<2x8x8xf32>, tensor<2x8x8xf32>) {
   %zero = dmir.constant dense<0.0> : tensor<f32>
@@ -228,8 +235,7 @@ func.func @huge(%s: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // CHECK: #set = affine_set<(d0, d1, d2)[s0] : (-d2 + s0 - 1 >= 0, d1 - d2 >= 0)>
 // CHECK-LABEL: func @lengths
 // CHECK-NEXT: %[[R:.*]] = dmir.reshape %arg1 : (tensor<2xi32>) -> tensor<2x1x1xi32>
-// CHECK-NEXT: %[[N:.*]] = dmir.cast %[[R]] : (tensor<2x1x1xi32>) -> tensor<2x1x1xi64>
-// CHECK-NEXT: dmir.mask %arg0, %[[N]] {fill = -3.40282347E+38 : f32, keep = [#set]}
+// CHECK-NEXT: dmir.mask %arg0, %[[R]] {fill = -3.40282347E+38 : f32, keep = [#set]}
 // CHECK-NEXT: dmir.softmax
 // CHECK-NEXT: return
 func.func @lengths(%s: tensor<2x8x8xf32>, %n: tensor<2xi32>) -> tensor<2x8x8xf32> {

@@ -29,8 +29,9 @@ template <typename T> class Columns {
 public:
   using Bounds = std::pair<T, T>; ///< inclusive
 
-  /// `rows`: bounds of all indices but the last, which has `columns` values.
-  Columns(const Integers<T> &n, llvm::ArrayRef<Bounds> rows, llvm::ArrayRef<T> symbols, T columns)
+  /// `rows`: bounds of all indices but the last, which has `columns` values. `symbols`: those of what they stand for,
+  /// whatever index of these has it.
+  Columns(const Integers<T> &n, llvm::ArrayRef<Bounds> rows, llvm::ArrayRef<Bounds> symbols, T columns)
       : n(n), rows(rows), symbols(symbols), columns(columns) {}
 
   ColumnRange<T> of(const Rule &rule) const {
@@ -40,6 +41,23 @@ public:
       all = all ? join(*all, one) : one;
     }
     return *all;
+  }
+
+  /// 1 or 0: whether it keeps some of a box, which may also be said where it keeps none, and all of it, which may not.
+  /// `rows` are the bounds of all indices here.
+  Bounds whether(const Rule &rule) const {
+    T none = n.number(0), one = n.number(1), some = none, all = none;
+    for (mlir::IntegerSet set : rule.cases) {
+      T someOfCase = one, allOfCase = one;
+      for (const Condition &condition : conditionsOf(set)) {
+        auto [low, high] = boundsOf(condition.expr);
+        someOfCase = n.ifLess(high, none, none, someOfCase), allOfCase = n.ifLess(low, none, none, allOfCase);
+        if (condition.isEq)
+          someOfCase = n.ifLess(none, low, none, someOfCase), allOfCase = n.ifLess(none, high, none, allOfCase);
+      }
+      some = n.max(some, someOfCase), all = n.max(all, allOfCase);
+    }
+    return {some, all};
   }
 
 private:
@@ -121,7 +139,7 @@ private:
     if (auto dim = mlir::dyn_cast<mlir::AffineDimExpr>(expr))
       return rows[dim.getPosition()];
     if (auto symbol = mlir::dyn_cast<mlir::AffineSymbolExpr>(expr))
-      return {symbols[symbol.getPosition()], symbols[symbol.getPosition()]};
+      return symbols[symbol.getPosition()];
     auto binary = mlir::dyn_cast<mlir::AffineBinaryOpExpr>(expr);
     if (binary && binary.getKind() == mlir::AffineExprKind::Mod) {
       int64_t by = mlir::cast<mlir::AffineConstantExpr>(binary.getRHS()).getValue();
@@ -143,10 +161,17 @@ private:
   }
 
   const Integers<T> &n;
-  llvm::ArrayRef<Bounds> rows;
-  llvm::ArrayRef<T> symbols;
+  llvm::ArrayRef<Bounds> rows, symbols;
   T columns;
 };
+
+/// Bounds of numbers that are what they are.
+template <typename T> llvm::SmallVector<std::pair<T, T>> pointsOf(llvm::ArrayRef<T> numbers) {
+  llvm::SmallVector<std::pair<T, T>> points;
+  for (T number : numbers)
+    points.emplace_back(number, number);
+  return points;
+}
 
 /// The arithmetic of numbers.
 const Integers<int64_t> &plainIntegers();

@@ -39,7 +39,8 @@ struct Piece {
 /// Disjoint, and together all indices.
 using Pieces = std::vector<Piece>;
 
-/// What a symbol of expressions stands for: a size, or the integer that a tensor has for each matrix of the space.
+/// What a symbol of expressions stands for: a size, or the integer or bool that a tensor has for each matrix of the
+/// space, or for each index of some axes (IndexFunctions::readVectors).
 struct Symbol {
   Dim dim = 1;
   mlir::Value value; ///< null: the size
@@ -60,6 +61,9 @@ public:
   Pieces ofBroadcast(mlir::Value tensor);
   /// Those of `pieces` that meet the conditions.
   Pieces within(llvm::ArrayRef<Piece> pieces, const Conditions &conditions) const;
+  /// From now on integers and bools of rows or of columns that nothing is known of are symbols, as ids of documents;
+  /// and those of a caller's matrix.
+  void readVectors() { vectors = true; }
   /// From now on values that are not read through are what facts of them say, zeros stay zeros in products with what is
   /// unknown and in functions that keep them, and values are followed across the edges of regions.
   using Facts = std::function<std::optional<Known>(mlir::Value)>;
@@ -118,7 +122,9 @@ private:
 
   /// `why`: a clause about the op, which keeps its value from being read.
   Pieces unknown(mlir::Operation *op, const std::string &why);
-  std::optional<Pieces> asSymbol(mlir::Value tensor, const Index &index);
+  std::optional<Pieces> asSymbol(mlir::Value tensor, const Index &index, bool isUnknown);
+  std::optional<Symbol> symbolOf(mlir::Value tensor, const Index &index, bool isUnknown) const;
+  Interval valuesOf(mlir::Value tensor) const;
   unsigned readsValues(const Leaf &leaf) const;
   mlir::AffineExpr number(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
   /// Adds a condition; false where the others, or the extents, exclude it.
@@ -130,7 +136,7 @@ private:
 
   mlir::Operation *scope, *cause = nullptr, *reader = nullptr;
   std::string reason;
-  bool runsOfConstants = false, crosses = false, zeros = false;
+  bool runsOfConstants = false, crosses = false, vectors = false, zeros = false;
   Facts facts;
   const bool narrow;
   mlir::MLIRContext *context;
@@ -142,6 +148,10 @@ private:
   llvm::DenseMap<std::pair<mlir::Value, mlir::AffineMap>, Pieces> memo;
   unsigned depth = 0, steps = 0;
 };
+
+/// Whether a value is cheap arithmetic of its index and of few constants, as slope * (j - i), which is computed faster
+/// than it is read where it is large. `tree`: the ops that an index makes differ.
+bool isOfIndex(mlir::Value value, llvm::DenseSet<mlir::Operation *> &tree);
 
 /// The index of a reshape's operand for one of its result, and with both exchanged the other way; nothing where axes of
 /// open sizes are joined or split. `size` says one as an expression.

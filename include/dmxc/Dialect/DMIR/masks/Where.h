@@ -15,6 +15,14 @@
 
 namespace dmxc::dmir {
 
+/// A number that an operand brings for each index that it differs along.
+struct RuleValue {
+  std::string name;  ///< as people read it
+  std::string after; ///< what is said behind its index: " > -1e+38"
+  bool isBool = false;
+  bool ofRows = false, ofColumns = false; ///< whether it differs along the last two axes
+};
+
 /// Tiles of the last two axes, row of tiles by row, by their number from the left, ascending.
 struct TileLists {
   int64_t rows = 0, columns = 0; ///< of a tile
@@ -31,7 +39,7 @@ struct TileLists {
 struct Rule {
   unsigned rank = 0;
   llvm::SmallVector<Dim> dims;
-  llvm::SmallVector<std::string> values; ///< as people read them
+  llvm::SmallVector<RuleValue> values;
   llvm::SmallVector<mlir::IntegerSet> cases;
   TileLists tiles;
   unsigned symbols() const { return dims.size() + values.size(); }
