@@ -2,8 +2,6 @@
 
 #include "GemmCopies.h"
 
-#include "WindowTerms.h"
-
 using namespace dmxc;
 using namespace dmxc::cuda;
 using namespace dmx::cuda;
@@ -82,27 +80,35 @@ void GemmCopies::byThread(const GemmOperand &operand, int64_t rows, int64_t pair
 void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pairs, Value source, Value to,
                            Value number, Value row, Value k) {
   Type i16 = b.getIntegerType(16), i32 = b.getI32Type();
-  constexpr int64_t ofRow = kTileRowElements / 2;
   Value lastRow = b.idx(operand.rows - 1), lastK = b.idx(operand.k - 1);
+  auto placeOf = [&](int64_t i) { return pairAt(operand, rows, b.addC(number, i * kWarpgroup)); };
+  auto termAt = [&](const Pair &pair, int64_t half) { return b.add(k, b.addC(pair.term, half)); };
+  using Entries = std::array<SmallVector<Value, 2>, 2>;
+  auto entriesOf = [&](int64_t i) -> Entries {
+    if (!operand.windows || !table || i == pairs)
+      return {};
+    Pair pair = placeOf(i);
+    return {table->entryOf(b.minS(termAt(pair, 0), lastK)), table->entryOf(b.minS(termAt(pair, 1), lastK))};
+  };
   // All loads before what uses the first one: a warp waits there.
   SmallVector<std::pair<Value, Value>> terms; // what is loaded, and whether the operand has it
   SmallVector<Value> places;
   Value buffer = b.buffer(operand.buffer), elsewhere = b.buffer(product.left.buffer);
+  Entries next = entriesOf(0);
   for (int64_t i = 0; i < pairs; ++i) {
-    Value own = b.addC(number, i * kWarpgroup);
-    bool alongK = operand.hasKSideBySide();
-    Value tileRow = alongK ? b.floorDiv(own, b.idx(ofRow)) : b.rem(own, b.idx(rows));
-    Value tileK = b.mulC(alongK ? b.rem(own, b.idx(ofRow)) : b.floorDiv(own, b.idx(rows)), 2);
+    Pair pair = placeOf(i);
+    Entries entries = next;
+    next = entriesOf(i + 1);
     // What lies behind the operand's ends is 0; an element of it that exists is read instead.
-    Value ownRow = b.add(row, tileRow), readRow = b.minS(ownRow, lastRow);
+    Value ownRow = b.add(row, pair.row), readRow = b.minS(ownRow, lastRow);
     Value hasRow = b.cmp(arith::CmpIPredicate::sle, ownRow, lastRow);
     Value rowSource = operand.windows ? Value() : b.add(source, b.mulC(readRow, operand.rowStride));
     Pixel pixel = operand.windows ? pixelOf(b, *operand.windows, readRow) : Pixel();
-    for (int64_t half = 0; half < 2; ++half) {
-      Value ownK = b.add(k, b.addC(tileK, half)), readK = b.minS(ownK, lastK);
+    for (size_t half = 0; half < 2; ++half) {
+      Value ownK = termAt(pair, static_cast<int64_t>(half)), readK = b.minS(ownK, lastK);
       Value has = arith::AndIOp::create(b, hasRow, b.cmp(arith::CmpIPredicate::sle, ownK, lastK)), place, base = buffer;
       if (operand.windows) {
-        auto [offset, isInside] = termOf(b, *operand.windows, pixel, readK);
+        auto [offset, isInside] = table ? table->look(pixel, entries[half]) : termOf(b, *operand.windows, pixel, readK);
         place = b.add(source, offset);
         has = arith::AndIOp::create(b, has, isInside);
         // Of the image there may be nothing to read instead, of the other operand there is.
@@ -114,8 +120,8 @@ void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pai
       terms.emplace_back(b.load(i16, base, place), has);
     }
     // As swizzled() has it, of an offset in a tile: units of 16 bytes change places by the row.
-    Value offset = b.add(b.mulC(tileRow, kTileRowBytes), b.mulC(tileK, 2));
-    Value turn = b.mulC(b.rem(tileRow, b.idx(kPatternRows)), 16);
+    Value offset = b.add(b.mulC(pair.row, kTileRowBytes), b.mulC(pair.term, 2));
+    Value turn = b.mulC(b.rem(pair.row, b.idx(kPatternRows)), 16);
     places.push_back(b.add(to, arith::XOrIOp::create(b, offset, turn)));
   }
   auto bitsOf = [&](std::pair<Value, Value> term) {
@@ -126,4 +132,11 @@ void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pai
     Value high = arith::ShLIOp::create(b, bitsOf(terms[2 * i + 1]), b.constantInt(i32, 16));
     LLVM::StoreOp::create(b, arith::OrIOp::create(b, bitsOf(terms[2 * i]), high), async.shared(place), /*alignment=*/4);
   }
+}
+
+GemmCopies::Pair GemmCopies::pairAt(const GemmOperand &operand, int64_t rows, Value number) {
+  Value ofRow = b.idx(kTileRowElements / 2), all = b.idx(rows);
+  if (operand.hasKSideBySide())
+    return {b.floorDiv(number, ofRow), b.mulC(b.rem(number, ofRow), 2)};
+  return {b.rem(number, all), b.mulC(b.floorDiv(number, all), 2)};
 }

@@ -141,7 +141,10 @@ SmallVector<TileEmitter::Loaded> TileEmitter::load(const Panel &panel, Value fir
   Value lastRow = b.idx(side.rows - 1), lastTerm = b.idx(product.k - 1);
   bool isWhole = side.rows.known() && *side.rows.known() % panel.rows == 0,
        termsAreWhole = *product.k.known() % tile.terms() == 0;
-  SmallVector<std::pair<Value, Value>> places;
+  struct Place {
+    Value buffer, at, has;
+  };
+  SmallVector<Place> places;
   for (int64_t i = 0; i < elements(panel); ++i) {
     auto [ownRow, ownTerm] = placeOf(panel, i);
     Value row = b.add(panel.first, ownRow), term = b.add(firstTerm, ownTerm), has;
@@ -151,19 +154,21 @@ SmallVector<TileEmitter::Loaded> TileEmitter::load(const Panel &panel, Value fir
       has = b.cmp(arith::CmpIPredicate::sle, term, lastTerm);
       term = b.minS(term, lastTerm);
     }
-    Value place = panel.source;
+    Value place = panel.source, buffer = b.buffer(side.buffer);
     if (side.windows) {
       auto [offset, isInside] = table->look(pixelOf(b, *side.windows, row), term);
       has = has ? Value(arith::AndIOp::create(b, has, isInside)) : isInside;
-      place = b.add(place, arith::SelectOp::create(b, isInside, offset, b.idx(0)));
+      // Of the image there may be nothing to read instead, of the weights there is.
+      buffer = arith::SelectOp::create(b, isInside, buffer, b.buffer(product.left().buffer));
+      place = arith::SelectOp::create(b, isInside, b.add(place, offset), b.idx(0));
     } else {
       place = b.add(b.add(place, b.mulC(row, side.rowStride)), b.mulC(term, side.kStride));
     }
-    places.emplace_back(place, has);
+    places.push_back({buffer, place, has});
   }
   SmallVector<Loaded> loaded;
-  for (auto [place, has] : places)
-    loaded.push_back({b.load(f32, b.buffer(side.buffer), place), has});
+  for (const Place &place : places)
+    loaded.push_back({b.load(f32, place.buffer, place.at), place.has});
   return loaded;
 }
 

@@ -43,7 +43,7 @@ constexpr int64_t kPlaceWords = 2, kWord = 4, kVectorWords = 4;
 
 } // namespace
 
-Value TermTable::entry(Value term, int64_t word) {
+Value TermTable::wordAt(Value term, int64_t word) {
   Value place = b.addC(b.mulC(term, entryBytes(windows)), at + word * kWord);
   return b.elementPtr(b.getI8Type(), b.shared(), place);
 }
@@ -58,12 +58,13 @@ void TermTable::fill(int64_t threads) {
       rest = b.floorDiv(rest, b.idx(axis.taps));
       place = b.add(place, b.mulC(along, axis.apart));
       LLVM::StoreOp::create(b, arith::TruncIOp::create(b, i32, along),
-                            entry(term, kPlaceWords + static_cast<int64_t>(i)), kWord);
+                            wordAt(term, kPlaceWords + static_cast<int64_t>(i)), kWord);
     }
     place = b.add(place, b.mulC(rest, windows.channelsApart));
-    LLVM::StoreOp::create(b, place, entry(term, 0), kPlaceWords * kWord);
-    for (auto word = kPlaceWords + static_cast<int64_t>(windows.axes.size()); word < kVectorWords; ++word)
-      LLVM::StoreOp::create(b, b.constantInt(i32, 0), entry(term, word), kWord);
+    LLVM::StoreOp::create(b, place, wordAt(term, 0), kPlaceWords * kWord);
+    for (auto word = kPlaceWords + static_cast<int64_t>(windows.axes.size()); word * kWord < entryBytes(windows);
+         ++word)
+      LLVM::StoreOp::create(b, b.constantInt(i32, 0), wordAt(term, word), kWord);
   });
 }
 
@@ -74,12 +75,18 @@ Value TermTable::placeOf(const Pixel &pixel) {
   return place;
 }
 
-std::pair<Value, Value> TermTable::look(const Pixel &pixel, Value term) {
+SmallVector<Value, 2> TermTable::entryOf(Value term) {
+  auto vector = VectorType::get({kVectorWords}, b.getI32Type());
+  SmallVector<Value, 2> entry;
+  for (int64_t word = 0; word * kWord < entryBytes(windows); word += kVectorWords)
+    entry.push_back(LLVM::LoadOp::create(b, vector, wordAt(term, word), kVectorWords * kWord));
+  return entry;
+}
+
+std::pair<Value, Value> TermTable::look(const Pixel &pixel, ArrayRef<Value> entry) {
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
-  Value words = LLVM::LoadOp::create(b, VectorType::get({kVectorWords}, i32), entry(term, 0), kVectorWords * kWord);
   auto word = [&](int64_t i) -> Value {
-    return i < kVectorWords ? Value(vector::ExtractOp::create(b, words, i))
-                            : Value(LLVM::LoadOp::create(b, i32, entry(term, i), kWord));
+    return vector::ExtractOp::create(b, entry[static_cast<size_t>(i / kVectorWords)], i % kVectorWords);
   };
   Value low = arith::ExtUIOp::create(b, i64, word(0)), high = arith::ExtUIOp::create(b, i64, word(1)), isInside;
   Value place = arith::OrIOp::create(b, low, arith::ShLIOp::create(b, high, b.idx(32)));

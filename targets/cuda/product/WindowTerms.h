@@ -25,13 +25,16 @@ public:
 
   /// By all `threads` of the block; it can be read when they have met.
   void fill(int64_t threads);
-  /// As termOf(); `pixel` is of this column.
-  std::pair<Value, Value> look(const Pixel &pixel, Value term);
+  /// What the table has of a term, for look(): asked for ahead nobody waits for it.
+  llvm::SmallVector<Value, 2> entryOf(Value term);
+  /// As termOf().
+  std::pair<Value, Value> look(const Pixel &pixel, llvm::ArrayRef<Value> entry);
+  std::pair<Value, Value> look(const Pixel &pixel, Value term) { return look(pixel, entryOf(term)); }
   /// Where a pixel lies behind the image's first element.
   Value placeOf(const Pixel &pixel);
 
 private:
-  Value entry(Value term, int64_t word);
+  Value wordAt(Value term, int64_t word);
 
   CudaBuilder &b;
   const Windows &windows;
