@@ -127,8 +127,8 @@ static DictionaryAttr decidedOf(DictionaryAttr given) {
   bool follows = why && why.getValue() != kDecidedPlain;
   if (auto algorithm = given.getAs<StringAttr>(strategy::kAlgorithm); algorithm && !follows)
     decided.set(strategy::kAlgorithm, algorithm);
-  for (StringRef key :
-       {StringRef(kProduct), StringRef(kFew), StringRef(kQueries), StringRef(kTeam), StringRef(strategy::kDecided)})
+  for (StringRef key : {StringRef(kProduct), StringRef(kFew), StringRef(kQueries), StringRef(kTiles), StringRef(kTeam),
+                        StringRef(strategy::kDecided)})
     if (auto own = dyn_cast_or_null<DictionaryAttr>(given.get(key)))
       for (NamedAttribute each : own)
         decided.set(each.getName(), each.getValue());

@@ -91,7 +91,11 @@ FIXED = [
 
 # For a GPU: each tile with operands that maps read and with one that threads copy.
 EXACT = [Case("rounded", (), (200, 264, terms), "as it is", right, True, "scale bias residual", True, False, (tile, 3))
-         for terms in (200, 201) for tile, right in zip(TILES, 2 * ["constant", "as it is", "turned"])] + FIXED  # fmt: skip
+         for terms in (200, 201) for tile, right in zip(TILES, 2 * ["constant", "as it is", "turned"])] + FIXED + [
+             Case("f32", (), (200, 264, 200), "as it is", "as it is", True, "scale bias residual", True, False),  # by tiles in shared memory
+             Case("f32", (2, 3), (66, 75, 130), "turned", "turned", False, "bias both", True, False),
+             Case("rounded", (), (3, 264, 512), "as it is", "constant", True, "bias relu", True, False),  # by warps
+         ]  # fmt: skip
 
 
 class Subject:

@@ -9,6 +9,7 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
+using dmxc::kernels::NarrowFloats;
 
 namespace {
 
@@ -63,6 +64,12 @@ Value truncateToBf16(Bits &e, Value x) {
   Value result = e.select(isNan, nan, rounded);
   Value narrow = e.castTo<arith::TruncIOp>(e.b.getI16Type(), result);
   return e.bitcast(e.b.getBF16Type(), narrow);
+}
+
+/// By an instruction, whose result is moved as an integer like all others.
+Value roundToBf16(Bits &e, Value x) {
+  Value rounded = LLVM::FPTruncOp::create(e.b, e.loc, e.type(e.b.getBF16Type()), x);
+  return e.bitcast(e.b.getBF16Type(), LLVM::BitcastOp::create(e.b, e.loc, e.ints(16), rounded));
 }
 
 Value extendF16(Bits &e, Value x) {
@@ -132,41 +139,41 @@ Value truncateToOdd(Bits &e, Value x) {
 //===----------------------------------------------------------------------===//
 
 struct LowerExtF : OpRewritePattern<arith::ExtFOp> {
-  LowerExtF(MLIRContext *context, bool hasHalf) : OpRewritePattern(context), hasHalf(hasHalf) {}
+  LowerExtF(MLIRContext *context, NarrowFloats has) : OpRewritePattern(context), has(has) {}
   LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
     Type from = getElementTypeOrSelf(op.getIn().getType());
     Type to = getElementTypeOrSelf(op.getType());
     bool viaFloat = to.isF64();
-    if (!from.isBF16() && !(from.isF16() && (viaFloat || !hasHalf)))
+    if (!from.isBF16() && !(from.isF16() && (viaFloat || !has.half)))
       return failure();
     Bits e(rewriter, op.getLoc(), op.getType());
     Value wide = from.isBF16() ? extendBf16(e, op.getIn())
-                 : hasHalf     ? e.castTo<arith::ExtFOp>(rewriter.getF32Type(), op.getIn())
+                 : has.half    ? e.castTo<arith::ExtFOp>(rewriter.getF32Type(), op.getIn())
                                : extendF16(e, op.getIn());
     if (viaFloat)
       wide = e.castTo<arith::ExtFOp>(to, wide);
     rewriter.replaceOp(op, wide);
     return success();
   }
-  bool hasHalf;
+  NarrowFloats has;
 };
 
 struct LowerTruncF : OpRewritePattern<arith::TruncFOp> {
-  LowerTruncF(MLIRContext *context, bool hasHalf) : OpRewritePattern(context), hasHalf(hasHalf) {}
+  LowerTruncF(MLIRContext *context, NarrowFloats has) : OpRewritePattern(context), has(has) {}
   LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
     Type from = getElementTypeOrSelf(op.getIn().getType());
     Type to = getElementTypeOrSelf(op.getType());
-    if (!to.isBF16() && !(to.isF16() && (from.isF64() || !hasHalf)))
+    if (!to.isBF16() && !(to.isF16() && (from.isF64() || !has.half)))
       return failure();
     Bits e(rewriter, op.getLoc(), op.getType());
     Value narrow = from.isF64() ? truncateToOdd(e, op.getIn()) : op.getIn();
-    narrow = to.isBF16() ? truncateToBf16(e, narrow)
-             : hasHalf   ? e.castTo<arith::TruncFOp>(to, narrow)
+    narrow = to.isBF16() ? (has.roundsToBf16 ? roundToBf16(e, narrow) : truncateToBf16(e, narrow))
+             : has.half  ? e.castTo<arith::TruncFOp>(to, narrow)
                          : truncateToF16(e, narrow);
     rewriter.replaceOp(op, narrow);
     return success();
   }
-  bool hasHalf;
+  NarrowFloats has;
 };
 
 //===----------------------------------------------------------------------===//
@@ -193,7 +200,7 @@ TypedAttr withoutBf16(TypedAttr value) {
 void moveAsIntegers(Operation *root) {
   SmallVector<arith::BitcastOp> casts;
   root->walk([&](Operation *op) {
-    if (mlir::isa<LLVM::BitcastOp>(op)) // operands of an instruction that computes with them
+    if (mlir::isa<LLVM::BitcastOp, LLVM::FPTruncOp>(op)) // what an instruction computes with
       return;
     if (auto constant = dyn_cast<arith::ConstantOp>(op);
         constant && withoutBf16(constant.getType()) != constant.getType())
@@ -216,20 +223,20 @@ void moveAsIntegers(Operation *root) {
 
 struct FloatLoweringPass : PassWrapper<FloatLoweringPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FloatLoweringPass)
-  explicit FloatLoweringPass(bool hasHalf) : hasHalf(hasHalf) {}
+  explicit FloatLoweringPass(NarrowFloats has) : has(has) {}
   StringRef getArgument() const override { return "dmxc-float-lowering"; }
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<LowerExtF, LowerTruncF>(&getContext(), hasHalf);
+    patterns.add<LowerExtF, LowerTruncF>(&getContext(), has);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     moveAsIntegers(getOperation());
   }
-  bool hasHalf;
+  NarrowFloats has;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::kernels::createFloatLoweringPass(bool hasHalf) {
-  return std::make_unique<FloatLoweringPass>(hasHalf);
+std::unique_ptr<Pass> dmxc::kernels::createFloatLoweringPass(NarrowFloats has) {
+  return std::make_unique<FloatLoweringPass>(has);
 }

@@ -37,7 +37,7 @@ void dmxc::kernels::loadKernelDialects(MLIRContext &context) {
   context.loadAllAvailableDialects();
 }
 
-LogicalResult dmxc::kernels::lowerToLLVMDialect(ModuleOp module, bool hasHalf) {
+LogicalResult dmxc::kernels::lowerToLLVMDialect(ModuleOp module, NarrowFloats has) {
   PassManager passes(module.getContext());
   passes.enableVerifier(false); // once at the end: after each pass it takes longer than some of them
   passes.addPass(createCanonicalizerPass());
@@ -48,7 +48,7 @@ LogicalResult dmxc::kernels::lowerToLLVMDialect(ModuleOp module, bool hasHalf) {
   narrow.sourceTypeStrs = {"f16", "bf16"};
   narrow.targetTypeStr = "f32";
   passes.addPass(arith::createArithEmulateUnsupportedFloats(narrow));
-  passes.addPass(createFloatLoweringPass(hasHalf));
+  passes.addPass(createFloatLoweringPass(has));
   passes.addPass(createSCFToControlFlowPass());
   passes.addPass(createConvertVectorToLLVMPass());
   passes.addPass(createConvertMathToLLVMPass());

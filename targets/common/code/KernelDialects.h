@@ -1,6 +1,8 @@
 //===- KernelDialects.h - what kernels are made of --------------*- C++ -*-===//
 #pragma once
 
+#include "FloatLowering.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 namespace dmxc::kernels {
@@ -14,6 +16,6 @@ void loadKernelDialects(mlir::MLIRContext &context);
 
 /// Lowers a module of host functions written with KernelBuilder to the LLVM dialect. Arithmetic of f16 and bf16 becomes
 /// that of f32; `hasHalf`: conversions of f16 and f32 are instructions.
-llvm::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module, bool hasHalf);
+llvm::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module, NarrowFloats has);
 
 } // namespace dmxc::kernels

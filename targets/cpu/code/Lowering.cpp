@@ -296,7 +296,7 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &i
     return internalError("kernel '" + object.name + "': invalid IR was emitted");
   if (Status s = saveTemp(options.saveTempsDir, object.name + ".mlir", [&](auto &out) { module.print(out); }); !s)
     return s.takeError();
-  if (failed(lowerToLLVMDialect(module, isa.hasF16C)))
+  if (failed(lowerToLLVMDialect(module, {.half = isa.hasF16C})))
     return internalError("kernel '" + object.name + "': lowering to LLVM failed");
 
   llvm::LLVMContext context;

@@ -40,6 +40,8 @@ public:
   Value threadInBlock() const { return ownThread; }
   /// The values of a warp's lanes combined in pairs, in groups of `lanes` neighbours; the same for each of them.
   llvm::SmallVector<Value> ofWarp(llvm::SmallVector<Value> values, int64_t lanes, Combine combine);
+  /// What another lane of the warp, as `how` says ("bfly", "idx") by `lane` (i32), has of a word of 32 bits.
+  Value shuffled(Value word, llvm::StringRef how, Value lane);
 
 private:
   const Team &team() const { return static_cast<const Hopper &>(processor()).team; }

@@ -154,7 +154,7 @@ Result<std::string> dmxc::cuda::compileKernel(ModuleOp module, const PtxOptions 
     return internalError("kernel '" + name + "': invalid IR was emitted");
   if (Status s = saveTemp(options.saveTempsDir, name + ".mlir", [&](auto &out) { module.print(out); }); !s)
     return s.takeError();
-  if (failed(kernels::lowerToLLVMDialect(module, /*hasHalf=*/true)))
+  if (failed(kernels::lowerToLLVMDialect(module, {.half = true, .roundsToBf16 = true})))
     return internalError("kernel '" + name + "': lowering to LLVM failed");
   if (failed(lowerInstructions(module)))
     return internalError("kernel '" + name + "': lowering of GPU instructions failed");

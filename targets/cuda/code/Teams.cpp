@@ -85,15 +85,16 @@ Value ofWords(KernelBuilder &b, ArrayRef<Value> words, Type type) {
   return isa<FloatType>(type) ? Value(arith::BitcastOp::create(b, type, value)) : value;
 }
 
-Value shuffled(KernelBuilder &b, Value word, int64_t distance) {
-  Type i32 = b.getI32Type();
-  Value all = b.constantInt(i32, -1), to = b.constantInt(i32, distance), clamp = b.constantInt(i32, kWarp - 1);
-  return LLVM::CallIntrinsicOp::create(b, i32, b.getStringAttr("llvm.nvvm.shfl.sync.bfly.i32"),
-                                       ValueRange{all, word, to, clamp})
-      .getResult(0);
-}
-
 } // namespace
+
+Value CudaBuilder::shuffled(Value word, StringRef how, Value lane) {
+  Type i32 = getI32Type(), type = word.getType();
+  Value bits = type == i32 ? word : Value(arith::BitcastOp::create(*this, i32, word));
+  Value moved = LLVM::CallIntrinsicOp::create(*this, i32, getStringAttr(("llvm.nvvm.shfl.sync." + how + ".i32").str()),
+                                              ValueRange{constantInt(i32, -1), bits, lane, constantInt(i32, kWarp - 1)})
+                    .getResult(0);
+  return type == i32 ? moved : Value(arith::BitcastOp::create(*this, type, moved));
+}
 
 SmallVector<Value> CudaBuilder::ofWarp(SmallVector<Value> values, int64_t lanes, Combine combine) {
   for (int64_t distance = lanes / 2; distance > 0; distance /= 2) {
@@ -101,7 +102,7 @@ SmallVector<Value> CudaBuilder::ofWarp(SmallVector<Value> values, int64_t lanes,
     for (Value value : values) {
       SmallVector<Value> words = wordsOf(*this, value);
       for (Value &word : words)
-        word = shuffled(*this, word, distance);
+        word = shuffled(word, "bfly", constantInt(getI32Type(), distance));
       other.push_back(ofWords(*this, words, value.getType()));
     }
     values = combine(values, other);

@@ -1,7 +1,8 @@
 //===- Gemm.cpp - which products tensor cores compute -------------------------===//
 
-#include "FewQueries.h"
 #include "FewRows.h"
+#include "TileProduct.h"
+#include "attention/FewQueries.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -26,7 +27,7 @@ static const KernelRow &plainRow(StringRef op) {
   return table.all().find(op)->second;
 }
 
-/// The names of both ways.
+/// The names of the ways.
 static StringRef specialisedOf(Operation *product) {
   return isa<dmir::ConvOp>(product) ? StringRef(kSpecialisedConv) : StringRef(kSpecialised);
 }
@@ -103,18 +104,24 @@ namespace {
 
 /// The ways in which a product can be computed.
 struct Ways {
+  const hw::Machine &machine;
   const GemmProduct *specialised = nullptr; ///< by tensor cores
   const FewRows *few = nullptr;
+  const TileProduct *tiled = nullptr;
 
-  Ways(const GemmProduct &product, const std::optional<FewRows> &few)
-      : specialised(product.refusal().empty() ? &product : nullptr), few(few ? &*few : nullptr) {}
+  Ways(const hw::Machine &machine, const GemmProduct &product, const std::optional<FewRows> &few,
+       const std::shared_ptr<const TileProduct> &tiled)
+      : machine(machine), specialised(product.refusal().empty() ? &product : nullptr), few(few ? &*few : nullptr),
+        tiled(tiled.get()) {}
   /// The name of the one that is asked for, or where none is of the default.
   StringRef chosen(Operation *op, DictionaryAttr decided) const {
     if (StringRef asked = algorithmIn(decided); !asked.empty())
       return asked;
     if (few && few->pays())
       return kByWarps;
-    return specialised && rowsOf(op) > kPlainRows ? specialisedOf(op) : plainOf(op);
+    if (specialised && rowsOf(op) > kPlainRows)
+      return specialisedOf(op);
+    return tiled && tiled->pays(machine) ? tiledOf(op) : plainOf(op);
   }
 };
 
@@ -147,7 +154,12 @@ static KernelPlan planFewRows(const RegionBody &body, const FewRows &few, const 
 /// How a region is computed, while its strategy is chosen.
 static Result<KernelPlan> chooseProduct(const RegionBody &body, const CudaRequest &request, GemmProduct &product) {
   std::optional<FewRows> few = fewRowsOf(body, request);
-  StringRef name = Ways(product, few).chosen(body.root, request.decided);
+  std::shared_ptr<const TileProduct> tiled = TileProduct::of(body.root);
+  StringRef name = Ways(request.machine, product, few, tiled).chosen(body.root, request.decided);
+  if (tiled && name == tiledOf(body.root)) {
+    DecisionsMade::check("a tile of a product of f32");
+    return planTiles(body, tiled, tiled->choose(request.machine, request.decided));
+  }
   if (few && name == kByWarps) {
     DecisionsMade::check("a tile of a product of few rows");
     return planFewRows(body, *few, few->choose(request.machine, request.decided));
@@ -257,6 +269,8 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest 
                         "': its kernel has a cuda.pipeline, but its strategy the "
                         "algorithm " +
                         algorithmIn(request.strategy).str());
+    if (algorithmIn(request.strategy) == tiledOf(body.root))
+      return tilesIn(body, request);
     return algorithmIn(request.strategy) == kByWarps ? fewRowsIn(body, request)
                                                      : planPlain(body, request, *product, /*decided=*/false);
   }
@@ -308,8 +322,11 @@ struct RegionProduct {
   RegionBody body;
   SharedProduct product; ///< null where the root is none
   std::optional<FewRows> few;
+  std::shared_ptr<const TileProduct> tiled;
 
-  explicit RegionProduct(dmir::RegionOp region) : body(bodyOf(region.getBlock())) {
+  const hw::Machine &machine;
+
+  RegionProduct(const hw::Machine &machine, dmir::RegionOp region) : body(bodyOf(region.getBlock())), machine(machine) {
     if (!body.root)
       return;
     auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
@@ -317,42 +334,57 @@ struct RegionProduct {
     if (product->refusal().empty())
       product->look(region.getInputs());
     few = FewRows::of(body, constant);
+    if (normBefore(body.root).empty())
+      tiled = TileProduct::of(body.root);
+  }
+  StringRef chosen(DictionaryAttr decided) const {
+    return Ways(machine, *product, few, tiled).chosen(body.root, decided);
   }
   bool isSpecialised(DictionaryAttr decided) const {
-    return product && product->refusal().empty() &&
-           Ways(*product, few).chosen(body.root, decided) == specialisedOf(body.root);
+    return product && product->refusal().empty() && chosen(decided) == specialisedOf(body.root);
   }
-  bool isFew(DictionaryAttr decided) const { return few && Ways(*product, few).chosen(body.root, decided) == kByWarps; }
+  bool isFew(DictionaryAttr decided) const { return few && chosen(decided) == kByWarps; }
+  bool isTiled(DictionaryAttr decided) const { return tiled && chosen(decided) == tiledOf(body.root); }
+  std::vector<Decision> ways() const;
 };
+
+/// Which way is free where there are several.
+std::vector<Decision> RegionProduct::ways() const {
+  Builder b(body.root->getContext());
+  SmallVector<Attribute> names;
+  std::string about;
+  auto add = [&](bool can, StringRef name, const char *clause) {
+    if (!can)
+      return;
+    names.push_back(b.getStringAttr(name));
+    about += (about.empty() ? "" : ", ") + std::string(clause);
+  };
+  add(product->refusal().empty(), specialisedOf(body.root), "by tensor cores");
+  add(few.has_value(), kByWarps, "by warps that share terms");
+  add(tiled != nullptr, tiledOf(body.root), "by tiles in shared memory");
+  add(normBefore(body.root).empty(), plainOf(body.root), "or an element a thread");
+  if (names.size() < 2)
+    return {};
+  return {{strategy::kAlgorithm.str(), "", Domain::oneOf(names), b.getStringAttr(chosen({})), Effect::Order, about}};
+}
 
 } // namespace
 
 std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir::RegionOp region,
                                                 DictionaryAttr decided) {
-  RegionProduct of(region);
+  RegionProduct of(machine, region);
   if (std::optional<FewQueries> few = of.body.root ? FewQueries::of(of.body.root) : std::nullopt)
     return few->preferred() == kQueriesByWarps ? few->decisions(machine, decided) : std::vector<Decision>();
-  if (!of.product || (!of.product->refusal().empty() && !of.few))
+  if (!of.product || (!of.product->refusal().empty() && !of.few && !of.tiled))
     return {};
-  Builder b(region.getContext());
-  SmallVector<Attribute> names;
-  if (of.product->refusal().empty())
-    names.push_back(b.getStringAttr(specialisedOf(of.body.root)));
-  if (of.few)
-    names.push_back(b.getStringAttr(kByWarps));
-  if (normBefore(of.body.root).empty())
-    names.push_back(b.getStringAttr(plainOf(of.body.root)));
-  std::vector<Decision> free;
-  if (names.size() > 1)
-    free.push_back({strategy::kAlgorithm.str(), "", Domain::oneOf(names),
-                    b.getStringAttr(Ways(*of.product, of.few).chosen(of.body.root, {})), Effect::Order,
-                    of.few ? "by tensor cores where it is named, by warps that share terms, or an element a thread"
-                           : "by tensor cores, or an element a thread"});
+  std::vector<Decision> free = of.ways();
   if (of.isSpecialised(decided))
     llvm::append_range(
         free, gemmDecisions(machine, of.product->nominalSizes(region.getBlock()), decided, region.getContext()));
   if (of.isFew(decided))
     llvm::append_range(free, of.few->decisions(machine, decided));
+  if (of.isTiled(decided))
+    llvm::append_range(free, of.tiled->decisions(machine, decided));
   return free;
 }
 
@@ -388,9 +420,12 @@ std::string dmxc::cuda::whyNotLeftOut(dmir::RegionOp region, const KernelPlan &p
 }
 
 std::string dmxc::cuda::explainGemm(const hw::Machine &machine, dmir::RegionOp region, DictionaryAttr decided) {
-  RegionProduct of(region);
+  RegionProduct of(machine, region);
   if (of.isFew(decided))
     return std::to_string(std::llround(of.few->clocks(machine, of.few->choose(machine, decided)))) + " clocks expected";
+  if (of.isTiled(decided))
+    return std::to_string(std::llround(of.tiled->clocks(machine, of.tiled->choose(machine, decided)))) +
+           " clocks expected";
   if (!of.isSpecialised(decided))
     return {};
   std::string tiles =

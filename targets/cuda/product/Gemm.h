@@ -20,13 +20,16 @@ inline constexpr llvm::StringLiteral kSpecialised = "matmul-specialised", kSpeci
                                      kProduct = "product", kThreadCopies = "thread_copies", kWhyPlain = "why_plain";
 /// The algorithm of products of few rows with a constant, and the key of a strategy that has its tile (FewRows.h).
 inline constexpr llvm::StringLiteral kByWarps = "matmul-by-warps", kFew = "few_rows";
+/// The algorithms of f32 products and convolutions by tiles in shared memory, and the key of a strategy that has theirs
+/// (TileProduct.h).
+inline constexpr llvm::StringLiteral kByTiles = "matmul-by-tiles", kConvByTiles = "conv-by-tiles", kTiles = "tiles";
 /// The reason where a schedule or a text asks for it.
 inline constexpr llvm::StringLiteral kDecidedPlain = "it is decided";
 /// Up to so many rows a product waits for the matrix it meets. Up to so many that meet no constant shorter operands
 /// gain nothing.
 inline constexpr int64_t kFewRows = 16, kPlainRows = 4;
 
-/// The algorithm of attention of few rows, and the key of a strategy that has its tile (FewQueries.h).
+/// The algorithm of attention of few rows, and the key of a strategy that has its tile (attention/FewQueries.h).
 inline constexpr llvm::StringLiteral kQueriesByWarps = "attention-by-warps", kQueries = "queries";
 /// The algorithm of attention by tensor cores, whose operands are rounded to bf16.
 inline constexpr llvm::StringLiteral kAttentionByCores = "attention-specialised";

@@ -77,56 +77,38 @@ void GemmCopies::byThread(const GemmOperand &operand, int64_t rows, int64_t pair
   });
 }
 
-GemmCopies::Pixel GemmCopies::pixelOf(const Windows &windows, Value row) {
-  Pixel pixel(windows.axes.size());
-  for (size_t i = windows.axes.size(); i-- > 0;) {
-    const Windows::Axis &axis = windows.axes[i];
-    Value out = i ? b.rem(row, b.idx(Dim::max(axis.out, 1))) : row;
-    if (i)
-      row = b.floorDiv(row, b.idx(Dim::max(axis.out, 1)));
-    pixel[i] = b.sub(b.mulC(out, axis.stride), b.idx(axis.low));
-  }
-  return pixel;
-}
-
-std::pair<Value, Value> GemmCopies::termOf(const Windows &windows, const Pixel &pixel, Value k) {
-  Value offset = b.idx(0), isInside;
-  for (size_t i = windows.axes.size(); i-- > 0;) {
-    const Windows::Axis &axis = windows.axes[i];
-    Value at = b.add(pixel[i], b.mulC(b.rem(k, b.idx(axis.taps)), axis.dilation));
-    k = b.floorDiv(k, b.idx(axis.taps));
-    Value inside = arith::AndIOp::create(b, b.cmp(arith::CmpIPredicate::sge, at, b.idx(0)),
-                                         b.cmp(arith::CmpIPredicate::slt, at, b.idx(axis.in)));
-    isInside = isInside ? Value(arith::AndIOp::create(b, isInside, inside)) : inside;
-    offset = b.add(offset, b.mulC(at, axis.apart));
-  }
-  return {b.add(offset, b.mulC(k, windows.channelsApart)), isInside};
-}
-
 void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pairs, Value source, Value to,
                            Value number, Value row, Value k) {
   Type i16 = b.getIntegerType(16), i32 = b.getI32Type();
-  constexpr int64_t ofRow = kTileRowElements / 2;
   Value lastRow = b.idx(operand.rows - 1), lastK = b.idx(operand.k - 1);
+  auto placeOf = [&](int64_t i) { return pairAt(operand, rows, b.addC(number, i * kWarpgroup)); };
+  auto termAt = [&](const Pair &pair, int64_t half) { return b.add(k, b.addC(pair.term, half)); };
+  using Entries = std::array<SmallVector<Value, 2>, 2>;
+  auto entriesOf = [&](int64_t i) -> Entries {
+    if (!operand.windows || !table || i == pairs)
+      return {};
+    Pair pair = placeOf(i);
+    return {table->entryOf(b.minS(termAt(pair, 0), lastK)), table->entryOf(b.minS(termAt(pair, 1), lastK))};
+  };
   // All loads before what uses the first one: a warp waits there.
   SmallVector<std::pair<Value, Value>> terms; // what is loaded, and whether the operand has it
   SmallVector<Value> places;
   Value buffer = b.buffer(operand.buffer), elsewhere = b.buffer(product.left.buffer);
+  Entries next = entriesOf(0);
   for (int64_t i = 0; i < pairs; ++i) {
-    Value own = b.addC(number, i * kWarpgroup);
-    bool alongK = operand.hasKSideBySide();
-    Value tileRow = alongK ? b.floorDiv(own, b.idx(ofRow)) : b.rem(own, b.idx(rows));
-    Value tileK = b.mulC(alongK ? b.rem(own, b.idx(ofRow)) : b.floorDiv(own, b.idx(rows)), 2);
+    Pair pair = placeOf(i);
+    Entries entries = next;
+    next = entriesOf(i + 1);
     // What lies behind the operand's ends is 0; an element of it that exists is read instead.
-    Value ownRow = b.add(row, tileRow), readRow = b.minS(ownRow, lastRow);
+    Value ownRow = b.add(row, pair.row), readRow = b.minS(ownRow, lastRow);
     Value hasRow = b.cmp(arith::CmpIPredicate::sle, ownRow, lastRow);
     Value rowSource = operand.windows ? Value() : b.add(source, b.mulC(readRow, operand.rowStride));
-    Pixel pixel = operand.windows ? pixelOf(*operand.windows, readRow) : Pixel();
-    for (int64_t half = 0; half < 2; ++half) {
-      Value ownK = b.add(k, b.addC(tileK, half)), readK = b.minS(ownK, lastK);
+    Pixel pixel = operand.windows ? pixelOf(b, *operand.windows, readRow) : Pixel();
+    for (size_t half = 0; half < 2; ++half) {
+      Value ownK = termAt(pair, static_cast<int64_t>(half)), readK = b.minS(ownK, lastK);
       Value has = arith::AndIOp::create(b, hasRow, b.cmp(arith::CmpIPredicate::sle, ownK, lastK)), place, base = buffer;
       if (operand.windows) {
-        auto [offset, isInside] = termOf(*operand.windows, pixel, readK);
+        auto [offset, isInside] = table ? table->look(pixel, entries[half]) : termOf(b, *operand.windows, pixel, readK);
         place = b.add(source, offset);
         has = arith::AndIOp::create(b, has, isInside);
         // Of the image there may be nothing to read instead, of the other operand there is.
@@ -138,8 +120,8 @@ void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pai
       terms.emplace_back(b.load(i16, base, place), has);
     }
     // As swizzled() has it, of an offset in a tile: units of 16 bytes change places by the row.
-    Value offset = b.add(b.mulC(tileRow, kTileRowBytes), b.mulC(tileK, 2));
-    Value turn = b.mulC(b.rem(tileRow, b.idx(kPatternRows)), 16);
+    Value offset = b.add(b.mulC(pair.row, kTileRowBytes), b.mulC(pair.term, 2));
+    Value turn = b.mulC(b.rem(pair.row, b.idx(kPatternRows)), 16);
     places.push_back(b.add(to, arith::XOrIOp::create(b, offset, turn)));
   }
   auto bitsOf = [&](std::pair<Value, Value> term) {
@@ -150,4 +132,11 @@ void GemmCopies::moveTerms(const GemmOperand &operand, int64_t rows, int64_t pai
     Value high = arith::ShLIOp::create(b, bitsOf(terms[2 * i + 1]), b.constantInt(i32, 16));
     LLVM::StoreOp::create(b, arith::OrIOp::create(b, bitsOf(terms[2 * i]), high), async.shared(place), /*alignment=*/4);
   }
+}
+
+GemmCopies::Pair GemmCopies::pairAt(const GemmOperand &operand, int64_t rows, Value number) {
+  Value ofRow = b.idx(kTileRowElements / 2), all = b.idx(rows);
+  if (operand.hasKSideBySide())
+    return {b.floorDiv(number, ofRow), b.mulC(b.rem(number, ofRow), 2)};
+  return {b.rem(number, all), b.mulC(b.floorDiv(number, all), 2)};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "Pipeline.h"
+#include "WindowTerms.h"
 
 #include "targets/cuda/code/Asynchronous.h"
 
@@ -18,7 +19,15 @@ public:
     Value rightK; ///< of packed steps each begins at 0
   };
   GemmCopies(CudaBuilder &b, const GemmProduct &product, const Pipeline &pipeline)
-      : b(b), async(b), product(product), pipeline(pipeline), tile(pipeline.tile) {}
+      : b(b), async(b), product(product), pipeline(pipeline), tile(pipeline.tile) {
+    if (pipeline.termTable)
+      table.emplace(b, *product.right.windows, product.k, tile.sharedBytes());
+  }
+  /// What fills slots looks up, by all threads of the block before they meet.
+  void prepare() {
+    if (table)
+      table->fill(tile.threads());
+  }
 
   /// Whether all threads of the warpgroup take part, else the first one is enough.
   bool byThreads() const { return !product.left.byThreads.empty() || !product.right.byThreads.empty(); }
@@ -35,11 +44,11 @@ private:
   void byMap(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row, Value k,
              Value item);
   void byThread(const GemmOperand &operand, int64_t rows, int64_t pairs, Value to, Value row, Value k, Value item);
-  /// Where a window of an image begins: of each axis the place of its first tap, which may be outside.
-  using Pixel = llvm::SmallVector<Value, 3>;
-  Pixel pixelOf(const Windows &windows, Value row);
-  /// The place of a term behind `source`, and whether it is one of the image.
-  std::pair<Value, Value> termOf(const Windows &windows, const Pixel &pixel, Value k);
+  /// Two terms of a row of a tile.
+  struct Pair {
+    Value row, term;
+  };
+  Pair pairAt(const GemmOperand &operand, int64_t rows, Value number);
   void moveTerms(const GemmOperand &operand, int64_t rows, int64_t pairs, Value source, Value to, Value number,
                  Value row, Value k);
 
@@ -48,6 +57,7 @@ private:
   const GemmProduct &product;
   const Pipeline &pipeline;
   const GemmTile &tile;
+  std::optional<TermTable> table; ///< of windows
 };
 
 } // namespace dmxc::cuda

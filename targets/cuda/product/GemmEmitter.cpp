@@ -81,6 +81,7 @@ void GemmEmitter::initBarriers() {
       async.initBarrier(empty(b.idx(slot)), tile.consumers() * (kWarpgroup / kWarp));
     }
   });
+  copies.prepare();
   async.publishBarriers();
 }
 

@@ -1,17 +1,14 @@
 //===- GemmSums.cpp - what follows a product, on its sums ---------------------===//
 //
-// A thread has two rows of its warpgroup's sums, and of each the two columns of every eighth. Those that the result
-// does not have are evaluated like the thread's first one, which it has, and not stored: so all of a run can be read
-// before any is written, without a branch.
+// wgmma leaves a thread two rows of its warpgroup's sums, and of each the two columns of every eighth. Four lanes have
+// a row: they deal its columns out among each other so that each has 16 bytes of a result side by side, where all rows
+// of it begin at such multiples.
 //
 //===----------------------------------------------------------------------===//
 
 #include "GemmSums.h"
 
-#include "targets/common/roots/Terms.h"
 #include "targets/cuda/code/Asynchronous.h"
-
-#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -20,78 +17,49 @@ using namespace dmxc::cuda;
 using namespace dmx::cuda;
 using namespace mlir;
 
-GemmSums::GemmSums(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline)
-    : b(b), product(product), tile(pipeline.tile), atOnce(pipeline.sumsAtOnce), e(b, body.block), writer(e, body) {
-  bool plain = writer.acceptsJoined();
-  for (unsigned i = 0; i < body.results.size(); ++i)
-    plain &= !dmir::layoutOf(body.resultType(i));
-  if (plain && !product.windows)
-    rowAxis = joinedAxis(writer.values(), product.result(), 0, product.batchDims.size());
+/// Lanes that have a row, columns of a block of them, and those of it that a lane has.
+static constexpr int64_t kRowLanes = 4, kBlockColumns = 8, kOwnColumns = 2;
+
+SumLayout GemmSums::layoutOf(const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline) {
+  std::optional<int64_t> stored = SumWriter::columnsOfStore(body, product);
+  const bool together = stored && pipeline.sumsAtOnce % (kRowLanes * *stored) == 0;
+  const int64_t neighbours = together ? *stored : kOwnColumns;
+  return {pipeline.tile.rows,     pipeline.tile.columns,           neighbours,
+          kRowLanes * neighbours, pipeline.sumsAtOnce / kRowLanes, together};
+}
+
+/// A row's sums in the thread's order. In turn, lanes that are 1 and 2 apart give each other every other block of a
+/// row, which transposes blocks and lanes.
+SmallVector<Value> GemmSums::deal(Value sums, int64_t half, Value lane) {
+  SmallVector<Value> own;
+  for (int64_t column = 0; column < tile.columns; column += kBlockColumns)
+    for (int64_t i = 0; i < kOwnColumns; ++i)
+      own.push_back(LLVM::ExtractValueOp::create(b, sums, ArrayRef<int64_t>{registerOf(half, column + i)}));
+  for (int64_t apart = 1; apart < dealt(); apart *= 2) {
+    Value isUpper = b.cmp(arith::CmpIPredicate::ne, arith::AndIOp::create(b, lane, b.idx(apart)), b.idx(0)),
+          distance = b.constantInt(b.getI32Type(), apart);
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (static_cast<int64_t>(i) / kOwnColumns & apart)
+        continue;
+      Value &lower = own[i], &upper = own[i + static_cast<size_t>(kOwnColumns * apart)];
+      Value given = b.shuffled(arith::SelectOp::create(b, isUpper, lower, upper), "bfly", distance);
+      upper = arith::SelectOp::create(b, isUpper, upper, given);
+      lower = arith::SelectOp::create(b, isUpper, given, lower);
+    }
+  }
+  return own;
 }
 
 void GemmSums::write(Value sums, Value item, Value row, Value column) {
   constexpr int64_t warp = 32, warpgroup = 128, rowsOfWarp = 16;
   // Addresses that are computed before the products take registers from them.
   Value thread = b.rem(Asynchronous(b).threadNow(), b.idx(warpgroup)), lane = b.rem(thread, b.idx(warp));
-  Value ownRow = b.add(b.mulC(b.floorDiv(thread, b.idx(warp)), rowsOfWarp), b.floorDiv(lane, b.idx(4)));
-  Value ownColumn = b.mulC(b.rem(lane, b.idx(4)), 2);
+  Value ownRow = b.add(b.mulC(b.floorDiv(thread, b.idx(warp)), rowsOfWarp), b.floorDiv(lane, b.idx(kRowLanes)));
+  Value ofRow = b.rem(lane, b.idx(kRowLanes)), blocks = b.idx(dealt());
+  // Its block, and where it begins in there.
+  Value ownColumn =
+      b.add(b.mulC(b.rem(ofRow, blocks), kBlockColumns), b.mulC(b.floorDiv(ofRow, blocks), layout.neighbours));
   for (int64_t half = 0; half < 2; ++half)
-    writeRow(sums, half, item, b.addC(b.add(row, ownRow), registerRow(half * 2)), b.add(column, ownColumn));
-}
-
-void GemmSums::writeRow(Value sums, int64_t half, Value item, Value row, Value column) {
-  auto isWhole = [](Dim size, int64_t part) { return size.known() && *size.known() % part == 0; };
-  auto write = [&] {
-    Indices index = product.rowIndex(e, rowAxis, item, row);
-    for (int64_t first = 0; first < tile.columns; first += atOnce)
-      writeRun(sums, half, first, index, column);
-  };
-  Value isThere;
-  auto require = [&](Value at, Dim size) {
-    Value below = b.cmp(arith::CmpIPredicate::slt, at, b.idx(size));
-    isThere = isThere ? Value(arith::AndIOp::create(b, isThere, below)) : below;
-  };
-  if (!isWhole(product.m, tile.rows))
-    require(row, product.m);
-  if (!isWhole(product.n, tile.columns))
-    require(column, product.n);
-  if (isThere)
-    b.ifThen(isThere, write);
-  else
-    write();
-}
-
-GemmSums::Column GemmSums::columnOf(Value own, int64_t offset) {
-  Value at = b.addC(own, offset);
-  if (offset == 0 || (product.n.known() && *product.n.known() % tile.columns == 0))
-    return {at, {}};
-  Value isThere = b.cmp(arith::CmpIPredicate::slt, at, b.idx(product.n));
-  return {arith::SelectOp::create(b, isThere, at, own), isThere};
-}
-
-void GemmSums::writeRun(Value sums, int64_t half, int64_t first, ArrayRef<Index> row, Value column) {
-  struct Evaluated {
-    SmallVector<Value> values;
-    Indices index;
-    Value isThere;
-  };
-  std::vector<Evaluated> run;
-  for (int64_t offset = first; offset < first + atOnce; offset += 8)
-    for (int64_t i = 0; i < 2; ++i) {
-      Value sum = LLVM::ExtractValueOp::create(b, sums, ArrayRef<int64_t>{registerOf(half, offset + i)});
-      e.forget();
-      e.bindValue(product.result(), fromAccumulator(e, sum, product.element));
-      Column at = columnOf(column, offset + i);
-      Indices index = product.withColumn(e, row, e.at(at.at));
-      SmallVector<Value> values = writer.evaluate(index);
-      run.push_back({values, index, at.isThere});
-    }
-  e.forget();
-  for (const Evaluated &each : run) {
-    auto store = [&] { writer.store(each.values, each.index); };
-    if (each.isThere)
-      b.ifThen(each.isThere, store);
-    else
-      store();
-  }
+    writer.write(deal(sums, half, lane), item, b.addC(b.add(row, ownRow), registerRow(half * 2)),
+                 b.add(column, ownColumn));
 }

@@ -2,9 +2,7 @@
 #pragma once
 
 #include "Pipeline.h"
-
-#include "targets/common/roots/Loops.h"
-#include "targets/cuda/code/CudaBuilder.h"
+#include "SumWriter.h"
 
 namespace dmxc::cuda {
 
@@ -12,26 +10,21 @@ namespace dmxc::cuda {
 class GemmSums {
 public:
   using Value = mlir::Value;
-  GemmSums(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline);
+  GemmSums(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline)
+      : b(b), tile(pipeline.tile), layout(layoutOf(body, product, pipeline)), writer(b, body, product, layout) {}
   /// `sums`: this thread's of a tile whose rows for this warpgroup begin at `row`, its columns at `column`.
   void write(Value sums, Value item, Value row, Value column);
 
 private:
-  struct Column {
-    Value at;
-    Value isThere; ///< null: it is
-  };
-  void writeRow(Value sums, int64_t half, Value item, Value row, Value column);
-  void writeRun(Value sums, int64_t half, int64_t first, llvm::ArrayRef<Index> row, Value column);
-  Column columnOf(Value own, int64_t offset);
+  static SumLayout layoutOf(const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline);
+  /// Blocks of eight columns that lanes deal out among each other.
+  int64_t dealt() const { return layout.neighbours / 2; }
+  llvm::SmallVector<Value> deal(Value sums, int64_t half, Value lane);
 
   CudaBuilder &b;
-  const GemmProduct &product;
   const GemmTile &tile;
-  int64_t atOnce; ///< columns
-  ElementExpr e;
-  ResultWriter writer;
-  std::optional<unsigned> rowAxis;
+  SumLayout layout;
+  SumWriter writer;
 };
 
 } // namespace dmxc::cuda

@@ -1,6 +1,7 @@
 //===- Pipeline.cpp - how a product's kernel is made --------------------------===//
 
 #include "Pipeline.h"
+#include "WindowTerms.h"
 
 #include "dmxc/Dialect/DMIR/Model.h"
 
@@ -15,8 +16,8 @@ namespace {
 
 constexpr StringLiteral kRing = "operands";
 constexpr int64_t kWarpgroup = 128;
-/// Registers of a thread that loads what is on its way: pairs of terms and their places.
-constexpr int64_t kLoadingRegisters = 56;
+/// Registers of a thread that loads what is on its way: pairs of terms and their places; with a table of these.
+constexpr int64_t kLoadingRegisters = 56, kTableRegisters = 72;
 /// Of one that looks up which steps are kept.
 constexpr int64_t kLookingRegisters = 40;
 constexpr int64_t kMostTileRows = 256, kMostRaster = 1 << 16;
@@ -40,10 +41,14 @@ PipelineOp dmxc::cuda::pipelineOf(Block *kernel) {
 }
 
 Pipeline::Pipeline(const GemmProduct &product, const GemmTile &tile, const hw::Machine &machine) : tile(tile) {
+  if (tile.columns >= 256) // their sums leave few registers
+    sumsAtOnce /= 2;
+  placeTable(product, machine);
   if (tile.consumers() == 1) // a thread can have no more than the launch gives it
     return;
   const bool loads = !product.left.byThreads.empty() || !product.right.byThreads.empty();
-  copierRegisters = loads          ? kLoadingRegisters
+  copierRegisters = termTable      ? kTableRegisters
+                    : loads        ? kLoadingRegisters
                     : product.kept ? std::max<int64_t>(kLookingRegisters, machine.fewestRegisters)
                                    : machine.fewestRegisters;
   multiplierRegisters =
@@ -51,8 +56,18 @@ Pipeline::Pipeline(const GemmProduct &product, const GemmTile &tile, const hw::M
                machine.registersOfEach(machine.mostRegisters, 1));
 }
 
+void Pipeline::placeTable(const GemmProduct &product, const hw::Machine &machine) {
+  // Taps that are powers of two are found by shifts.
+  auto divides = [](const WindowAxis &axis) { return !llvm::isPowerOf2_64(axis.taps.valueOr(1)); };
+  const Windows *windows = product.right.windows;
+  const int64_t bytes = windows && llvm::any_of(windows->axes, divides)
+                            ? product.k.known().value_or(0) * TermTable::entryBytes(*windows)
+                            : 0;
+  termTable = tile.sharedBytes() + bytes <= machine.mostShared ? bytes : 0;
+}
+
 Launch Pipeline::launch(const GemmProduct &product, const hw::Machine &machine) const {
-  return {Dim::min(product.tiles(tile), machine.multiprocessors), tile.threads(), tile.sharedBytes(),
+  return {Dim::min(product.tiles(tile), machine.multiprocessors), tile.threads(), tile.sharedBytes() + termTable,
           product.maps(tile), movesRegisters()};
 }
 
@@ -478,5 +493,8 @@ Result<Pipeline> Reader::read() {
 } // namespace
 
 Result<Pipeline> dmxc::cuda::readPipeline(PipelineOp text, GemmProduct &product, const hw::Machine &machine) {
-  return Reader(text, product, machine).read();
+  Result<Pipeline> read = Reader(text, product, machine).read();
+  if (read)
+    read->placeTable(product, machine);
+  return read;
 }

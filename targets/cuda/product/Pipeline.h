@@ -21,6 +21,9 @@ struct Pipeline {
   /// Of each thread of the warpgroup that copies, and of those that multiply. 0: what the launch gives them.
   int64_t copierRegisters = 0, multiplierRegisters = 0;
 
+  /// Bytes of a table of the windows' terms behind the barriers, where there is room for one.
+  int64_t termTable = 0;
+
   Pipeline() = default;
   /// The one of a tile where nothing else is said.
   Pipeline(const GemmProduct &product, const GemmTile &tile, const hw::Machine &machine);
@@ -28,6 +31,7 @@ struct Pipeline {
   /// Whether warpgroups give registers to each other.
   bool movesRegisters() const { return multiplierRegisters != 0; }
   Launch launch(const GemmProduct &product, const hw::Machine &machine) const;
+  void placeTable(const GemmProduct &product, const hw::Machine &machine);
 };
 
 /// Writes it before the product.

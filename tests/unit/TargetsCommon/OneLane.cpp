@@ -165,7 +165,7 @@ private:
     if (!contract)
       return contract.takeError();
     llvm::LLVMContext llvmContext;
-    bool lowered = succeeded(lowerToLLVMDialect(*module, /*hasHalf=*/false));
+    bool lowered = succeeded(lowerToLLVMDialect(*module, {}));
     auto code = lowered ? translateModuleToLLVMIR(*module, llvmContext, kernel.getSymName()) : nullptr;
     if (!code)
       return Error{ErrorKind::Internal, kernel.getSymName().str() + " is not translated"};

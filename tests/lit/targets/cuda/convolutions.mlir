@@ -29,7 +29,7 @@
 // FREE: node 'stem': cuda, conv-specialised
 // FREE: node 'depthwise': cuda, conv-plain
 // FREE: node 'f32': cuda, conv-plain
-// FREE-NEXT: nothing is free
+// FREE-NEXT: algorithm = "conv-plain"  (default)  of "conv-by-tiles", "conv-plain"; by tiles in shared memory, or an element a thread; changes results by order
 
 // PLAIN: its strategy has the algorithm conv-specialised, but its kernel has no cuda.pipeline, which the stage schedule.pipeline makes
 func.func @main(%x: tensor<2x16x8x16xbf16> {dmir.name = "x"}, %i: tensor<1x3x20x20xbf16> {dmir.name = "i"}, %f: tensor<1x8x6x6xf32> {dmir.name = "f"})

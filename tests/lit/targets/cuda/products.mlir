@@ -24,7 +24,7 @@
 // CHECK-NOT: why_plain
 
 // FREE: node 'first': cuda, matmul-specialised
-// FREE-NEXT: algorithm = "matmul-specialised"  (default)  of "matmul-specialised", "matmul-by-warps", "matmul-plain"; by tensor cores where it is named, by warps that share terms, or an element a thread; changes results by order
+// FREE-NEXT: algorithm = "matmul-specialised"  (default)  of "matmul-specialised", "matmul-by-warps", "matmul-plain"; by tensor cores, by warps that share terms, or an element a thread; changes results by order
 // FREE-NEXT: rows = 64  (default)  of 64, 128; rows of a block's part of the result; changes no bits
 // FREE-NEXT: columns = 64  (default)  of 64, 128, 256; columns of a block's part of the result; changes no bits
 // FREE-NEXT: stages = 3  (default)  of 2 to 8; slots of operand tiles that a block keeps in flight; changes no bits
@@ -35,7 +35,7 @@
 // FREE: node 'few': cuda, matmul-plain
 // FREE-NEXT: algorithm = "matmul-plain"  (default)
 // FREE: node 'f32': cuda, matmul-plain
-// FREE-NEXT: nothing is free
+// FREE-NEXT: algorithm = "matmul-plain"  (default)  of "matmul-by-tiles", "matmul-plain"; by tiles in shared memory, or an element a thread; changes results by order
 
 // DECIDED: product = {columns = 256 : i64, rows = 128 : i64, stages = 2 : i64}
 // DECIDED-SAME: work = 1

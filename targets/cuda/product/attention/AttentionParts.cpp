@@ -2,13 +2,9 @@
 
 #include "AttentionParts.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-
 using namespace dmxc;
 using namespace dmxc::cuda;
 using namespace mlir;
-
-static constexpr int64_t kWarp = 32;
 
 AttentionParts::Row AttentionParts::rowOf(Value number) {
   number = b.minS(number, b.addC(b.idx(few.groupRows()), -1));
@@ -79,18 +75,9 @@ Value AttentionParts::powerOver(Value x, Value most) {
   return VectorMath(b, b.processor()).exp(arith::SubFOp::create(b, x, from));
 }
 
-Value AttentionParts::shuffled(Value value, StringRef how, Value to) {
-  Type i32 = b.getI32Type();
-  Value word = arith::BitcastOp::create(b, i32, value), all = b.constantInt(i32, -1);
-  Value moved = LLVM::CallIntrinsicOp::create(b, i32, b.getStringAttr(("llvm.nvvm.shfl.sync." + how + ".i32").str()),
-                                              ValueRange{all, word, to, b.constantInt(i32, kWarp - 1)})
-                    .getResult(0);
-  return arith::BitcastOp::create(b, f32, moved);
-}
-
 Value AttentionParts::ofLanes(Value value, int64_t from, int64_t to, llvm::function_ref<Value(Value, Value)> combine) {
   for (int64_t distance = to / 2; distance >= from; distance /= 2)
-    value = combine(value, shuffled(value, "bfly", b.constantInt(b.getI32Type(), distance)));
+    value = combine(value, b.shuffled(value, "bfly", b.constantInt(b.getI32Type(), distance)));
   return value;
 }
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "Gemm.h"
+#include "targets/cuda/product/Gemm.h"
 
 #include "targets/common/attention/AttentionPattern.h"
 

@@ -33,7 +33,6 @@ protected:
 
   /// exp(x - most), where nothing is there yet: 0; of one or a vector of them.
   Value powerOver(Value x, Value most);
-  Value shuffled(Value value, llvm::StringRef how, Value lane);
   /// Combines the values of lanes that are `from` to `to` / 2 apart.
   Value ofLanes(Value value, int64_t from, int64_t to, llvm::function_ref<Value(Value, Value)> combine);
   Value add(Value x, Value y) { return mlir::arith::AddFOp::create(b, x, y); }

@@ -8,9 +8,10 @@ import pathlib
 import sys
 import tempfile
 
-import products  # exits where numpy is not there
-from products import Case, np
-from sampling import LONG, SEED
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import products  # noqa: E402  exits where numpy is not there
+from products import Case, np  # noqa: E402
+from sampling import LONG, SEED  # noqa: E402
 
 BY_WARPS = "matmul-by-warps"
 SCHEDULE = """module attributes {transform.with_named_sequence} {

@@ -11,11 +11,12 @@ import pathlib
 import sys
 import tempfile
 
-import products  # exits where numpy is not there
-from machines import described
-from models import machine
-from products import np, onnx
-from sampling import LONG, SEED
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import products  # noqa: E402  exits where numpy is not there
+from machines import described  # noqa: E402
+from models import machine  # noqa: E402
+from products import np, onnx  # noqa: E402
+from sampling import LONG, SEED  # noqa: E402
 
 MOST_KERNELS, MOST_TIMES, LEAST_BLOCKS = 8, 3, 100
 SCHEDULE = """module attributes {transform.with_named_sequence} {
@@ -239,7 +240,7 @@ def check_large(place):
     products.run("dmx-run", place / "m.bundle", "--random-inputs", 1, "-q", *machine([]), "--device-opt", f"cuda.report={place}/r.json", "--device-opt",
                  "cuda.sim_blocks=3", "--device-opt", "cuda.sim_checks=0")  # fmt: skip
     kernels = [kernel["main"] for kernel in json.loads((place / "r.json").read_text())["last"]]
-    bandwidth = json.loads((products.pathlib.Path(__file__).resolve().parents[2] / "schemas/cuda/h100.json").read_text())["memory"]["bytes_per_second"]["value"]
+    bandwidth = json.loads((products.pathlib.Path(__file__).resolve().parents[3] / "schemas/cuda/h100.json").read_text())["memory"]["bytes_per_second"]["value"]
     width, cache = LARGE.width, 4 * 2 * LARGE.groups * LARGE.head * (LARGE.past + 1)
     columns = (LARGE.heads + 2 * LARGE.groups) * LARGE.head
     memory = (2 * (width * columns + LARGE.heads * LARGE.head * width + 3 * width * LARGE.inner) + 2 * cache) / bandwidth

@@ -148,7 +148,7 @@ Value QueryEmitter::gather(SmallVector<Value> parts) {
     for (int64_t i = 0; i < half; ++i) {
       Value kept = arith::SelectOp::create(b, isUpper, parts[i + half], parts[i]),
             given = arith::SelectOp::create(b, isUpper, parts[i], parts[i + half]);
-      next.push_back(add(kept, shuffled(given, "bfly", b.constantInt(b.getI32Type(), half))));
+      next.push_back(add(kept, b.shuffled(given, "bfly", b.constantInt(b.getI32Type(), half))));
     }
     parts = next;
   }
@@ -207,7 +207,7 @@ void QueryEmitter::addValues(Value firstKey, ArrayRef<Value> powers, State &stat
       Value from = b.add(b.mulC(b.rem(key, each), ofKeys), b.floorDiv(key, each));
       from = arith::TruncIOp::create(b, b.getI32Type(), from);
       for (int64_t row = 0; row < tile.rows; ++row) {
-        Value power = shuffled(powers[row], "idx", from);
+        Value power = b.shuffled(powers[row], "idx", from);
         for (int64_t c = 0; c < columns; ++c) {
           Value &result = state.result[row * columns + c];
           result = b.fma(power, values[i][c], result);
