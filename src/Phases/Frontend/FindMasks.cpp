@@ -201,6 +201,7 @@ private:
     for (const Piece &piece : pieces)
       if (!isMasked(piece.leaf))
         cases.push_back(piece.where);
+    tidyCases(*functions, cases);
     return areFew(cases) ? std::optional(cases) : std::nullopt;
   }
 
