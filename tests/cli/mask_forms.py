@@ -144,8 +144,7 @@ class Forms(BundleTest):
     # Rows of a matrix are pairs of heads of one position; that of the first is what the node computes from the lengths. Rows of padding
     # behind all keys see the last ones, which makes the second case of a window.
     POSITION = "'GroupQueryAttention_0' + i // 2"
-    WINDOW = (f"(j <= {POSITION} and {POSITION} < GroupQueryAttention_0#0 and {POSITION} <= j + 99) or "
-              f"(j <= {POSITION} and GroupQueryAttention_0#0 <= {POSITION} and GroupQueryAttention_0#0 <= j + 100)")
+    WINDOW = f"(j <= {POSITION} and {POSITION} <= j + 99) or (j <= {POSITION} and GroupQueryAttention_0#0 <= j + 100)"
 
     def test_groups_of_known_sizes(self):
         """A cache of 512 rows that is written in place: a prompt, then rows behind it."""

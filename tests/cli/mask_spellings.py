@@ -4,6 +4,7 @@ integers or floats, joined and put in place of scores or added to them in the wa
 dense graph; at least 90 % of the masks are read as rules. Usage: mask_spellings.py BIN [graphs]. Exit 77 where numpy is not installed."""
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,18 @@ class Graph:
         return (self.op("Equal", [self.op("Div", [i, by]), self.op("Div", [j, by])]),
                 np.arange(rows)[:, None] // size == np.arange(columns)[None] // size)
 
+    def steps(self, rows, columns):
+        """Each so many keys back, and neighbours; or the last ones of each chunk."""
+        size, own = int(self.random.integers(3, 40)), int(self.random.integers(1, 9))
+        i, j = np.arange(rows)[:, None], np.arange(columns)[None]
+        by = self.integer(size)
+        if self.chance(1, 1):
+            apart = self.op("Sub", [self.positions(rows, 1), self.positions(columns, 0)])
+            return self.op("Equal", [self.op("Mod", [apart, by]), self.integer(own % size)]), (i - j) % size == own % size
+        first = max(size - own, (size + 1) // 2)
+        value = self.op("GreaterOrEqual", [self.op("Mod", [self.positions(columns, 0), by]), self.integer(first)])
+        return value, np.broadcast_to(j % size >= first, (rows, columns))
+
     def few(self, rows, columns):
         count = int(self.random.integers(1, columns))
         wanted = np.broadcast_to(np.arange(columns)[None] < count, (rows, columns))
@@ -130,9 +143,10 @@ class Graph:
         return self.op("Cast", [self.op("Mul" if both else "Add", [x, y])], to=onnx.BOOL)
 
     def rule(self, rows, columns):
-        value, wanted = (self.band, self.chunks, self.few)[self.chance(4, 1, 1)](rows, columns)
+        far = int(columns > 64)  # fewer are folded to a matrix, which has no steps
+        value, wanted = (self.band, self.chunks, self.few, self.steps)[self.chance(4, 1, 1, far)](rows, columns)
         if self.chance(1, 1):
-            other, more = (self.band, self.chunks, self.few)[self.chance(2, 1, 2)](rows, columns)
+            other, more = (self.band, self.chunks, self.few, self.steps)[self.chance(2, 1, 2, far)](rows, columns)
             both = bool(self.chance(1, 3))
             value, wanted = self.joined(value, other, both), wanted & more if both else wanted | more
         return value, wanted
@@ -162,13 +176,17 @@ def softmax(x):
         return x / x.sum(-1, keepdims=True)
 
 
-def one(seed, attentions, folder):
-    """A model of some attentions: how many of their masks were read."""
+def small(random):
+    return int(random.integers(12, 40)), int(random.integers(16, 50))
+
+
+def make(seed, attentions, sizes=small):
+    """A model of some attentions, inputs of a run, and what it is to give."""
     random = np.random.default_rng(seed)
     graph = Graph(random)
     inputs, outputs, values, wanted = [], [], {}, {}
     for a in range(attentions):
-        rows, columns = int(random.integers(12, 40)), int(random.integers(16, 50))
+        rows, columns = sizes(random)
         shapes = {f"q{a}": [2, rows, 8], f"k{a}": [2, 8, columns], f"v{a}": [2, columns, 4]}
         q, k, v = shapes
         for name, shape in shapes.items():
@@ -181,24 +199,39 @@ def one(seed, attentions, folder):
         outputs.append(onnx.info(f"y{a}", onnx.FLOAT, None))
         dense = np.where(kept, values[q].astype(np.float64) @ values[k], fill)
         wanted[f"y{a}"] = softmax(dense) @ values[v]
-    model = folder / f"{seed}.onnx"
-    model.write_bytes(onnx.model(graph.nodes, inputs, outputs, weights=graph.weights))
-    bundle = folder / f"{seed}.bundle"
-    done = subprocess.run([BIN / "dmxc", model, "-t", "cpu:x86-64-v3", "-o", bundle], capture_output=True, text=True)
+    return onnx.model(graph.nodes, inputs, outputs, weights=graph.weights), values, wanted
+
+
+def run(name, model, values, folder, *flags):
+    """What dmxc says, and the outputs of a run."""
+    path, bundle, given, out = folder / "m.onnx", folder / "m.bundle", folder / "in", folder / "out"
+    path.write_bytes(model)
+    done = subprocess.run([BIN / "dmxc", path, "-t", "cpu:x86-64-v3", "-o", bundle, *flags], capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"seed {seed}: dmxc ended with {done.returncode}\n{done.stderr}")
-    given = folder / f"in{seed}"
+        sys.exit(f"{name}: dmxc ended with {done.returncode}\n{done.stderr}")
+    for folder in (given, out):
+        shutil.rmtree(folder, ignore_errors=True)
     given.mkdir()
-    for name, value in values.items():
-        np.save(given / f"{name}.npy", value)
-    ran = subprocess.run([BIN / "dmx-run", bundle, "--inputs", given, "--output-dir", folder / f"out{seed}", "-q"], capture_output=True, text=True)
+    for tensor, value in values.items():
+        np.save(given / f"{tensor}.npy", value)
+    ran = subprocess.run([BIN / "dmx-run", bundle, "--inputs", given, "--output-dir", out, "-q"], capture_output=True, text=True)
     if ran.returncode:
-        sys.exit(f"seed {seed}: dmx-run ended with {ran.returncode}\n{ran.stderr}")
+        sys.exit(f"{name}: dmx-run ended with {ran.returncode}\n{ran.stderr}")
+    return done.stderr, lambda tensor: np.load(next(out.glob(f"*{tensor}.npy")))
+
+
+def check(name, got, expected):
+    if not np.allclose(got, expected, rtol=1e-4, atol=1e-5, equal_nan=True):
+        sys.exit(f"{name} differs from the dense graph by {np.nanmax(np.abs(got - expected))}")
+
+
+def one(seed, attentions, folder):
+    """A model of some attentions: how many of their masks were read."""
+    model, values, wanted = make(seed, attentions)
+    said, result = run(f"seed {seed}", model, values, folder)
     for name, expected in wanted.items():
-        got = np.load(next((folder / f"out{seed}").glob(f"*{name}.npy")))
-        if not np.allclose(got, expected, rtol=1e-4, atol=1e-5, equal_nan=True):
-            sys.exit(f"seed {seed}: '{name}' differs from the dense graph by {np.nanmax(np.abs(got - expected))}")
-    found = re.search(r"masks: (\d+) of (\d+) masked", done.stderr)
+        check(f"seed {seed}: '{name}'", result(name), expected)
+    found = re.search(r"masks: (\d+) of (\d+) masked", said)
     return int(found.group(1)) if found else 0
 
 

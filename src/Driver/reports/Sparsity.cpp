@@ -92,7 +92,7 @@ private:
     constexpr int64_t usual = 64;
     one.counts = dmir::countAllTiles(rule, *extents, *symbols,
                                      wanted.value_or(one.tile.value_or(dmir::TileSize{usual, usual, usual})));
-    if (one.counts)
+    if (one.counts && (one.tile || !one.skips)) // else what is computed is not told by tiles
       one.operations = 2.0 * static_cast<double>(one.counts->elements) * static_cast<double>(depths());
     if (wanted)
       one.tile = wanted;

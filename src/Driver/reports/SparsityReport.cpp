@@ -65,8 +65,10 @@ static Json jsonOf(const MaskedAttention &one, bool lists) {
   json["empty_tiles"] = one.counts->empty;
   json["full_tiles"] = one.counts->full;
   json["mixed_tiles"] = one.counts->mixed;
-  json["operations"] = one.operations;
-  json["issued"] = one.issued();
+  if (one.operations) {
+    json["operations"] = one.operations;
+    json["issued"] = one.issued();
+  }
   if (!lists || !one.counts->allPresent)
     return json;
   Json tiles = Json::array();

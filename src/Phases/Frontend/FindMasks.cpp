@@ -76,8 +76,10 @@ private:
       return false;
     // Numbers that differ replace scores alike, but a row of them alone tells them apart: they stay where they are.
     const bool isLow = hasSeveralLow(pieces);
-    std::optional<SmallVector<Conditions>> cases =
-        casesBut(pieces, [&](const Leaf &leaf) { return isLow ? isLowNumber(leaf) : leaf.isNumber(*fill); });
+    // What is behind the mask is looked at by the pieces themselves: of cases that overlap each says less.
+    const SmallVector<Conditions> kept =
+        piecesBut(pieces, [&](const Leaf &leaf) { return isLow ? isLowNumber(leaf) : leaf.isNumber(*fill); });
+    std::optional<SmallVector<Conditions>> cases = casesOf(kept);
     if (!cases)
       return false;
     Value old = softmax.getInput();
@@ -87,7 +89,7 @@ private:
     softmax->setAttr(dmir::kMaskFromAttr, StringAttr::get(softmax.getContext(), from));
     if (isLow)
       return true;
-    simplifyBehind(maskOp, *functions, *cases);
+    simplifyBehind(maskOp, *functions, kept);
     eraseUnread({old});
     return true;
   }
@@ -106,7 +108,7 @@ private:
                        return piece.leaf.isNumber(0) || piece.leaf.isNumber(*fill);
                      });
       std::optional<SmallVector<Conditions>> cases =
-          isKnown ? casesBut(pieces, [&](const Leaf &leaf) { return leaf.isNumber(*fill); }) : std::nullopt;
+          isKnown ? casesOf(piecesBut(pieces, [&](const Leaf &leaf) { return leaf.isNumber(*fill); })) : std::nullopt;
       OpBuilder b(softmax);
       Value scores = cases ? without(b, sum, term) : Value();
       if (!scores || scores.getType() != sum.getType())
@@ -194,13 +196,17 @@ private:
     return dims ? AddOp::create(b, sum.getLoc(), tensorOf(*dims, elementOf(value)), lhs, rhs) : value;
   }
 
-  /// The cases of a rule of all pieces but some; nothing where they are too many, or all.
-  std::optional<SmallVector<Conditions>> casesBut(ArrayRef<Piece> pieces,
-                                                  llvm::function_ref<bool(const Leaf &)> isMasked) {
-    SmallVector<Conditions> cases;
+  static SmallVector<Conditions> piecesBut(ArrayRef<Piece> pieces, llvm::function_ref<bool(const Leaf &)> isMasked) {
+    SmallVector<Conditions> kept;
     for (const Piece &piece : pieces)
       if (!isMasked(piece.leaf))
-        cases.push_back(piece.where);
+        kept.push_back(piece.where);
+    return kept;
+  }
+
+  /// The cases of a rule that keeps these; nothing where they are too many, or none.
+  std::optional<SmallVector<Conditions>> casesOf(SmallVector<Conditions> cases) {
+    tidyCases(*functions, cases);
     return areFew(cases) ? std::optional(cases) : std::nullopt;
   }
 

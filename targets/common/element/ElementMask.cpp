@@ -76,6 +76,10 @@ private:
       return x;
     Value value = x.uniform() ? x.base : e.vectorOf(x);
     auto number = [&](int64_t n) { return b.constantInt(value.getType(), n); };
+    if (llvm::isPowerOf2_64(static_cast<uint64_t>(by))) {
+      Value shifted = arith::ShRSIOp::create(b, value, number(llvm::Log2_64(static_cast<uint64_t>(by))));
+      return x.uniform() ? e.at(shifted) : Index{{}, 0, 1, shifted};
+    }
     Value isNegative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, value, number(0));
     Value shift = arith::SelectOp::create(b, isNegative, number(by - 1), number(0));
     Value quotient = arith::DivSIOp::create(b, arith::SubIOp::create(b, value, shift), number(by));
@@ -137,11 +141,14 @@ static Value isListed(ElementExpr &e, dmir::MaskOp op, const dmir::TileLists &ti
 }
 
 Value dmxc::kernels::evaluateMask(ElementExpr &e, dmir::MaskOp op, ArrayRef<Index> index) {
+  return evaluateMask(e, op, index, dmir::ruleOf(op));
+}
+
+Value dmxc::kernels::evaluateMask(ElementExpr &e, dmir::MaskOp op, ArrayRef<Index> index, const dmir::Rule &rule) {
   KernelBuilder &b = e.builder();
   Value input = e.evaluate(op.getInput(), index);
   if (op.getLow())
     return input;
-  dmir::Rule rule = dmir::ruleOf(op);
   Indices symbols = symbolsOf(e, op, index);
   Value keep = RuleEmitter(e, index, symbols).keeps(rule);
   if (rule.tiles)

@@ -11,6 +11,8 @@ namespace dmxc::kernels {
 Indices symbolsOf(ElementExpr &e, dmir::MaskOp op, llvm::ArrayRef<Index> index);
 /// The value of a mask at an index, as ElementExpr::evaluate gives it.
 mlir::Value evaluateMask(ElementExpr &e, dmir::MaskOp op, llvm::ArrayRef<Index> index);
+/// The same by another rule of the same dims and values.
+mlir::Value evaluateMask(ElementExpr &e, dmir::MaskOp op, llvm::ArrayRef<Index> index, const dmir::Rule &rule);
 
 /// Inclusive bounds of numbers.
 using ValueBounds = llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>>;

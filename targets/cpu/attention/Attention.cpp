@@ -106,18 +106,25 @@ GemmMatrix dmxc::cpu::matrixWithin(CpuBuilder &b, GemmMatrix matrix, Value batch
   return matrix;
 }
 
-GemmTiles AttentionEmitter::tilesOf(const MatmulProduct &product, const GemmKernel &spec) const {
-  return d.readTiles(tiles, d.nameOf(product, spec), spec, b.isa());
+GemmTiles AttentionEmitter::tilesOf(const MatmulProduct &product, int64_t ofTile) const {
+  return d.readTiles(tiles, d.nameOf(product, ofTile), d.specOf(product, ofTile), b.isa());
 }
 
-GemmMatrix AttentionEmitter::queriesOfBlock() const {
-  if (!queries)
-    return matrixWithin(b, d.scores.left(b), batch, first);
-  GemmMatrix copy;
-  copy.base = queries;
-  copy.rowStride = b.idx(d.queryStride());
-  copy.colStride = b.idx(1);
-  return copy;
+GemmMatrix AttentionEmitter::queriesOfBlock() {
+  GemmMatrix all;
+  if (queries) {
+    all.base = queries;
+    all.rowStride = b.idx(d.queryStride());
+    all.colStride = b.idx(1);
+  } else {
+    all = matrixWithin(b, d.scores.left(b), batch, first);
+  }
+  if (!rowLine.first)
+    return all;
+  Value shift = b.mul(rowLine.first, all.rowStride), offset = all.offset ? b.add(all.offset({}), shift) : shift;
+  all.offset = [offset](Value) { return offset; };
+  all.rowStride = b.mulC(all.rowStride, rowLine.step);
+  return all;
 }
 
 /// The block's rows of Q as they are multiplied, once for all keys.
@@ -143,26 +150,30 @@ void AttentionEmitter::copyQueries() {
 }
 
 /// Scores of keys [from, to), to the table.
-void AttentionEmitter::emitScores(Value from, Value to, const GemmKernel &spec) {
+void AttentionEmitter::emitScores(Value from, Value to, int64_t ofTile) {
   GemmCallbacks callbacks = storing([this, from](Value row, Index column, Value sums) {
     e.bindValue(d.scores.result(), sums);
-    column.base = b.add(column.base, from);
-    Value input = d.weightsSource(), score = e.evaluate(input, indexOf(input, row, column));
+    row = at(rowLine, row), column.base = b.add(column.base, from);
+    Index key = keyLine.first ? e.at(at(keyLine, column.base), 1, column.stride * keyLine.step) : column;
+    Value input = d.weightsSource(), score = e.evaluate(input, indexOf(input, row, key));
     // Whole vectors: the table's rows have room, and what is beyond them is not read.
     b.store(score, table, b.add(b.mul(row, stride), b.sub(column.base, origin)));
   });
   GemmMatrix q = queriesOfBlock(), k = matrixWithin(b, d.scores.right(b), batch, {});
-  Value offset = b.add(k.offset({}), b.mul(from, k.colStride));
+  Value offset = b.add(k.offset({}), b.mul(at(keyLine, from), k.colStride));
   k.offset = [offset](Value) { return offset; };
-  emitGemm(b, spec, tilesOf(d.scores, spec), q, k, callbacks, {.m = rows, .n = b.sub(to, from)});
+  k.colStride = b.mulC(k.colStride, keyLine.step);
+  emitGemm(b, d.specOf(d.scores, ofTile), tilesOf(d.scores, ofTile), q, k, callbacks,
+           {.m = rowCount(), .n = b.sub(to, from)});
   e.unbind(d.scores.result());
 }
 
-/// The bounds of what the rule says of the block's rows.
-void AttentionEmitter::testRows() {
+/// The bounds of what the rule says of rows of the block.
+void AttentionEmitter::testRows(Value from, Value count) {
   Indices outer = indexOf(d.weightsSource(), b.idx(0), e.at(0));
   outer.pop_back_n(2);
-  tests.emplace(b, e, d.mask, d.rule(), outer, first, b.floorDiv(rows, b.idx(d.group)));
+  Value heads = b.idx(d.group);
+  tests.emplace(b, e, d.mask, d.rule(), outer, b.add(first, b.floorDiv(from, heads)), b.floorDiv(count, heads));
 }
 
 /// Calls `look` with the keys of the block; once more with all of them, where a row has no score that is clearly above
@@ -172,7 +183,7 @@ void AttentionEmitter::chooseKeys(llvm::function_ref<void(const AttentionKeys &)
   Value all = b.idx(d.result.k);
   if (!d.mask || d.all)
     return look({b.idx(0), all, b.idx(0), d.all ? b.idx(0) : all});
-  testRows();
+  testRows(b.idx(0), rows);
   AttentionKeys keys = keysOf(b, *tests, d.mask, d.tile(), d.asksNumbers() && !d.online);
   if (!d.looksAgain())
     return look(keys);
@@ -219,7 +230,7 @@ Value AttentionEmitter::foldRow(Value row, double start, llvm::function_ref<Valu
   };
   Value sum = loop(from, whole, b.constant(b.laneType(f32, lanes), start), false);
   std::optional<int64_t> known = d.result.k.known();
-  if (lanes > 1 && (!known || *known % lanes)) // chosen keys end at multiples, or with all
+  if (lanes > 1 && (anyCount || !known || *known % lanes)) // chosen keys end at multiples, or with all
     sum = loop(whole, count, sum, true);
   return lanes > 1 ? combineLanes(b, sum, combine) : sum;
 }
@@ -312,6 +323,14 @@ static Dim unreadBytes(Attention attention) {
   return bytes;
 }
 
+static std::string algorithmOf(const AttentionDetails &details) {
+  if (details.isLinear())
+    return "attention-linear";
+  if (!details.mask)
+    return "attention";
+  return std::string(details.all ? kLooksAtAll : "attention") + (details.classes ? "-classes" : "-tiles");
+}
+
 Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attention &attention, const Choice &choice) {
   // What a strategy is completed with is decided as where it is chosen.
   std::optional<int64_t> rows = numberIn(choice.chooses() ? choice.decided.all : choice.strategy, kBlockRows);
@@ -329,10 +348,7 @@ Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attent
   }
   plan.own.set(kBlockRows, Builder(context).getI64IntegerAttr(details->rows));
   plan.tiles = [details](const Processor &processor) { return details->chosenTiles(Decided::levelOf(processor)); };
-  plan.algorithm = details->isLinear() ? "attention-linear"
-                   : !details->mask    ? "attention"
-                   : details->all      ? "attention-all-tiles"
-                                       : "attention-tiles";
+  plan.algorithm = algorithmOf(*details);
   if (details->isLinear()) {
     double part = kernels::keptPart(*attention.keep, typeOf(details->weightsSource()).getShape());
     int64_t all = 2 * *(details->scores.multiplyAdds() + details->result.multiplyAdds()).known();
@@ -340,7 +356,8 @@ Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attent
   }
   if (details->mask || details->isLinear()) {
     dmir::TileSize tile = details->tile();
-    plan.tile = {tile.rows, tile.columns, tile.pass};
+    if (!details->classes) // what is left out of classes is not whole tiles
+      plan.tile = {tile.rows, tile.columns, tile.pass};
     if (!details->all)
       plan.skips.push_back("scores");
   }

@@ -23,6 +23,10 @@ AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &atte
   if (mask && online && mask.getTiles() && (*mask.getTile())[1] % kOnlineKeys)
     keys = kOnlineKeys / 2;
   all = mask && looksAtAllKeys(body.block);
+  // What is left out is nothing: keys of a class and the others do not know of each other.
+  if (mask && online && std::isinf(fill()) && !adds() && !asksNumbers())
+    if ((classes = findClasses(rule())))
+      keys = kOnlineKeys / 2;
   group = headsOfGroup();
   rows = given ? std::max<int64_t>(1, given / group) * group : preferredRows();
   std::optional<int64_t> known = result.m.known();
@@ -31,7 +35,7 @@ AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &atte
 
 /// Heads that neighbours in both products' batch share keys and values with, where a mask is one for all of them.
 int64_t AttentionDetails::headsOfGroup() const {
-  if (scores.batchDims.empty() || result.batchDims.empty() || !scores.lhs)
+  if (scores.batchDims.empty() || result.batchDims.empty() || !scores.lhs || classes)
     return 1;
   std::optional<int64_t> heads = scores.batchDims.back().known();
   bool shares = heads && *heads > 1 && result.batchDims.back() == scores.batchDims.back() && scores.rhs && result.rhs &&
@@ -67,33 +71,44 @@ bool AttentionDetails::needsTiles(dmir::MaskOp mask) {
 GemmKernel AttentionDetails::specOf(const MatmulProduct &product, int64_t ofTile) const {
   GemmKernel spec = product.kernel();
   spec.batch = 1;
-  spec.m = uniform ? Dim(rows) : openSize();
+  spec.m = rowsAtOnce(ofTile);
   spec.nested = true;
   if (&product == &scores && copiesQueries())
     spec.aType = spec.accType;
   if (online)
     spec.heavyEpilogue &= &product == &scores; // the result's is emitted once
   if (online || mask)
-    (&product == &scores ? spec.n : spec.k) = ofTile == kDynamic ? openSize() : Dim(ofTile);
+    (&product == &scores ? spec.n : spec.k) = ofTile < 0 ? openSize() : Dim(ofTile);
   return spec;
+}
+
+Dim AttentionDetails::rowsAtOnce(int64_t ofTile) const {
+  if (!uniform)
+    return openSize();
+  if (!classes || (ofTile == kOfClass && !classes->ofRows))
+    return rows;
+  if (ofTile == kOfClass)
+    return rows % classes->step ? openSize() : Dim(rows / classes->step);
+  return isStriped() ? Dim(kStripe) : openSize();
 }
 
 SmallVector<std::pair<StringRef, GemmKernel>> AttentionDetails::products() const {
   SmallVector<std::pair<StringRef, GemmKernel>> all;
   for (const MatmulProduct *product : {&scores, &result})
-    for (int64_t ofTile : {kDynamic, keys})
-      if (online || ofTile == kDynamic) {
-        GemmKernel spec = specOf(*product, ofTile);
-        all.emplace_back(nameOf(*product, spec), spec);
-      }
+    for (int64_t ofTile : {kDynamic, keys, kOfClass})
+      if (ofTile == kOfClass ? classes.has_value() : online || ofTile == kDynamic)
+        all.emplace_back(nameOf(*product, ofTile), specOf(*product, ofTile));
   return all;
 }
 
 /// "_tile": of a whole tile of keys.
-StringRef AttentionDetails::nameOf(const MatmulProduct &product, const GemmKernel &spec) const {
-  if (&product == &scores)
-    return online && spec.n.is(keys) ? "scores_tile" : "scores";
-  return online && spec.k.is(keys) ? "result_tile" : "result";
+StringRef AttentionDetails::nameOf(const MatmulProduct &product, int64_t ofTile) const {
+  const bool isScores = &product == &scores;
+  if (ofTile == kOfClass)
+    return isScores ? "scores_class" : "result_class";
+  if (ofTile == kDynamic)
+    return isScores ? "scores" : "result";
+  return isScores ? "scores_tile" : "result_tile";
 }
 
 DictionaryAttr AttentionDetails::chosenTiles(const IsaLevel &level) const {
@@ -142,6 +157,8 @@ int64_t AttentionDetails::preferredRows() const {
   int64_t most = std::max(fewest, IsaLevel::nominal().caches.scores / (4 * std::max<int64_t>(t, 1)) / group);
   if (online)
     most = ceilDivInt(mostOfTiles, group);
+  if (classes && classes->ofRows) // a class has several rows
+    most = ceilDivInt(2 * mostOfTiles, classes->step) * classes->step;
   if (online && mask && dmir::MaskOp(mask).getTiles()) // blocks that have no more than they need
     most = std::min(most, std::max(fewest, (*dmir::MaskOp(mask).getTile())[0]));
   int64_t blocks = ceilDivInt(m, most), batch = std::max<int64_t>(1, nominal(body.block, groups()));

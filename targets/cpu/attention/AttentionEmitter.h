@@ -11,6 +11,7 @@
 #include "Attention.h"
 
 #include "AttentionKeys.h"
+#include "KeyClasses.h"
 #include "targets/cpu/product/GemmTile.h"
 #include "targets/cpu/product/MatmulProduct.h"
 
@@ -26,6 +27,8 @@ namespace dmxc::cpu {
 /// Key of a strategy, and the decision.
 inline constexpr llvm::StringLiteral kBlockRows = "block_rows";
 constexpr int64_t kOnlineKeys = 128; ///< of a tile, the most
+constexpr int64_t kStripe = 64;      ///< rows that are looked at with keys of no class
+constexpr int64_t kOfClass = -2;     ///< in the place of keys of a tile: those of a class
 constexpr int64_t kStateBytes = 64;  ///< of AttentionEmitter::state
 constexpr int64_t kGreatestKey = 8;  ///< place in it, in floats: the greatest magnitude of keys that are left out
 /// Numbers that replace scores are looked for among them up to here, greater ones are weighed without.
@@ -42,16 +45,17 @@ struct AttentionDetails {
   bool online = false;  ///< tiles
   dmir::MaskOp mask;    ///< whose rule says which keys a block looks at; null: all
   bool all = false;     ///< it does so whatever the rule says
-  int64_t keys = kOnlineKeys; ///< of a tile
+  int64_t keys = kOnlineKeys;        ///< of a tile
+  std::optional<KeyClasses> classes; ///< of keys, which are looked at apart
 
   /// `rows`: 0 for those that are chosen.
   AttentionDetails(const kernels::RegionBody &body, const Attention &attention, int64_t rows);
-  /// `ofTile`: those of a whole tile, or kDynamic in the last one.
+  /// `ofTile`: those of a whole tile, kDynamic in the last one, or kOfClass.
   GemmKernel specOf(const MatmulProduct &product, int64_t ofTile = kDynamic) const;
   /// The products that the kernel emits, by their names in a strategy.
   llvm::SmallVector<std::pair<llvm::StringRef, GemmKernel>> products() const;
   /// The name of a product of these.
-  llvm::StringRef nameOf(const MatmulProduct &product, const GemmKernel &spec) const;
+  llvm::StringRef nameOf(const MatmulProduct &product, int64_t ofTile) const;
   GemmTiles chosenTiles(const GemmKernel &spec, const IsaLevel &level) const;
   mlir::DictionaryAttr chosenTiles(const IsaLevel &level) const;
   GemmTiles readTiles(mlir::DictionaryAttr tiles, llvm::StringRef name, const GemmKernel &spec,
@@ -76,7 +80,7 @@ struct AttentionDetails {
   bool weighs() const { return mask && !all && !adds() && std::isfinite(fill()) && fill() > kMostLookedFor; }
   /// Whether each tile is asked about, instead of a first and a last one.
   bool asksTiles() const {
-    return isLinear() || (online && mask && (needsTiles(mask) || dmir::MaskOp(mask).getKeep().size() > 1));
+    return isLinear() || classes || (online && mask && (needsTiles(mask) || dmir::MaskOp(mask).getKeep().size() > 1));
   }
   /// Whether a run's numbers say which tiles of keys are looked at.
   bool asksNumbers() const { return mask && !all && differsAlongKeys(dmir::ruleOf(mask)); }
@@ -93,6 +97,8 @@ struct AttentionDetails {
   Dim queryStride() const { return Dim::ceilDiv(scores.k, 16) * 16 + 16; }
   /// Rows of a head in a block.
   int64_t places() const { return rows / group; }
+  /// Whether rows that are looked at with keys of no class are always as many.
+  bool isStriped() const { return uniform && rows % kStripe == 0; }
   Dim blocks() const { return Dim::ceilDiv(result.m, places()); }
   Dim groups() const;
   dmir::TileSize tile() const { return {places(), online ? keys : kKeyTile, online ? keys : kKeyPass}; }
@@ -104,6 +110,7 @@ struct AttentionDetails {
 private:
   llvm::SmallVector<mlir::Operation *> epilogue() const;
   int64_t headsOfGroup() const;
+  Dim rowsAtOnce(int64_t ofTile) const;
   bool choosesTiles(dmir::MaskOp last) const;
   /// Whether a mask leaves nothing out unless each tile is asked about.
   static bool needsTiles(dmir::MaskOp mask);
@@ -130,13 +137,13 @@ public:
 private:
   using Value = mlir::Value;
   // --- both schemes
-  void testRows();
+  void testRows(Value from, Value count);
   void chooseKeys(llvm::function_ref<void(const AttentionKeys &)> look,
                   llvm::function_ref<Value(Value row)> highestOfRow);
-  GemmMatrix queriesOfBlock() const;
+  GemmMatrix queriesOfBlock();
   void copyQueries();
-  void emitScores(Value from, Value to, const GemmKernel &spec);
-  GemmTiles tilesOf(const MatmulProduct &product, const GemmKernel &spec) const;
+  void emitScores(Value from, Value to, int64_t ofTile = kDynamic);
+  GemmTiles tilesOf(const MatmulProduct &product, int64_t ofTile = kDynamic) const;
   Value highestOf(Value row);
   Value powersOf(Value row, Value shift);
   Value clearRow(Value row, Value total, Value inverse);
@@ -165,7 +172,8 @@ private:
   void forEachTile(Value first, Value last, llvm::function_ref<void(Value at, Value end, int64_t keys)> use);
   void emitTiles();
   void lookAtTiles(const AttentionKeys &keys);
-  void emitTile(Value at, Value end, Value isFull, int64_t keys);
+  void emitTile(Value at, Value end, Value isFull, int64_t keys, const dmir::Rule *rule = nullptr);
+  void emitMaskedScores(Value at, Value end, int64_t keys, const dmir::Rule *rule);
   void addToRow(Value row);
   void addResult(Value at, int64_t keys);
   void writeResult(Value row);
@@ -174,6 +182,10 @@ private:
     Value present, full; ///< i1: some row keeps some key; all keep all
   };
   void walkTiles();
+  void rangesOf(const dmir::Rule &rule, Value from, Value count);
+  void walkClasses();
+  void lookAtClass();
+  void lookAtOthers();
   void walkOnce(Value isAgain);
   Visit visitOf(Value at, Value end);
   Visit inLists(Value at);
@@ -205,9 +217,21 @@ private:
   llvm::SmallVector<dmir::ColumnRange<Value>> cases; ///< of the block, where tiles are asked about
   llvm::DenseMap<Value, ScoreBounds> lineBounds;     ///< of the block: of what is the same in all rows
   Value batch, first, rows;                          ///< the block: the first item and place, and its rows
-  Value from, to;                                    ///< its keys in the table
-  Value origin;                                      ///< the key that the table begins with
-  std::optional<KeyTests> tests;                     ///< of the block's rows
+  /// Numbers first, first + step, ... that are looked at; null: all of them.
+  struct Line {
+    Value first;
+    int64_t step = 1;
+    Value count;
+  };
+  Line rowLine, keyLine; ///< rows of the block, keys of the matrix
+  bool anyCount = false; ///< the table's rows may end within a vector
+  Value at(const Line &line, Value number) {
+    return line.first ? b.add(line.first, b.mulC(number, line.step)) : number;
+  }
+  Value rowCount() { return rowLine.count ? rowLine.count : rows; }
+  Value from, to;                ///< its keys in the table
+  Value origin;                  ///< the key that the table begins with
+  std::optional<KeyTests> tests; ///< of the block's rows
 };
 
 } // namespace dmxc::cpu

@@ -97,7 +97,7 @@ bool dmxc::cpu::looksAtAllKeys(Block *block) {
   auto strategy = owner->getAttrOfType<DictionaryAttr>("strategy");
   auto algorithm = strategy ? strategy.getAs<StringAttr>(strategy::kAlgorithm) : StringAttr();
   if (algorithm)
-    return algorithm.getValue() == "attention-all-tiles";
+    return algorithm.getValue().starts_with(kLooksAtAll);
   auto module = owner->getParentOfType<ModuleOp>();
   auto mode = module ? module->getAttrOfType<StringAttr>("dmir.sparsity") : StringAttr();
   return mode && mode.getValue() == "off";

@@ -25,6 +25,8 @@ bool isOneForHeads(dmir::MaskOp mask);
 /// The most keys that a block of some rows looks at, for nominal sizes.
 int64_t widestKeys(mlir::Block *block, dmir::MaskOp mask);
 
+/// How algorithms begin that look at all keys.
+constexpr llvm::StringLiteral kLooksAtAll = "attention-all";
 /// Whether the region's text, or the module of one that has no strategy yet, says that nothing is to be left out.
 bool looksAtAllKeys(mlir::Block *block);
 

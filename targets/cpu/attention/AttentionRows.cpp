@@ -20,20 +20,19 @@ void AttentionEmitter::emitRows() {
 
 /// Scores of a block's keys: where all rows keep all keys, the rule is not asked.
 void AttentionEmitter::emitKeptScores(const AttentionKeys &keys) {
-  GemmKernel spec = d.specOf(d.scores);
   dmir::MaskOp mask = d.mask;
   if (!mask)
-    return emitScores(keys.first, keys.last, spec);
+    return emitScores(keys.first, keys.last);
   auto isFirst = [&](Value part) { return b.cmp(arith::CmpIPredicate::eq, part, b.idx(0)); };
   b.forLoop(b.idx(0), b.idx(2), b.idx(1), [&](Value part) {
     Value from = arith::SelectOp::create(b, isFirst(part), keys.first, keys.lastFull);
     Value to = arith::SelectOp::create(b, isFirst(part), keys.firstFull, keys.last);
-    emitScores(from, to, spec);
+    emitScores(from, to);
   });
   if (d.all)
     return;
   e.bind(mask.getResult(), [this, mask](ArrayRef<Index> index) mutable { return e.evaluate(mask.getInput(), index); });
-  emitScores(keys.firstFull, keys.lastFull, spec);
+  emitScores(keys.firstFull, keys.lastFull);
   e.unbind(mask.getResult());
 }
 
@@ -75,6 +74,6 @@ void AttentionEmitter::emitResult() {
   weights.rowStride = stride;
   weights.colStride = b.idx(1);
   GemmMatrix v = matrixWithin(b, d.result.right(b), batch, from);
-  emitGemm(b, spec, tilesOf(d.result, spec), weights, v, callbacks, {.m = rows, .k = b.sub(to, from)});
+  emitGemm(b, spec, tilesOf(d.result), weights, v, callbacks, {.m = rows, .k = b.sub(to, from)});
   e.unbind(d.result.result());
 }

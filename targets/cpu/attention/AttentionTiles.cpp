@@ -9,6 +9,8 @@
 
 #include "AttentionEmitter.h"
 
+#include "targets/common/element/ElementMask.h"
+
 #include <limits>
 
 using namespace dmxc;
@@ -82,27 +84,36 @@ void AttentionEmitter::lookAtTiles(const AttentionKeys &keys) {
 }
 
 /// Keys [at, end): as many as `keys` says, or fewer where that is kDynamic.
-void AttentionEmitter::emitTile(Value at, Value end, Value isFull, int64_t keys) {
-  GemmKernel spec = d.specOf(d.scores, keys);
+void AttentionEmitter::emitTile(Value at, Value end, Value isFull, int64_t keys, const dmir::Rule *rule) {
   origin = at;
   dmir::MaskOp mask = d.mask;
   if (!mask || d.all || !isFull) {
-    emitScores(at, end, spec);
+    emitMaskedScores(at, end, keys, rule);
   } else {
     b.ifThen(
         isFull,
         [&] {
           e.bind(mask.getResult(),
                  [this, mask](ArrayRef<Index> index) mutable { return e.evaluate(mask.getInput(), index); });
-          emitScores(at, end, spec);
+          emitScores(at, end, keys);
           e.unbind(mask.getResult());
         },
-        [&] { emitScores(at, end, spec); });
+        [&] { emitMaskedScores(at, end, keys, rule); });
   }
-  from = b.idx(0), to = keys == kDynamic ? b.sub(end, at) : b.idx(keys);
+  from = b.idx(0), to = keys < 0 ? b.sub(end, at) : b.idx(keys);
   if (!d.isLinear())
-    b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) { addToRow(row); });
+    b.forLoop(b.idx(0), rowCount(), b.idx(1), [&](Value row) { addToRow(this->at(rowLine, row)); });
   addResult(at, keys);
+}
+
+/// Scores of which some may be left out, by a rule in the place of the mask's own; null: by that.
+void AttentionEmitter::emitMaskedScores(Value at, Value end, int64_t keys, const dmir::Rule *rule) {
+  dmir::MaskOp mask = d.mask;
+  if (rule)
+    e.bind(mask.getResult(), [this, mask, rule](ArrayRef<Index> index) { return evaluateMask(e, mask, index, *rule); });
+  emitScores(at, end, keys);
+  if (rule)
+    e.unbind(mask.getResult());
 }
 
 void AttentionEmitter::addToRow(Value row) {
@@ -119,18 +130,23 @@ void AttentionEmitter::addToRow(Value row) {
 
 /// Adds the weighted values of a tile to the results.
 void AttentionEmitter::addResult(Value at, int64_t keys) {
-  GemmKernel spec = d.specOf(d.result, keys);
   GemmCallbacks callbacks = storing([this](Value row, Index column, Value sums) {
+    row = this->at(rowLine, row);
     Value place = b.add(b.mulC(row, d.resultStride()), column.base),
           scale = b.splat(b.load(f32, scales, row), e.lanes());
     b.store(add(mul(b.load(f32, results, place, e.lanes()), scale), sums), results, place);
   });
   GemmMatrix weights;
   weights.base = table;
-  weights.rowStride = stride;
+  weights.rowStride = b.mulC(stride, rowLine.step);
   weights.colStride = b.idx(1);
-  GemmMatrix v = matrixWithin(b, d.result.right(b), batch, at);
-  emitGemm(b, spec, tilesOf(d.result, spec), weights, v, callbacks, {.m = rows, .k = to});
+  if (rowLine.first) {
+    Value offset = b.mul(rowLine.first, stride);
+    weights.offset = [offset](Value) { return offset; };
+  }
+  GemmMatrix v = matrixWithin(b, d.result.right(b), batch, this->at(keyLine, at));
+  v.rowStride = b.mulC(v.rowStride, keyLine.step);
+  emitGemm(b, d.specOf(d.result, keys), tilesOf(d.result, keys), weights, v, callbacks, {.m = rowCount(), .k = to});
 }
 
 void AttentionEmitter::writeResult(Value row) {

@@ -20,14 +20,9 @@ using namespace mlir;
 static constexpr int64_t kLooksAgain = 2, kLeftOut = 3;
 
 void AttentionEmitter::walkTiles() {
-  cases.clear();
-  const dmir::Rule rule = d.rule();
-  testRows();
-  for (IntegerSet set : rule.cases) {
-    dmir::Rule one = rule;
-    one.cases = {set};
-    cases.push_back(keptColumns(b, one, tests->rows(), tests->symbols(), b.idx(d.result.k)));
-  }
+  if (d.classes)
+    return walkClasses();
+  rangesOf(d.rule(), b.idx(0), rows);
   if (!d.looksAgain())
     return walkOnce({});
   setNumber(kLooksAgain, b.idx(1));
@@ -44,6 +39,17 @@ void AttentionEmitter::walkTiles() {
       });
     });
   });
+}
+
+/// The keys that each case keeps some of for rows of the block.
+void AttentionEmitter::rangesOf(const dmir::Rule &rule, Value from, Value count) {
+  cases.clear();
+  testRows(from, count);
+  for (IntegerSet set : rule.cases) {
+    dmir::Rule one = rule;
+    one.cases = {set};
+    cases.push_back(keptColumns(b, one, tests->rows(), tests->symbols(), b.idx(d.result.k)));
+  }
 }
 
 /// Visits the tiles of which something is kept, or all of them.

@@ -132,6 +132,14 @@ Pieces IndexFunctions::within(ArrayRef<Piece> pieces, const Conditions &conditio
   return result;
 }
 
+Pieces IndexFunctions::within(ArrayRef<Piece> pieces) const {
+  Pieces result;
+  for (const Piece &piece : pieces)
+    if (std::optional<Conditions> where = both({}, piece.where))
+      result.push_back({*where, piece.leaf});
+  return result;
+}
+
 Pieces IndexFunctions::unknown(Operation *op, const std::string &why) {
   cause = op;
   reason = why;
@@ -424,6 +432,9 @@ Pieces IndexFunctions::readConstant(Value value, const Index &index) {
   if (isInt && axes.size() == 1)
     if (std::optional<Staircase> stairs = staircaseOf(*tensor))
       return {Piece{{}, Leaf::of((index[axes[0]] + stairs->shift).floorDiv(stairs->by) + stairs->base)}};
+  if (axes.size() == 1)
+    if (std::optional<Pieces> pieces = readPeriodic(*tensor, isInt, index[axes[0]]))
+      return within(*pieces);
   AffineExpr row = axes.size() == 2 ? index[axes[0]] : number(0);
   std::optional<Pieces> pieces = readTwoValues(*tensor, rows, columns, row, index[axes.back()]);
   constexpr double mostInt = 1e12;
@@ -433,9 +444,8 @@ Pieces IndexFunctions::readConstant(Value value, const Index &index) {
     return unknown(op, "the constant is not two values, with one run of one of them in each row between ends that are "
                        "fixed or move by 1 a row");
   runsOfConstants = true;
-  Pieces kept;
-  for (const Piece &piece : *pieces)
-    if (std::optional<Conditions> where = both({}, piece.where))
-      kept.push_back({*where, isInt ? Leaf::of(number(static_cast<int64_t>(piece.leaf.number))) : piece.leaf});
-  return limited(std::move(kept), op);
+  for (Piece &piece : *pieces)
+    if (isInt)
+      piece.leaf = Leaf::of(number(static_cast<int64_t>(piece.leaf.number)));
+  return limited(within(*pieces), op);
 }

@@ -1,4 +1,4 @@
-//===- TwoValues.cpp - rules of constant matrices -------------------------===//
+//===- TwoValues.cpp - rules of constant matrices and vectors -------------===//
 #include "dmxc/Dialect/DMIR/masks/IndexFunction.h"
 
 #include "dmxc/Support/Tensor.h"
@@ -123,4 +123,54 @@ std::optional<Pieces> dmir::readTwoValues(const Tensor &tensor, int64_t rows, in
                   Piece{{{past, false}, {-before - 1, false}}, outside}};
   }
   return std::nullopt;
+}
+
+/// base + (place + shift) mod period.
+static std::optional<Pieces> readSaw(const Tensor &vector, AffineExpr place) {
+  constexpr double most = 1e12;
+  const int64_t count = vector.numElements();
+  if (std::abs(vector.asDouble(0)) > most)
+    return std::nullopt;
+  int64_t last = 0;
+  while (last + 1 < count && vector.asInt(last + 1) == vector.asInt(last) + 1)
+    ++last;
+  if (last + 1 == count || std::abs(vector.asDouble(last + 1)) > most)
+    return std::nullopt;
+  const int64_t base = vector.asInt(last + 1), period = vector.asInt(last) - base + 1, shift = vector.asInt(0) - base;
+  if (period < 2 || shift < 0)
+    return std::nullopt;
+  for (int64_t i = 0; i < count; ++i)
+    if (vector.asInt(i) != base + (i + shift) % period)
+      return std::nullopt;
+  return Pieces{Piece{{}, Leaf::of((place + shift) % period + base)}};
+}
+
+std::optional<Pieces> dmir::readPeriodic(const Tensor &vector, bool isInt, AffineExpr place) {
+  if (isInt)
+    return readSaw(vector, place);
+  const int64_t count = vector.numElements();
+  const double other = vector.asDouble(0);
+  auto next = [&](int64_t from, bool isOther) {
+    while (from < count && (vector.asDouble(from) == other) != isOther)
+      ++from;
+    return from;
+  };
+  int64_t first = next(0, false), end = next(first, true), second = next(end, false);
+  if (second == count || std::isnan(other) || std::isnan(vector.asDouble(first)))
+    return std::nullopt;
+  const int64_t period = second - first, width = end - first, start = first % period;
+  const double value = vector.asDouble(first);
+  for (int64_t i = 0; i < count; ++i)
+    if (vector.asDouble(i) != ((i - start + period) % period < width ? value : other))
+      return std::nullopt;
+  const bool wraps = start + width > period;
+  AffineExpr rest = (wraps ? place + (period - start) : place) % period;
+  const int64_t low = wraps ? 0 : start;
+  Leaf inside = Leaf::of(value), outside = Leaf::of(other);
+  Pieces pieces{Piece{{{rest - low, false}, {low + width - 1 - rest, false}}, inside}};
+  if (low > 0)
+    pieces.push_back(Piece{{{low - 1 - rest, false}}, outside});
+  if (low + width < period)
+    pieces.push_back(Piece{{{rest - low - width, false}}, outside});
+  return pieces;
 }

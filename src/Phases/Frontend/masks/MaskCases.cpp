@@ -1,6 +1,8 @@
 //===- MaskCases.cpp - what bools of masks keep, as cases that may overlap ===//
 #include "MaskCases.h"
 
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -23,12 +25,26 @@ static Condition reduced(const Condition &condition) {
   return {inOrder(sum), false};
 }
 
+/// Whether no index meets conditions and another one, as far as that is seen.
+static bool exclude(const IndexFunctions &functions, const Conditions &conditions, AffineExpr atLeast0) {
+  std::optional<Conditions> all = functions.both(conditions, {{atLeast0, false}});
+  if (!all)
+    return true;
+  MLIRContext *context = atLeast0.getContext();
+  for (unsigned axis = 0; axis < functions.axes(); ++axis) {
+    AffineExpr place = getAffineDimExpr(axis, context);
+    Interval range = functions.range(place);
+    all->append({{place - range.min, false}, {-place + range.max, false}});
+  }
+  constexpr unsigned symbols = 32; // more than functions have
+  return FlatLinearValueConstraints(caseOf(functions.axes(), symbols, *all)).isEmpty();
+}
+
 /// Whether conditions hold wherever others do, as far as that is seen.
 static bool follow(const IndexFunctions &functions, const Conditions &from, const Conditions &conditions) {
   return llvm::all_of(conditions, [&](const Condition &condition) {
-    bool below = !functions.both(from, {{-condition.expr - 1, false}}),
-         above = !condition.isEq || !functions.both(from, {{condition.expr - 1, false}});
-    return below && above;
+    return exclude(functions, from, -condition.expr - 1) &&
+           (!condition.isEq || exclude(functions, from, condition.expr - 1));
   });
 }
 
@@ -48,8 +64,23 @@ static std::optional<Conditions> joined(const IndexFunctions &functions, const C
   return std::nullopt;
 }
 
-/// The same with as few cases as are seen.
-static void tidy(const IndexFunctions &functions, Cases &cases) {
+/// Takes away a condition of a case that only keeps it apart from another.
+static bool relax(const IndexFunctions &functions, Conditions &conditions, const Conditions &other) {
+  for (size_t at = 0; at < conditions.size(); ++at) {
+    Conditions rest = conditions;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(at));
+    const Condition &condition = conditions[at];
+    std::optional<Conditions> without =
+        condition.isEq ? std::nullopt : functions.both(rest, {{-condition.expr - 1, false}});
+    if (rest.empty() || !without || !follow(functions, *without, other))
+      continue;
+    conditions = rest;
+    return true;
+  }
+  return false;
+}
+
+static void joinCases(const IndexFunctions &functions, SmallVectorImpl<Conditions> &cases) {
   for (size_t i = 0; i < cases.size(); ++i)
     for (size_t j = 0; j < cases.size(); ++j) {
       if (i == j)
@@ -60,8 +91,25 @@ static void tidy(const IndexFunctions &functions, Cases &cases) {
         continue;
       cases[i] = *both;
       cases.erase(cases.begin() + static_cast<std::ptrdiff_t>(j));
-      return tidy(functions, cases);
+      return joinCases(functions, cases);
     }
+}
+
+void dmxc::tidyCases(const IndexFunctions &functions, SmallVectorImpl<Conditions> &cases) {
+  if (cases.size() < 2)
+    return;
+  for (Conditions &conditions : cases)
+    llvm::transform(conditions, conditions.begin(), reduced);
+  llvm::erase_if(cases, [&](const Conditions &conditions) {
+    return !conditions.empty() &&
+           exclude(functions, conditions, getAffineConstantExpr(0, conditions[0].expr.getContext()));
+  });
+  joinCases(functions, cases);
+  auto relaxOne = [&](Conditions &one) {
+    return llvm::any_of(cases, [&](const Conditions &other) { return &one != &other && relax(functions, one, other); });
+  };
+  while (llvm::any_of(cases, relaxOne))
+    ;
 }
 
 std::optional<Cases> dmxc::casesWhere(IndexFunctions &functions, Value value, bool wanted) {
@@ -77,9 +125,9 @@ std::optional<Cases> dmxc::casesWhere(IndexFunctions &functions, Value value, bo
       if (piece.leaf.kind != Leaf::Number)
         return std::nullopt;
       if (piece.leaf.isNumber(wanted ? 1 : 0))
-        cases.emplace_back(llvm::map_range(piece.where, reduced));
+        cases.push_back(piece.where);
     }
-    tidy(functions, cases);
+    tidyCases(functions, cases);
     return cases;
   }
   std::optional<Cases> a = casesWhere(functions, op->getOperand(0), wanted),
@@ -95,6 +143,6 @@ std::optional<Cases> dmxc::casesWhere(IndexFunctions &functions, Value value, bo
         if (std::optional<Conditions> both = functions.both(one, other))
           cases.push_back(*both);
   }
-  tidy(functions, cases);
+  tidyCases(functions, cases);
   return cases;
 }

@@ -10,4 +10,7 @@ namespace dmxc {
 std::optional<llvm::SmallVector<dmir::Conditions>> casesWhere(dmir::IndexFunctions &functions, mlir::Value value,
                                                               bool wanted);
 
+/// The same with as few cases and conditions as are seen. Cases may overlap then.
+void tidyCases(const dmir::IndexFunctions &functions, llvm::SmallVectorImpl<dmir::Conditions> &cases);
+
 } // namespace dmxc

@@ -165,7 +165,7 @@ func.func @fills(%s: tensor<8x8xf32>, %pad: tensor<1x8xf32>) -> (tensor<8x8xf32>
 // CHECK-DAG: #[[ROWS:.*]] = affine_set<(d0, d1) : (-d0 + 1 >= 0)>
 // CHECK-DAG: #[[COLUMNS:.*]] = affine_set<(d0, d1) : (-d1 + 1 >= 0)>
 // CHECK-LABEL: func @global
-// CHECK: dmir.mask %arg0 {fill = 0xFF800000 : f32, keep = [#[[WINDOW]], #[[ROWS]], #[[COLUMNS]]]}
+// CHECK: dmir.mask %arg0 {fill = 0xFF800000 : f32, keep = [#[[ROWS]], #[[WINDOW]], #[[COLUMNS]]]}
 func.func @global(%s: tensor<16x16xf32>) -> tensor<16x16xf32> {
   %low = dmir.constant dense<0xFF800000> : tensor<f32>
   %two = dmir.constant dense<2> : tensor<i64>
@@ -314,4 +314,44 @@ func.func @behind(%s: tensor<3x8x16xf32>, %l: tensor<3x1x1xi64>) -> tensor<3x8x1
   %m = dmir.select %c, %s, %low : (tensor<3x8x16xi1>, tensor<3x8x16xf32>, tensor<f32>) -> tensor<3x8x16xf32>
   %p = dmir.softmax %m {axis = 2 : i64} : (tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
   return %p : tensor<3x8x16xf32>
+}
+
+// -----
+
+// A distance is one case, not one for each sign.
+// CHECK: #set = affine_set<(d0, d1) : (-d0 + d1 + 2 >= 0, d0 - d1 + 2 >= 0)>
+// CHECK-LABEL: func @distance
+// CHECK: dmir.mask %arg0 {fill = 0xFF800000 : f32, keep = [#set]}
+func.func @distance(%s: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %two = dmir.constant dense<2> : tensor<i64>
+  %i = dmir.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %d = dmir.sub %i, %j : (tensor<8x1xi64>, tensor<1x8xi64>) -> tensor<8x8xi64>
+  %a = dmir.abs %d : (tensor<8x8xi64>) -> tensor<8x8xi64>
+  %c = dmir.compare le %a, %two : (tensor<8x8xi64>, tensor<i64>) -> tensor<8x8xi1>
+  %m = dmir.select %c, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %p = dmir.softmax %m {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %p : tensor<8x8xf32>
+}
+
+// -----
+
+// Constants that repeat: the last two keys of each four, and rows and keys at the same place of three.
+// CHECK-DAG: #[[A:.*]] = affine_set<(d0, d1) : (d1 mod 4 - 2 >= 0)>
+// CHECK-DAG: #[[B:.*]] = affine_set<(d0, d1) : (-((d1 + 1) mod 3) + d0 mod 3 == 0)>
+// CHECK-LABEL: func @repeated
+// CHECK: dmir.mask %{{.*}} {fill = 0xFF800000 : f32, keep = [#[[A]]]}
+// CHECK: dmir.mask %{{.*}} {fill = 0xFF800000 : f32, keep = [#[[B]]]}
+func.func @repeated(%s: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %c = dmir.constant dense<[[false, false, true, true, false, false, true, true]]> : tensor<1x8xi1>
+  %i = dmir.constant dense<[[5], [6], [7], [5], [6], [7], [5], [6]]> : tensor<8x1xi64>
+  %j = dmir.constant dense<[[6, 7, 5, 6, 7, 5, 6, 7]]> : tensor<1x8xi64>
+  %e = dmir.compare eq %i, %j : (tensor<8x1xi64>, tensor<1x8xi64>) -> tensor<8x8xi1>
+  %m = dmir.select %c, %s, %low : (tensor<1x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %p = dmir.softmax %m {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %n = dmir.select %e, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %q = dmir.softmax %n {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %p, %q : tensor<8x8xf32>, tensor<8x8xf32>
 }

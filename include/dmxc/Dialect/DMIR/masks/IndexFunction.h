@@ -59,8 +59,11 @@ public:
   Pieces of(mlir::Value tensor);
   /// The pieces of a tensor that broadcasts to the space's dims.
   Pieces ofBroadcast(mlir::Value tensor);
+  unsigned axes() const { return rank; }
   /// Those of `pieces` that meet the conditions.
   Pieces within(llvm::ArrayRef<Piece> pieces, const Conditions &conditions) const;
+  /// The same pieces, without conditions that all indices meet, and without pieces that none meets.
+  Pieces within(llvm::ArrayRef<Piece> pieces) const;
   /// From now on integers and bools of rows or of columns that nothing is known of are symbols, as ids of documents;
   /// and those of a caller's matrix.
   void readVectors() { vectors = true; }
@@ -162,5 +165,9 @@ std::optional<llvm::SmallVector<mlir::AffineExpr, 4>> reshapedIndex(llvm::ArrayR
 /// move by 1 a row; nothing for others. Every element is looked at. `row` and `column` are its index.
 std::optional<Pieces> readTwoValues(const Tensor &tensor, int64_t rows, int64_t columns, mlir::AffineExpr row,
                                     mlir::AffineExpr column);
+
+/// The pieces of a vector that repeats a run of integers that grow by 1, as positions in chunks, or, `isInt` false, two
+/// values, one of them in one run of each period. Every element is looked at. `place` is its index.
+std::optional<Pieces> readPeriodic(const Tensor &vector, bool isInt, mlir::AffineExpr place);
 
 } // namespace dmxc::dmir
