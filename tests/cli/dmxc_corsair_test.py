@@ -266,7 +266,7 @@ class Corsair(Base):
         self.run_tool("m.mlir", "-t", "corsair:quads=8", "--dump-phases", "s", "-o", "m.bundle")
         self.run_tool(DIGITS, "--dim", "batch=4", "-t", "corsair:quads=4", "--dump-phases", "d", "-o", "d.bundle")
         deal = r"lldmir\.deal = #lldmir\.deal<dim 0, quads \d>"
-        cases = [("s", "formats", r"rounds = \d+", "rounds = 77", "a constant of 96x160 does not fit its form for the device"),
+        cases = [("s", "formats", r"rounds = \d+", "rounds = 77", "node .p.: .rounds. of the form of its constant .c0. is 77 : i64, and its kernel is made for 1"),
                  ("s", "formats", r"(?s)(func\.func.*?)rounds = \d+", "\\1rounds = 77", "'lldmir.form' of argument \\d"), ("s", "formats", r"num_imc \d", "num_imc 16", "num_imc 16 <= 2\\^ppr_mode"),
                  ("s", "formats", r"lldmir\.quads = 8", "lldmir.quads = 33", "lldmir.(quads|deal)'"), ("s", "tiles", r"lldmir\.tiles = \d+", "lldmir.tiles = 7", "tiles of 7 rows"),
                  ("s", "formats", deal + r"(?=\} : \(tensor<40x160xf16>, )", "lldmir.deal = #lldmir.deal<dim 5, quads 8>", "node 't': .*'lldmir.deal'"),

@@ -7,9 +7,9 @@
 #include "dmxc/Dialect/Transform/Passes.h"
 #include "dmxc/Dialect/Transform/Transform.h"
 #include "dmxc/Driver/Compilation.h"
+#include "dmxc/Driver/KernelFile.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Support/DataFile.h"
-#include "src/Driver/kernels/KernelFile.h"
 #include "src/Driver/options/OptionValues.h"
 
 #include "mlir/Dialect/Transform/Transforms/Passes.h"

@@ -1,5 +1,5 @@
 //===- UserKernels.cpp - the kernels that users bring to a compile --------===//
-#include "../kernels/KernelFile.h"
+#include "dmxc/Driver/KernelFile.h"
 
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/DMIR/Kernels.h"

@@ -1,5 +1,5 @@
 //===- KernelFile.cpp - kernels that a file declares ----------------------===//
-#include "KernelFile.h"
+#include "dmxc/Driver/KernelFile.h"
 #include "KernelJson.h"
 
 #include "../options/OptionValues.h"

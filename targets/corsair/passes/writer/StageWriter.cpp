@@ -7,6 +7,7 @@
 #include "StageWriter.h"
 #include "../KernelFunctions.h"
 #include "../Views.h"
+#include "TileForms.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/decide/Ops.h"
@@ -216,7 +217,7 @@ Status StageWriter::addConstant(BlockArgument argument, RankedTensorType type, D
   auto packing = form.getAs<StringAttr>("form");
   auto size = form.getAs<IntegerAttr>("size");
   const bool isTiles = packing && packing.getValue() == forms::kTiles;
-  if (!packing || !size || size.getInt() < 0 || (isTiles && !TileForm::parse(form, machine)))
+  if (!packing || !size || size.getInt() < 0 || (isTiles && !corsair::TileForm::parse(form, machine)))
     return fail(function, "has a '" + kFormAttr + "' of argument " + Twine(number) + " that is no packed form");
   if (isTiles)
     weights[argument] = addPackedConstant(name, form);
@@ -405,6 +406,8 @@ Result<DeviceTensor> StageWriter::recast(memref::ReinterpretCastOp op) {
 }
 
 Status StageWriter::lower(Operation *op) {
+  if (auto load = dyn_cast<affine::AffineLoadOp>(op); load && isOfNestBehind(load))
+    return Status::ok();
   const bool mayGoOn =
       isa<affine::AffineForOp, memref::AllocOp, affine::AffineApplyOp, affine_ext::TilesOp>(op) || isBufferView(op);
   if (!mayGoOn || (isa<affine::AffineForOp>(op) && !hasBands(op)))

@@ -49,3 +49,18 @@ int64_t dmxc::evaluate(AffineExpr expr, ArrayRef<int64_t> dims, ArrayRef<int64_t
     return b < 1 ? -1 : llvm::divideCeilSigned(a, b);
   }
 }
+
+bool dmxc::isOfNestBehind(affine::AffineLoadOp load) {
+  Operation *next = load->getNextNode();
+  while (isa_and_present<affine::AffineLoadOp>(next))
+    next = next->getNextNode();
+  return isa_and_present<affine::AffineForOp>(next) &&
+         llvm::all_of(load->getUsers(), [&](Operation *user) { return next->isProperAncestor(user); });
+}
+
+SmallVector<affine::AffineLoadOp> dmxc::loadsBefore(affine::AffineForOp nest) {
+  SmallVector<affine::AffineLoadOp> loads;
+  for (Operation *op = nest->getPrevNode(); isa_and_present<affine::AffineLoadOp>(op); op = op->getPrevNode())
+    loads.push_back(cast<affine::AffineLoadOp>(op));
+  return SmallVector<affine::AffineLoadOp>(llvm::reverse(loads));
+}

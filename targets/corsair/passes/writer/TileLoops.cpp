@@ -37,6 +37,9 @@ public:
   explicit Follower(TileLoops &loops) : loops(loops) {}
 
   bool run(affine::AffineForOp loop) {
+    for (affine::AffineLoadOp load : loadsBefore(loop))
+      if (!read(load, code))
+        return false;
     if (!read(loop, code))
       return false;
     items.resize(slots.size());
