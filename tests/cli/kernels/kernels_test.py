@@ -6,6 +6,7 @@ import hashlib
 import json
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -284,15 +285,27 @@ class BadFiles(Case):
         self.assertIn("takes up a phase's text", self.run_tool("d.mlir", "--from", "partition", "--kernels", "k.json", "-o", "m.bundle", code=2).stderr
                       if (self.dir / "d.mlir").exists() else "takes up a phase's text")
 
+    def test_page(self):
+        """What the page shows is what is built and run here: the example files, by the byte."""
+        blocks = re.findall(r"```(c|json)\n(.*?)```", (REPO / "src/Driver/KERNELS.md").read_text(), re.S)
+        shown = [(EXAMPLE / name).read_text() for name in ("argmax.c", "argmax.json", "sgemm.c", "sgemm.json")]
+        self.assertEqual([text for _, text in blocks], shown)
+        self.assertLessEqual(sum(text.count("\n") for text in shown[:2]) + 4, 25)  # and the four commands
+
     def test_mutations(self):
         """Files and objects with random bytes changed are compiled, or refused by name: nothing else."""
+        operator, micro = self.declare(), json.loads((EXAMPLE / "sgemm.json").read_text())["kernels"][0]
         self.build()
-        forms = ["argmax.o"]
+        self.build((EXAMPLE / "sgemm.c").read_text(), "sgemm.o")
         if CLANG:
-            forms.append(self.build(name="argmax.bc"))
-        declared = {name: json.dumps({"kernels": [self.declare(bodies=[{"target": "cpu", "object": name, "symbol": "argmax"}])]}).encode() for name in forms}
+            self.build(name="argmax.bc")
+            self.build((EXAMPLE / "sgemm.c").read_text(), "sgemm.bc")
+        cases = [(kernel, symbol + form, model) for form in ((".o", ".bc") if CLANG else (".o",))
+                 for kernel, symbol, model in ((operator, "argmax", self.model("onnx")), (micro, "sgemm", EXAMPLE / "product.mlir"))]
+        forms, models = [name for _, name, _ in cases], {name: model for _, name, model in cases}
+        declared = {name: json.dumps({"kernels": [{**kernel, "bodies": [{"target": "cpu", "object": name, "symbol": name.split(".")[0]}]}]}).encode()
+                    for kernel, name, _ in cases}
         whole = {name: (self.dir / name).read_bytes() for name in forms}
-        model = self.model("onnx")
         for seed in sample(range(1000), 250):
             chance = random.Random(seed)
             name = forms[seed % len(forms)]
@@ -304,7 +317,7 @@ class BadFiles(Case):
                 del target[chance.randrange(len(target)):]
             for file, data in texts.items():
                 (self.dir / file).write_bytes(data)
-            done = subprocess.run([BIN / "dmxc", model, "--kernels", "k.json", "-o", "m.bundle", "-t", "cpu:x86-64-v3"], cwd=self.dir, capture_output=True)
+            done = subprocess.run([BIN / "dmxc", models[name], "--kernels", "k.json", "-o", "m.bundle", "-t", "cpu:x86-64-v3"], cwd=self.dir, capture_output=True)
             self.assertIn(done.returncode, (0, 1, 3, 4), f"seed {seed}: {done.returncode}: {done.stderr.decode(errors='replace')}")
             if done.returncode:
                 self.assertIn(b"error: ", done.stderr, f"seed {seed}")
