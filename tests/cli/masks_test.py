@@ -37,6 +37,16 @@ def attention(rows, columns, mask, inputs=(), weights=(), heads=2, depth=16, axi
                               *[info(n, s, t) for n, s, t in inputs]], [info("y", None)], weights=[*fixed, *weights], **parts)
 
 
+def meeting(n, mask, shape=None, outer=(1, 2), depth=16):
+    """softmax(q k + a constant) v, `c`, which meets scores of a shape."""
+    sizes = {"q": [*outer, n, depth], "k": [*outer, depth, n], "v": [*outer, n, depth]}
+    meets = [onnx.node("Reshape", "s there", "t"), onnx.node("Add", "t c", "u"), onnx.node("Reshape", "u back", "m")] if shape else [onnx.node("Add", "s c", "m")]
+    shapes = [constant("there", np.array(shape or [0])), constant("back", np.array([*outer, n, n]))]
+    nodes = [onnx.node("MatMul", "q k", "s"), *meets, onnx.node("Softmax", "m", "w", axis=-1), onnx.node("MatMul", "w v", "y")]
+    return onnx.model(nodes, [onnx.info(name, onnx.FLOAT, size) for name, size in sizes.items()], [onnx.info("y", onnx.FLOAT, None)],
+                      weights=[constant("c", mask), *shapes])
+
+
 def ranges(rows, columns):
     """i [rows, 1] and j [1, columns]."""
     return [constant("i", np.arange(rows, dtype=np.int64)[:, None]), constant("j", np.arange(columns, dtype=np.int64)[None])]
@@ -100,7 +110,39 @@ class Masks(BundleTest):
         self.assertEqual(rule, f"{16 * 17 // 2 + 1} tiles of 64 x 64")  # the triangle's, and the one with the element
         keep = np.random.default_rng(1).random((1024, 1024)) < 0.5
         reason, = self.reasons(model(keep))
-        self.assertIn("'c' (dmir.constant): the constant is not two values, with one run of one of them in each row", reason)
+        self.assertEqual(reason, "'c' (dmir.constant): neither value of the constant fills one run in each row")
+
+    def test_one_reason(self):
+        """Each mask that is no rule says what is in its way, and nothing else."""
+        n, random = 24, np.random.default_rng(1)
+        i, j = np.arange(n)[:, None], np.arange(n)
+        added = lambda mask, shape=None: self.reasons(meeting(n, mask.astype(np.float32), shape))[0].removeprefix("'c' (dmir.constant): ")
+        dense = random.random((n, n)) < 0.5
+        self.assertEqual(added(np.where(dense, 0, -1e9)), "neither value of the constant fills one run in each row")
+        self.assertEqual(added(np.where(dense, 0, -1e9) * (1 + (i < 3))), "the constant has more than two different values")
+        self.assertEqual(added(np.where(j * j <= i, 0, -1e9)), "the runs of equal elements in rows of the constant end neither at one column nor 1 further each row")
+        self.assertEqual(added(np.where(random.random((2, n, n)) < 0.5, 0, -1e9)), "the constant differs along 3 axes, of which 2 are the most")
+        self.assertEqual(added(np.where(j <= i, 0, -1e4), [1, 1, 2, n, n]), f"it meets scores of 1 x 1 x 2 x {n} x {n}, which are reshaped to 1 x 2 x {n} x {n} before the softmax")
+        self.assertEqual(added(np.where(dense, 0, -100)), "the least number that it adds is -100: weights are small there, and not 0")
+        self.assertEqual(added(np.full((n, n), -np.inf)), "no score is kept")
+        bands = [[onnx.node("Less", f"d to{x}", f"a{x}"), onnx.node("GreaterOrEqual", f"d from{x}", f"b{x}"), onnx.node("And", f"a{x} b{x}", f"k{x}"),
+                  onnx.node("Or", f"k{x} o{x - 1}" if x else "k0 k0", f"o{x}")] for x in range(5)]
+        bounds = [constant(name + str(x), np.int64(at)) for x in range(5) for name, at in (("from", 4 * x), ("to", 4 * x + 2 + x // 4))]
+        nodes = [onnx.node("Sub", "i j", "d"), *(node for band in bands for node in band), onnx.node("Identity", "o4", "keep")]
+        large = 100  # smaller ones are folded to a constant
+        reason, = self.reasons(attention(large, large, nodes, weights=[*ranges(large, large), *bounds]))
+        self.assertRegex(reason, r"^'\w+' \(dmir\.or\): its rule has 5 cases, of which 4 are the most$")
+
+    def test_shifted_windows(self):
+        """Those of images, as Swin has them: a matrix a window that adds -100, before windows and images become one axis."""
+        side, window, shift = 28, 7, 3
+        line = np.searchsorted([side - window, side - shift], np.arange(side), "right")
+        parts = (line[:, None] * 3 + line).reshape(side // window, window, side // window, window).swapaxes(1, 2).reshape(-1, window * window)
+        mask = np.where(parts[:, None] != parts[:, :, None], -100, 0).astype(np.float32)
+        self.assertEqual(mask.shape, (16, 49, 49))
+        one, = self.report(meeting(49, mask.reshape(1, 16, 1, 49, 49), [1, 16, 3, 49, 49], [16, 3]), suffix=".json")["attentions"]
+        self.assertEqual(one["unknown"], "'c' (dmir.constant): the least number that it adds is -100: weights are small there, and not 0")
+        self.assertEqual(one["rest"], "'c' of 1 x 16 x 1 x 49 x 49")
 
     def test_positions_of_the_caller(self):
         """A row's position is what the caller says: no i + past. Of one row it is one number that a run brings."""

@@ -2,6 +2,7 @@
 #include "MaskNumbers.h"
 #include "masks/ListedMasks.h"
 #include "masks/MaskCases.h"
+#include "masks/MaskReasons.h"
 #include "masks/MaskRest.h"
 #include "sparsity/RunMasks.h"
 
@@ -214,9 +215,11 @@ private:
     bool fits = llvm::all_of(cases, [](const Conditions &c) { return !c.empty() && c.size() <= 16; });
     if (!cases.empty() && cases.size() <= 4 && fits)
       return true;
+    bool keepsAll = llvm::any_of(cases, [](const Conditions &c) { return c.empty(); });
     failure = cases.empty()      ? "no score is kept"
+              : keepsAll         ? "all scores are kept"
               : cases.size() > 4 ? "its rule has " + std::to_string(cases.size()) + " cases, of which 4 are the most"
-                                 : "a case of its rule has no condition, or more than 16";
+                                 : "a case of its rule has more than 16 conditions";
     return false;
   }
 
@@ -262,15 +265,6 @@ private:
       return false;
     Pieces pieces = functions->ofBroadcast(select.getCondition());
     return pieces.size() == 1 && pieces[0].leaf.isNumber(0);
-  }
-
-  /// The number that masked scores become: the least of those that are one.
-  static std::optional<double> fillOf(ArrayRef<Piece> pieces) {
-    std::optional<double> fill;
-    for (const Piece &piece : pieces)
-      if (piece.leaf.kind == Leaf::Number && piece.leaf.number <= kMostFill)
-        fill = std::min(fill.value_or(0), piece.leaf.number);
-    return fill;
   }
 
   static bool isLowNumber(const Leaf &leaf) { return leaf.kind == Leaf::Number && leaf.number <= kLowScore; }
@@ -396,8 +390,12 @@ private:
     forEachMask([&](Operation *op, Value mask) {
       auto select = dyn_cast<SelectOp>(op);
       bool hides = select ? isMaskingSelect(select) : holdsFill(mask) || (isOfCaller(mask) && isOfAttention());
-      if (hides)
-        say(mask);
+      if (hides) {
+        // What meets scores before they are reshaped is of their dims there.
+        IndexFunctions own(softmax, dimsOf(op->getResult(0)), isNarrow(softmax, context));
+        softmax->setAttr(dmir::kMaskUnknownAttr,
+                         StringAttr::get(softmax.getContext(), reasonAgainst(own, softmax, op, mask, failure)));
+      }
       return hides;
     });
   }
@@ -431,23 +429,6 @@ private:
           operand.getType() != op->getResult(0).getType() && !dims.empty() && !dims.back().is(1))
         return operand;
     return {};
-  }
-
-  void say(Value mask) {
-    IndexFunctions own(softmax, dimsOf(softmax.getInput()), isNarrow(softmax, context));
-    Pieces pieces = own.ofBroadcast(mask);
-    auto unknown = [](const Piece &piece) { return piece.leaf.kind == Leaf::Unknown; };
-    std::string reason = own.unreadable(), name = "the mask";
-    if (Operation *op = mask.getDefiningOp())
-      name = "'" + nodeName(op) + "' (" + op->getName().getStringRef().str() + ")";
-    if (llvm::none_of(pieces, unknown)) {
-      bool isNear = !fillOf(pieces) && !elementOf(mask).isInteger(1);
-      reason = name + ": " +
-               (isNear            ? "its numbers are added to scores and replace none"
-                : failure.empty() ? "scores may be as low as the numbers that it puts in their place or adds"
-                                  : failure);
-    }
-    softmax->setAttr(dmir::kMaskUnknownAttr, StringAttr::get(softmax.getContext(), reason));
   }
 
   dmir::SoftmaxOp softmax;

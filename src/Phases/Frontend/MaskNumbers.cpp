@@ -8,6 +8,7 @@
 #include "llvm/ADT/SmallPtrSet.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 using namespace mlir;
@@ -143,6 +144,15 @@ bool dmxc::holdsFill(Value addend, double most) {
     llvm::copy_if(partsOf(op), std::back_inserter(work), [&](Value part) { return !isForAll || !isOneElement(part); });
   }
   return false;
+}
+
+std::optional<double> dmxc::leastNumber(Value value) {
+  double least = std::numeric_limits<double>::infinity();
+  bool isKnown = forEachNumber(value, [&](double x) {
+    least = std::min(least, x);
+    return !std::isnan(x);
+  });
+  return isKnown ? std::optional(least) : std::nullopt;
 }
 
 bool dmxc::isMaskingSelect(SelectOp select) {

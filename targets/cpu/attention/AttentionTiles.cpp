@@ -11,10 +11,13 @@
 
 #include "targets/common/element/ElementMask.h"
 
+#include "llvm/ADT/SetVector.h"
+
 #include <limits>
 
 using namespace dmxc;
 using namespace dmxc::cpu;
+using namespace dmxc::kernels;
 using namespace mlir;
 
 static constexpr double kLowest = -std::numeric_limits<double>::infinity();
@@ -102,7 +105,10 @@ void AttentionEmitter::emitTile(Value at, Value end, Value isFull, int64_t keys,
   }
   from = b.idx(0), to = keys < 0 ? b.sub(end, at) : b.idx(keys);
   if (!d.isLinear())
-    b.forLoop(b.idx(0), rowCount(), b.idx(1), [&](Value row) { addToRow(this->at(rowLine, row)); });
+    b.forLoop(b.idx(0), rowCount(), b.idx(1), [&](Value row) {
+      fetchMatrices(this->at(rowLine, row), end);
+      addToRow(this->at(rowLine, row));
+    });
   addResult(at, keys);
 }
 
@@ -114,6 +120,42 @@ void AttentionEmitter::emitMaskedScores(Value at, Value end, int64_t keys, const
   emitScores(at, end, keys);
   if (rule)
     e.unbind(mask.getResult());
+}
+
+/// The kernel's buffers of a matrix that scores are computed with, element by element.
+static llvm::SmallSetVector<BlockArgument, 4> matricesIn(Value scores, Value product) {
+  llvm::SmallSetVector<BlockArgument, 4> matrices;
+  llvm::SmallSetVector<Value, 16> values;
+  values.insert(scores);
+  for (size_t at = 0; at < values.size(); ++at) {
+    SmallVector<Dim> dims = dmir::dimsOf(values[at]);
+    auto argument = dyn_cast<BlockArgument>(values[at]);
+    Operation *op = values[at].getDefiningOp();
+    if (argument && dims.size() >= 2 && !dims.back().is(1) && !dims[dims.size() - 2].is(1))
+      matrices.insert(argument);
+    else if (op && values[at] != product && op->hasTrait<dmir::Elementwise>())
+      values.insert(op->operand_begin(), op->operand_end());
+  }
+  return matrices;
+}
+
+/// Asks for a row of the next tile of what scores are computed with: each element is read once, with little to do
+/// meanwhile, as soon as this tile is done.
+void AttentionEmitter::fetchMatrices(Value row, Value next) {
+  constexpr int64_t line = 64, secondLevel = 2;
+  if (keyLine.first) // keys of a class are not neighbours
+    return;
+  Value scores = d.weightsSource();
+  for (BlockArgument matrix : matricesIn(scores, d.scores.result())) {
+    Type element = elementOf(matrix);
+    if (b.panelsOf(matrix.getArgNumber()).unit || isPacked(element))
+      continue;
+    int64_t each = line / std::max<int64_t>(1, element.getIntOrFloatBitWidth() / 8);
+    Indices index = broadcastIndices(e, indexOf(scores, row, e.at(next)), dmir::dimsOf(matrix), dmir::dimsOf(scores));
+    Index offset = e.offsetOf(typeOf(matrix), index);
+    for (int64_t at = 0; at < d.keys; at += each)
+      b.prefetch(element, b.buffer(matrix.getArgNumber()), b.addC(offset.base, at), secondLevel);
+  }
 }
 
 void AttentionEmitter::addToRow(Value row) {

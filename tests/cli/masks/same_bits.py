@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """Attention under random masks, with what they leave out skipped and with all of it looked at: the same bits, and what numpy gives of the dense
-graph in f64. Strided and fixed masks, whose keys lie a step apart, read no others: such values may be NaN. Usage: same_bits.py BIN [masks];
-a plain run takes 2 random masks, DMXC_LONG=1 200. Exit 77 where numpy is not installed."""
+graph in f64. Strided and fixed masks, whose keys lie a step apart, read no others: such values may be NaN. Decoders as exporters write them
+(tests/models) give the same bits too, on their own sets and on long texts. Usage: same_bits.py BIN [masks] | BIN decoders; a plain run takes 2
+random masks, or one decoder, DMXC_LONG=1 200, or all. Exit 77 where numpy is not installed."""
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+TESTS = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TESTS / "cli"), str(TESTS / "models")]
 import mask_spellings as spelt  # exits where numpy is not installed
+import fixtures
+import judge
 from mask_spellings import LONG, np, onnx
 from sampling import SEED
 
@@ -64,7 +69,67 @@ def apart(kind, folder):
     spelt.check(kind, result("y")[:, unread], wanted[:, unread])
 
 
+# Those of whose positions there are as many as a text has tokens, and others that end at their table.
+DECODERS, SHORT_DECODERS = ("tiny-gemma2", "tiny-llama", "tiny-qwen3", "tiny-t5"), ("tiny-gpt2", "tiny-cache")
+TOKENS = 1100  # more than whole rows of scores are kept of
+
+
+def texts(name, folder, meta):
+    """The sets of a decoder, by the file's names, and one of long texts, the first of them padded on the left."""
+    sets = []
+    for number in range(meta["sets"]):
+        arrays = judge.load(folder / f"inputs_{number}.npz")
+        if judge.fits(folder, meta, number):
+            sets.append({own: arrays[key] for own, key in zip(meta["inputs"], judge.Judge.order(meta, arrays))})
+    if not name.startswith(DECODERS) or any(array.ndim != 2 for array in sets[0].values()):
+        return sets
+    long, random = {}, np.random.default_rng(1)
+    for own, array in sets[0].items():
+        is_mask = "mask" in own
+        long[own] = np.ones((len(array), TOKENS), array.dtype) if is_mask else random.integers(0, 40, (len(array), TOKENS)).astype(array.dtype)
+        if is_mask:
+            long[own][0, :300] = 0
+    return [*sets, long]
+
+
+def decoder(path, folder):
+    """How many attentions leave out masked keys."""
+    meta, outputs, skipped = fixtures.unpack(path, folder), {}, 0
+    for mode in ("off", "on"):
+        bundle, report = folder / f"{mode}.bundle", folder / "r.json"
+        done = subprocess.run([spelt.BIN / "dmxc", folder / meta["file"], "-q", "-t", "cpu:host", "-o", bundle, "--sparsity", mode, "--sparsity-report", report], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{path.stem}, {mode}: dmxc ended with {done.returncode}\n{done.stderr}")
+        skipped = sum(a["algorithm"] == "attention-tiles" for a in json.loads(report.read_text())["attentions"])
+        for number, values in enumerate(texts(path.stem, folder, meta)):
+            given, out = folder / f"in{number}", folder / f"{mode}{number}"
+            given.mkdir(exist_ok=True)
+            for name, value in values.items():
+                np.save(given / f"{name}.npy", value)
+            ran = subprocess.run([spelt.BIN / "dmx-run", bundle, "--inputs", given, "--output-dir", out, "-q"], capture_output=True, text=True)
+            if ran.returncode:
+                sys.exit(f"{path.stem}, {mode}, set {number}: dmx-run ended with {ran.returncode}\n{ran.stderr}")
+            got = {file.name: file.read_bytes() for file in out.glob("*.npy")}
+            if not got or outputs.setdefault(number, got) != got:
+                sys.exit(f"{path.stem}, set {number}: other bits where masks leave nothing out")
+    return skipped
+
+
+def decoders():
+    paths = [path for path in sorted(fixtures.FOLDER.glob("*.npz")) if path.stem.startswith(DECODERS + SHORT_DECODERS)]
+    quick = [path for path in paths if "t5" not in path.stem]  # which has three attentions, and takes as long to compile
+    paths, skipped = paths if LONG else [quick[SEED % len(quick)]], 0
+    for path in paths:
+        with tempfile.TemporaryDirectory(prefix="dmxc-bits-") as name:
+            skipped += decoder(path, pathlib.Path(name))
+    print(f"{', '.join(path.stem for path in paths)}: the same bits; {skipped} attentions leave out masked keys, DMXC_SAMPLE={SEED}")
+    if LONG and skipped < len(paths) // 2:
+        sys.exit(f"only {skipped} attentions of {len(paths)} decoders leave out masked keys")
+
+
 def main():
+    if sys.argv[2:] == ["decoders"]:
+        return decoders()
     masks = int(sys.argv[2]) if len(sys.argv) > 2 else 200 if LONG else 2
     each, skipped = min(masks, 10), 0
     with tempfile.TemporaryDirectory(prefix="dmxc-bits-") as name:

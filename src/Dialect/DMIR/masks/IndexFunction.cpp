@@ -423,7 +423,7 @@ Pieces IndexFunctions::readConstant(Value value, const Index &index) {
     return leaf.kind == Leaf::Unknown ? unknown(op, "its number is not within 2^40") : Pieces{Piece{{}, leaf}};
   }
   if (axes.size() > 2)
-    return unknown(op, "the constant has more than two axes");
+    return unknown(op, "the constant differs along " + std::to_string(axes.size()) + " axes, of which 2 are the most");
   int64_t columns = tensor->shape()[axes.back()], rows = tensor->numElements() / columns;
   bool isInt = !isFloat(tensor->dtype()) && tensor->dtype() != DType::Bool;
   if (isInt && axes.size() == 1)
@@ -441,8 +441,7 @@ Pieces IndexFunctions::readConstant(Value value, const Index &index) {
   bool isHuge =
       isInt && pieces && llvm::any_of(*pieces, [](const Piece &p) { return std::abs(p.leaf.number) > mostInt; });
   if (!pieces || isHuge)
-    return unknown(op, "the constant is not two values, with one run of one of them in each row between ends that are "
-                       "fixed or move by 1 a row");
+    return unknown(op, isHuge ? "the constant has integers beyond 10^12" : whyNoRuns(*tensor, rows, columns));
   runsOfConstants = true;
   for (Piece &piece : *pieces)
     if (isInt)

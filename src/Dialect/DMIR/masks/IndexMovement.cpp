@@ -75,7 +75,11 @@ Pieces IndexFunctions::readReshape(ReshapeOp op, const Index &index) {
   if (index.empty())
     return at(op.getInput(), Index(from.size(), number(0)));
   std::optional<Index> own = reshapedIndex(from, to, index);
-  return own ? at(op.getInput(), *own) : unknown(op, "it joins or splits axes of open sizes, or more than two");
+  if (own)
+    return at(op.getInput(), *own);
+  auto isOpen = [](Dim dim) { return !dim.isStatic(); };
+  return unknown(op, llvm::any_of(from, isOpen) || llvm::any_of(to, isOpen) ? "it joins or splits axes of open sizes"
+                                                                            : "it joins or splits more than two axes");
 }
 
 Pieces IndexFunctions::readConcat(ConcatOp op, const Index &index) {

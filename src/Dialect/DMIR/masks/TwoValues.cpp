@@ -68,6 +68,14 @@ public:
     return place;
   }
 
+  /// The first element from a place on that is like none of some others; nothing where there is none.
+  std::optional<int64_t> unlike(int64_t from, ArrayRef<int64_t> others) const {
+    for (int64_t at = from; at < rows * columns; ++at)
+      if (llvm::none_of(others, [&](int64_t other) { return same(data + other * bytes, data + at * bytes); }))
+        return at;
+    return std::nullopt;
+  }
+
 private:
   bool same(const std::byte *a, const std::byte *b) const { return std::memcmp(a, b, bytes) == 0; }
 
@@ -123,6 +131,16 @@ std::optional<Pieces> dmir::readTwoValues(const Tensor &tensor, int64_t rows, in
                   Piece{{{past, false}, {-before - 1, false}}, outside}};
   }
   return std::nullopt;
+}
+
+std::string dmir::whyNoRuns(const Tensor &tensor, int64_t rows, int64_t columns) {
+  Runs runs(tensor, rows, columns);
+  const int64_t second = runs.unlike(1, {0}).value_or(0);
+  if (tensor.dtype() != DType::Bool && runs.unlike(second + 1, {0, second}))
+    return "the constant has more than two different values";
+  bool hasRuns = runs.find(0) || runs.find(second);
+  return hasRuns ? "the runs of equal elements in rows of the constant end neither at one column nor 1 further each row"
+                 : "neither value of the constant fills one run in each row";
 }
 
 /// base + (place + shift) mod period.

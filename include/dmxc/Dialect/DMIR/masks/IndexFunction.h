@@ -165,6 +165,8 @@ std::optional<llvm::SmallVector<mlir::AffineExpr, 4>> reshapedIndex(llvm::ArrayR
 /// move by 1 a row; nothing for others. Every element is looked at. `row` and `column` are its index.
 std::optional<Pieces> readTwoValues(const Tensor &tensor, int64_t rows, int64_t columns, mlir::AffineExpr row,
                                     mlir::AffineExpr column);
+/// Why a matrix has no such pieces.
+std::string whyNoRuns(const Tensor &tensor, int64_t rows, int64_t columns);
 
 /// The pieces of a vector that repeats a run of integers that grow by 1, as positions in chunks, or, `isInt` false, two
 /// values, one of them in one run of each period. Every element is looked at. `place` is its index.
