@@ -10,7 +10,6 @@
 #include "dmxc/Driver/KernelFile.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Support/DataFile.h"
-#include "src/Driver/options/OptionValues.h"
 
 #include "mlir/Dialect/Transform/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"

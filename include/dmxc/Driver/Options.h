@@ -33,6 +33,8 @@ struct TargetChoice {
 Result<TargetChoice> parseTarget(const std::string &text);
 /// INPUT=OUTPUT of --state.
 Result<std::pair<std::string, std::string>> parseState(const std::string &text);
+/// NAME=on|off|auto of --ukernels.
+Result<std::pair<std::string, std::string>> parseUkernel(const std::string &text);
 
 /// --require-target T[:PCT]: at least that share of the ops must run there.
 struct RequireTarget {

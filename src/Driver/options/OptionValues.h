@@ -13,8 +13,6 @@ namespace dmxc::driver {
 /// Without dims for NAME=none.
 Result<std::pair<std::string, std::optional<std::vector<int64_t>>>> parseShape(const std::string &text);
 Result<std::pair<std::string, DimBounds>> parseDim(const std::string &text);
-/// NAME=on|off|auto of --ukernels.
-Result<std::pair<std::string, std::string>> parseUkernel(const std::string &text);
 Result<PlaceRule> parsePlace(const std::string &text);
 Result<RequireTarget> parseRequire(const std::string &text);
 /// Rows and columns of --sparsity-tile.

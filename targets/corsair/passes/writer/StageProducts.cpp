@@ -2,9 +2,13 @@
 #include "../KernelFunctions.h"
 #include "../Views.h"
 #include "StageWriter.h"
+#include "TileForms.h"
 #include "TileLoops.h"
 
 #include "dmxc/Dialect/DMIR/Model.h"
+
+#include "mlir/IR/IntegerSet.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -52,6 +56,29 @@ Status StageWriter::product(affine::AffineForOp loop) {
   if (auto tiles = weights.find(packed); tiles != weights.end())
     return byWeights(loop, loops, tiles->second);
   return byValues(loop, loops);
+}
+
+Status StageWriter::taken(affine::AffineIfOp condition) {
+  SmallVector<int64_t> operands;
+  for (Value operand : condition.getOperands()) {
+    APInt number;
+    if (!matchPattern(operand, m_ConstantInt(&number)))
+      return fail(condition, "stands around loops, and is not the same in every run");
+    operands.push_back(number.getSExtValue());
+  }
+  if (condition.getNumResults() || condition.hasElse())
+    return fail(condition, "is a choice of two values or works");
+  const IntegerSet set = condition.getIntegerSet();
+  for (auto [constraint, equal] : llvm::zip(set.getConstraints(), set.getEqFlags())) {
+    const ArrayRef<int64_t> all(operands);
+    const int64_t value = evaluate(constraint, all.take_front(set.getNumDims()), all.drop_front(set.getNumDims()));
+    if (equal ? value != 0 : value < 0)
+      return Status::ok();
+  }
+  for (Operation &op : condition.getThenBlock()->without_terminator())
+    if (Status s = lower(&op); !s)
+      return s;
+  return Status::ok();
 }
 
 //===----------------------------------------------------------------------===//
@@ -126,7 +153,7 @@ Status StageWriter::matrices(affine::AffineForOp loop) {
 // One product
 //===----------------------------------------------------------------------===//
 
-Result<lldmir::PlanAttr> StageWriter::spreadOf(const TileLoops &loops, const TileForm *packed) {
+Result<lldmir::PlanAttr> StageWriter::spreadOf(const TileLoops &loops, const corsair::TileForm *packed) {
   MLIRContext *context = function.getContext();
   lldmir::SpreadAttr given = lldmir::MatMulOp(loops.products.front()).getSpreadAttr();
   int64_t mode = 0;

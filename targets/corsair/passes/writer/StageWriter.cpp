@@ -424,6 +424,7 @@ Status StageWriter::lower(Operation *op) {
       .Case<memref::SubViewOp, memref::ReinterpretCastOp, memref::TransposeOp, affine_ext::TilesOp>(
           [&](auto) { return view(op); })
       .Case([&](affine::AffineForOp loop) { return product(loop); })
+      .Case([&](affine::AffineIfOp condition) { return taken(condition); })
       .Case([&](lldmir::SimdOp) { return vectorOp(op); })
       .Case([&](lldmir::ReshapeOp reshape) { return move(reshape); })
       .Case([&](lldmir::SumOp sum) { return addUp(sum); })

@@ -55,6 +55,8 @@ private:
   Status addConstant(mlir::BlockArgument argument, mlir::RankedTensorType type, mlir::DictionaryAttr form);
   Status lower(mlir::Operation *op);
   Status product(mlir::affine::AffineForOp loop);
+  /// What stands in a condition that is decided before the run.
+  Status taken(mlir::affine::AffineIfOp condition);
   /// A loop over the matrices of a batch.
   Status matrices(mlir::affine::AffineForOp loop);
   Status byWeights(mlir::affine::AffineForOp loop, const TileLoops &loops, const Tiles &tiles);
