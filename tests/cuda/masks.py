@@ -6,7 +6,6 @@ import importlib.util
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 if importlib.util.find_spec("numpy") is None:
     print("SKIPPED: numpy is not installed (python3-numpy)")
@@ -16,6 +15,7 @@ import numpy as np
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / part) for part in ("fuzz", "cuda")]
 import make_corpus as onnx  # noqa: E402
+from attempts import Attempts  # noqa: E402
 from models import machine  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
@@ -95,16 +95,10 @@ def check(place, case):
 
 
 def main():
-    bad = 0
+    attempts = Attempts()
     for name, case in CASES.items():
-        with tempfile.TemporaryDirectory(prefix="dmxc-cuda-") as place:
-            try:
-                check(pathlib.Path(place), case)
-                print(f"ok   {name}", flush=True)
-            except RuntimeError as error:
-                bad += 1
-                print(f"FAIL {name}: {error}", flush=True)
-    return 1 if bad else 0
+        attempts.run(name, check, case)
+    return attempts.status()
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ import dataclasses
 import json
 import pathlib
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import products  # noqa: E402  exits where numpy is not there
+from attempts import Attempts  # noqa: E402
 from machines import described  # noqa: E402
 from models import machine  # noqa: E402
 from products import np, onnx  # noqa: E402
@@ -252,28 +252,17 @@ def check_large(place):
 
 
 def main():
-    bad = 0
-
-    def run(label, check, *arguments):
-        nonlocal bad
-        with tempfile.TemporaryDirectory(prefix="dmxc-cuda-") as place:
-            try:
-                check(pathlib.Path(place), *arguments)
-                print(f"ok   {label}", flush=True)
-            except RuntimeError as error:
-                bad += 1
-                print(f"FAIL {label}: {error}", flush=True)
-
+    attempts = Attempts()
     for number in range(100 if LONG else 3):
         random = np.random.default_rng([0 if LONG else SEED, number])
         case = random_case(random, cores=number % 3 == 2)
         if number % 3 == 0:  # each warp has keys several times
             case = dataclasses.replace(case, keys=200 + case.keys % 100, tile=(1, 1 + case.tile[1] % 2))
-        run(case.label(), check_attention, case, random)
+        attempts.run(case.label(), check_attention, case, random)
     for numerics in ["strict", "bf16"] if LONG else [["strict", "bf16"][SEED % 2]]:
-        run(f"a small layer, {numerics}", check_layer, numerics, np.random.default_rng(5))
-    run("a layer of 2,048 by the clock", check_large)
-    return 1 if bad else 0
+        attempts.run(f"a small layer, {numerics}", check_layer, numerics, np.random.default_rng(5))
+    attempts.run("a layer of 2,048 by the clock", check_large)
+    return attempts.status()
 
 
 if __name__ == "__main__":

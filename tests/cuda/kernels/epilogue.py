@@ -5,10 +5,10 @@ at a time. Usage: epilogue.py BIN. Exit 77 where numpy is not there."""
 import pathlib
 import re
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import products  # noqa: E402  exits where numpy is not there
+from attempts import Attempts  # noqa: E402
 from products import np, onnx  # noqa: E402
 
 ROWS, COLUMNS, TERMS = 256, 384, 128
@@ -55,17 +55,11 @@ def check(place, result, tile, conv):
 
 
 def main():
-    bad = 0
+    attempts = Attempts()
     for result, tile, conv in [("bf16", (128, 128), False), ("f32", (64, 64), False), ("f16", (128, 256), False), ("f32", (64, 128), True)]:
-        with tempfile.TemporaryDirectory(prefix="dmxc-cuda-") as place:
-            label = f"{'convolution' if conv else 'product'} to {result}, tile {tile[0]} x {tile[1]}"
-            try:
-                check(pathlib.Path(place), result, tile, conv)
-                print(f"ok   {label}", flush=True)
-            except RuntimeError as error:
-                bad += 1
-                print(f"FAIL {label}: {error}", flush=True)
-    return 1 if bad else 0
+        label = f"{'convolution' if conv else 'product'} to {result}, tile {tile[0]} x {tile[1]}"
+        attempts.run(label, check, result, tile, conv)
+    return attempts.status()
 
 
 if __name__ == "__main__":

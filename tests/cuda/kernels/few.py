@@ -6,10 +6,10 @@ Usage: few.py BIN. A plain run takes 6 cases, with DMXC_LONG=1 300. Exit 77 wher
 
 import pathlib
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import products  # noqa: E402  exits where numpy is not there
+from attempts import Attempts  # noqa: E402
 from products import Case, np  # noqa: E402
 from sampling import LONG, SEED  # noqa: E402
 
@@ -67,19 +67,13 @@ def check(place, case, tile, random):
 
 
 def main():
-    bad = 0
+    attempts = Attempts()
     for number in range(300 if LONG else 6):
         random = np.random.default_rng([0 if LONG else SEED, number])
         case, tile = random_case(random, number), cut(random)
         label = f"{case.label()}, {', '.join(f'{key} {value}' for key, value in tile.items())}"
-        with tempfile.TemporaryDirectory(prefix="dmxc-cuda-") as place:
-            try:
-                check(pathlib.Path(place), case, tile, random)
-                print(f"ok   {label}", flush=True)
-            except RuntimeError as error:
-                bad += 1
-                print(f"FAIL {label}: {error}", flush=True)
-    return 1 if bad else 0
+        attempts.run(label, check, case, tile, random)
+    return attempts.status()
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ Usage: tiles.py BIN. A plain run takes 5 cases, with DMXC_LONG=1 200. Exit 77 wh
 import json
 import pathlib
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import products  # noqa: E402  exits where numpy is not there
+from attempts import Attempts  # noqa: E402
 import convolutions  # noqa: E402
 from few import bits  # noqa: E402
 from models import machine  # noqa: E402
@@ -115,30 +115,19 @@ TIMED = {
 
 
 def main():
-    bad = 0
-
-    def attempt(label, check, *arguments):
-        nonlocal bad
-        with tempfile.TemporaryDirectory(prefix="dmxc-cuda-") as place:
-            try:
-                check(pathlib.Path(place), *arguments)
-                print(f"ok   {label}", flush=True)
-            except RuntimeError as error:
-                bad += 1
-                print(f"FAIL {label}: {error}", flush=True)
-
+    attempts = Attempts()
     for number in range(200 if LONG else 5):
         random = np.random.default_rng([0 if LONG else SEED, number])
         if number % 2:
             case = convolutions.Case(random, number)
             case.numbers = "f32"
-            attempt(f"f32, else {case.label}", check_convolution, case, random)
+            attempts.run(f"f32, else {case.label}", check_convolution, case, random)
         else:
             case = random_product(random, number)
-            attempt(case.label(), check_product, case, random)
+            attempts.run(case.label(), check_product, case, random)
     for name, case in TIMED.items() if LONG else [list(TIMED.items())[SEED % len(TIMED)]]:
-        attempt(f"{name} by the clock", check_clocks, *case)
-    return 1 if bad else 0
+        attempts.run(f"{name} by the clock", check_clocks, *case)
+    return attempts.status()
 
 
 if __name__ == "__main__":
