@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "dmxc/Support/Result.h"
 #include "dmxc/Target/Decision.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -119,6 +120,15 @@ public:
   /// What is decided of the fields so far.
   const DecidedFields<Tile> &decided() const { return given; }
   std::vector<Decision> take() { return std::move(all); }
+  /// What text has for the tile, `asked`; fields that it lacks are those of `chosen`. Errors name the key behind
+  /// `path`.
+  Result<Tile> read(mlir::Attribute written, llvm::StringRef path, const Tile &chosen) {
+    Tile tile = readTile(asked, chosen);
+    std::string wrong = wrongField(written, take(), writeTile(tile, context), path.str());
+    if (!wrong.empty())
+      return modelError(wrong);
+    return tile;
+  }
 
 private:
   llvm::StringRef scope;

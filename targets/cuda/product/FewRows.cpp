@@ -201,10 +201,5 @@ std::vector<Decision> FewRows::decisions(const hw::Machine &machine, DictionaryA
 
 Result<FewTile> FewRows::read(const hw::Machine &machine, Attribute written, StringRef key) const {
   auto own = dyn_cast_or_null<DictionaryAttr>(written);
-  FewTile tile = kernels::readTile(own, choose(machine, own));
-  std::string wrong = kernels::wrongField(written, freeTile(machine, own).take(),
-                                          kernels::writeTile(tile, op->getContext()), key.str());
-  if (!wrong.empty())
-    return modelError(wrong);
-  return tile;
+  return freeTile(machine, own).read(written, key, choose(machine, own));
 }

@@ -149,9 +149,5 @@ Result<GemmTile> dmxc::cuda::readGemmTile(const hw::Machine &machine, Attribute 
   // What a tile may be does not rest on sizes.
   auto own = dyn_cast_or_null<DictionaryAttr>(written);
   kernels::FreeTile<GemmTile> free = freeTile(machine, {1, 1, 1, 1}, own, context);
-  GemmTile tile = chooseGemmTile(machine, {1, 1, 1, 1}, free.decided());
-  std::string wrong = kernels::wrongField(written, free.take(), kernels::writeTile(tile, context), key.str());
-  if (!wrong.empty())
-    return modelError(wrong);
-  return tile;
+  return free.read(written, key, chooseGemmTile(machine, {1, 1, 1, 1}, free.decided()));
 }

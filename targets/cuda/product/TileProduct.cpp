@@ -129,12 +129,7 @@ std::vector<Decision> TileProduct::decisions(const hw::Machine &machine, Diction
 
 Result<SumTile> TileProduct::read(const hw::Machine &machine, Attribute written, StringRef key) const {
   auto own = dyn_cast_or_null<DictionaryAttr>(written);
-  SumTile tile = kernels::readTile(own, choose(machine, own));
-  std::string wrong = kernels::wrongField(written, freeTile(machine, own).take(),
-                                          kernels::writeTile(tile, op->getContext()), key.str());
-  if (!wrong.empty())
-    return modelError(wrong);
-  return tile;
+  return freeTile(machine, own).read(written, key, choose(machine, own));
 }
 
 StringRef dmxc::cuda::tiledOf(Operation *product) {

@@ -178,10 +178,5 @@ std::vector<Decision> FewQueries::decisions(const hw::Machine &machine, Dictiona
 
 Result<QueryTile> FewQueries::read(const hw::Machine &machine, Attribute written, StringRef key) const {
   auto own = dyn_cast_or_null<DictionaryAttr>(written);
-  QueryTile tile = kernels::readTile(own, choose(machine, own));
-  std::string wrong = kernels::wrongField(written, freeTile(machine, own).take(),
-                                          kernels::writeTile(tile, attention.result->getContext()), key.str());
-  if (!wrong.empty())
-    return modelError(wrong);
-  return tile;
+  return freeTile(machine, own).read(written, key, choose(machine, own));
 }
