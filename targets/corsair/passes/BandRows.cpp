@@ -71,13 +71,6 @@ struct BatchedLoops {
   Operation *root() { return batch.empty() ? tiles.getOperation() : batch.front().getOperation(); }
 };
 
-/// The op of the kernel's body that an op is in.
-Operation *topOf(Operation *op) {
-  while (!isa<gpu::GPUFuncOp>(op->getParentOp()))
-    op = op->getParentOp();
-  return op;
-}
-
 class Bander {
 public:
   explicit Bander(lldmir::SimdOp softmax) : softmax(softmax), builder(softmax) {}

@@ -3,6 +3,8 @@
 
 #include "targets/corsair/dialect/AffineExt/AffineExt.h"
 
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
 using namespace mlir;
 using namespace dmxc;
 using corsair::DeviceTensor;
@@ -66,4 +68,10 @@ Value dmxc::rootOf(Value buffer) {
   while (isBufferView(buffer.getDefiningOp()) || buffer.getDefiningOp<affine_ext::TilesOp>())
     buffer = buffer.getDefiningOp()->getOperand(0);
   return buffer;
+}
+
+Operation *dmxc::topOf(Operation *op) {
+  while (!isa<FunctionOpInterface>(op->getParentOp()))
+    op = op->getParentOp();
+  return op;
 }

@@ -43,6 +43,8 @@ template <typename Op> mlir::LogicalResult checkSlice(Op op, bool whole = false)
 
 /// Whether an op is one of these.
 bool isBufferView(mlir::Operation *op);
+/// The op of the body of its function, a kernel too, that an op is in.
+mlir::Operation *topOf(mlir::Operation *op);
 /// What a view, grid of tiles, or one of these again, is of.
 mlir::Value rootOf(mlir::Value buffer);
 

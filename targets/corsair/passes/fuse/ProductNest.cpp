@@ -5,12 +5,6 @@ using namespace mlir;
 using namespace dmxc;
 using affine::AffineForOp;
 
-Operation *dmxc::topOf(Operation *op) {
-  while (!isa<func::FuncOp>(op->getParentOp()))
-    op = op->getParentOp();
-  return op;
-}
-
 void dmxc::usersOf(Value buffer, SmallVectorImpl<std::pair<Operation *, Value>> &users) {
   for (Operation *user : buffer.getUsers())
     if (isBufferView(user) || isa<affine_ext::TilesOp>(user))

@@ -13,9 +13,6 @@
 
 namespace dmxc {
 
-/// The op of the function's body that an op is in.
-mlir::Operation *topOf(mlir::Operation *op);
-
 template <typename Effect> bool has(mlir::Operation *op, mlir::Value buffer) {
   auto effects = mlir::dyn_cast<mlir::MemoryEffectOpInterface>(op);
   return effects && effects.getEffectOnValue<Effect>(buffer);

@@ -68,13 +68,8 @@ Status StageWriter::taken(affine::AffineIfOp condition) {
   }
   if (condition.getNumResults() || condition.hasElse())
     return fail(condition, "is a choice of two values or works");
-  const IntegerSet set = condition.getIntegerSet();
-  for (auto [constraint, equal] : llvm::zip(set.getConstraints(), set.getEqFlags())) {
-    const ArrayRef<int64_t> all(operands);
-    const int64_t value = evaluate(constraint, all.take_front(set.getNumDims()), all.drop_front(set.getNumDims()));
-    if (equal ? value != 0 : value < 0)
-      return Status::ok();
-  }
+  if (!holds(condition.getIntegerSet(), operands))
+    return Status::ok();
   for (Operation &op : condition.getThenBlock()->without_terminator())
     if (Status s = lower(&op); !s)
       return s;

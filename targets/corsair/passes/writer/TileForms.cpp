@@ -4,6 +4,8 @@
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/dialect/AffineExt/AffineExt.h"
 
+#include "mlir/IR/IntegerSet.h"
+
 using namespace mlir;
 using namespace dmxc;
 using affine_ext::VecExtType;
@@ -48,6 +50,14 @@ int64_t dmxc::evaluate(AffineExpr expr, ArrayRef<int64_t> dims, ArrayRef<int64_t
   default:
     return b < 1 ? -1 : llvm::divideCeilSigned(a, b);
   }
+}
+
+bool dmxc::holds(IntegerSet set, ArrayRef<int64_t> operands) {
+  return llvm::all_of(llvm::seq(set.getNumConstraints()), [&](unsigned i) {
+    const int64_t value =
+        evaluate(set.getConstraint(i), operands.take_front(set.getNumDims()), operands.drop_front(set.getNumDims()));
+    return set.isEq(i) ? value == 0 : value >= 0;
+  });
 }
 
 bool dmxc::isOfNestBehind(affine::AffineLoadOp load) {

@@ -16,6 +16,9 @@ std::optional<TileForm> formOf(mlir::Type type);
 /// An index; sums and products wrap, what is divided by no positive number is -1.
 int64_t evaluate(mlir::AffineExpr expr, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> symbols);
 
+/// Whether operands are in a set, by `evaluate`.
+bool holds(mlir::IntegerSet set, llvm::ArrayRef<int64_t> operands);
+
 /// Whether it is a tile that all trips of the nest behind it read, moved before that (nest.hoisted): a part of the
 /// nest, with nothing but such loads between.
 bool isOfNestBehind(mlir::affine::AffineLoadOp load);

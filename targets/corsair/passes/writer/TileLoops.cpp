@@ -229,19 +229,16 @@ private:
   }
 
   //--- trips
-  int64_t indexOf(const Map &map, unsigned result) {
+  ArrayRef<int64_t> numbersOf(const Map &map) {
     numbers.clear();
     for (unsigned slot : map.operands)
       numbers.push_back(items[slot].first);
-    const ArrayRef<int64_t> all(numbers);
+    return numbers;
+  }
+  int64_t indexOf(const Map &map, unsigned result) {
+    const ArrayRef<int64_t> all = numbersOf(map);
     return evaluate(map.map.getResult(result), all.take_front(map.map.getNumDims()),
                     all.drop_front(map.map.getNumDims()));
-  }
-  bool holds(IntegerSet set, const Map &map) {
-    return llvm::all_of(llvm::seq(set.getNumConstraints()), [&](unsigned i) {
-      const int64_t value = indexOf(map, i);
-      return set.isEq(i) ? value == 0 : value >= 0;
-    });
   }
   int64_t boundOf(const Map &map, bool lower) {
     int64_t bound = indexOf(map, 0);
@@ -260,7 +257,7 @@ private:
     return llvm::TypeSwitch<Operation *, bool>(each.op)
         .Case([&](affine::AffineForOp loop) { return executeLoop(loop, each); })
         .Case([&](affine::AffineIfOp condition) {
-          return !holds(condition.getIntegerSet(), each.map) || execute(each.body);
+          return !holds(condition.getIntegerSet(), numbersOf(each.map)) || execute(each.body);
         })
         .Case([&](affine::AffineLoadOp load) {
           if (!place(each, load.getMemRefType(), items[each.out[0]]))
