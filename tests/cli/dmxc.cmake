@@ -139,6 +139,9 @@ if(DMXC_TARGETS STREQUAL "cpu;corsair;aie;cuda")
       Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/schedules/${part}.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
     set_tests_properties(cli.schedules-${part} PROPERTIES TIMEOUT 600)
   endforeach()
+  dmxc_frontend_test(cli.schedules-saved "onnx;mlir"
+    Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/schedules/saved.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+  set_tests_properties(cli.schedules-saved PROPERTIES TIMEOUT 600)
 endif()
 
 if("corsair" IN_LIST DMXC_TARGETS)
