@@ -9,6 +9,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <set>
+
 using namespace mlir;
 
 namespace dmxc::driver {
@@ -40,17 +42,35 @@ static Status checkKernel(const dmir::KernelDecl &decl, MLIRContext *context) {
   return good && decl.op ? checkOp(decl, context) : std::move(good);
 }
 
-/// Whether the target that it is for can call it, where it shall.
-static Status checkMicro(const dmir::MicroDecl &decl, ArrayRef<const TargetBackend *> targets, MLIRContext *context) {
+/// Fails where no target of the compile has a body of it.
+static Status checkTargets(const dmir::MicroDecl &decl, ArrayRef<const TargetBackend *> targets) {
+  std::set<std::string> has, wanted;
+  for (const dmir::KernelBody &body : decl.bodies)
+    has.insert(body.target);
+  for (const TargetBackend *target : targets)
+    wanted.insert(target->name().str());
+  if (llvm::any_of(wanted, [&](const std::string &target) { return has.count(target); }))
+    return Status::ok();
+  return Error{ErrorKind::Constraint,
+               "it has no body for " + llvm::join(wanted, " or ") + "; it has some for " + llvm::join(has, ", ")};
+}
+
+/// Whether a target that it is for can call it, where it shall. One that its file prefers is not idle without a word.
+static Status checkMicro(const dmir::MicroDecl &decl, ArrayRef<const TargetBackend *> targets, MLIRContext *context,
+                         Diagnostics &diagnostics) {
   if (Status good = checkBodies(decl.file, decl.name, decl.bodies); !good)
     return good;
-  for (const TargetBackend *target : targets) {
-    bool isFor = llvm::any_of(decl.bodies, [&](const auto &body) { return target->name() == body.target; });
-    Status good = isFor ? target->checkMicroKernel(dmir::microKernelAttr(decl, context)) : Status::ok();
-    bool isIdle = !good && good.error().kind == ErrorKind::Constraint;
-    if (!good && (!isIdle || decl.use == dmir::MicroDecl::Use::On))
-      return Error{good.error().kind, decl.file + ": the micro-kernel '" + decl.name + "': " + good.error().message};
-  }
+  Status good = checkTargets(decl, targets);
+  for (const TargetBackend *target : targets)
+    if (good && llvm::any_of(decl.bodies, [&](const auto &body) { return target->name() == body.target; }))
+      good = target->checkMicroKernel(dmir::microKernelAttr(decl, context));
+  if (good)
+    return good;
+  std::string text = "the micro-kernel '" + decl.name + "': " + good.error().message;
+  if (good.error().kind != ErrorKind::Constraint || decl.use == dmir::MicroDecl::Use::On)
+    return Error{good.error().kind, decl.file + ": " + text};
+  if (decl.isPreferred())
+    diagnostics.report({Severity::Warning, "ukernel-idle", decl.file, "", std::move(text), ErrorKind::Model, {}});
   return Status::ok();
 }
 
@@ -67,7 +87,7 @@ bool Compilation::loadKernels() {
       good = checkKernel(decl, mlirContext.get());
   for (const dmir::MicroDecl &decl : kernels.micros())
     if (good)
-      good = checkMicro(decl, phaseCtx.targets, mlirContext.get());
+      good = checkMicro(decl, phaseCtx.targets, mlirContext.get(), diagnostics);
   if (!good)
     diagnostics.report(good.error(), "kernel-file");
   return bool(good);
