@@ -39,7 +39,12 @@ static Status checkBodies(const std::string &file, const std::string &name, Arra
 
 static Status checkKernel(const dmir::KernelDecl &decl, MLIRContext *context) {
   Status good = checkBodies(decl.file, decl.name, decl.bodies);
-  return good && decl.op ? checkOp(decl, context) : std::move(good);
+  if (good && decl.op)
+    good = checkOp(decl, context);
+  if (!good || !decl.reference)
+    return good;
+  Status meant = checkReference(decl, context);
+  return meant ? std::move(meant) : Status(Error{meant.error().kind, decl.file + ": " + meant.error().message});
 }
 
 /// Fails where no target of the compile has a body of it.
@@ -136,16 +141,23 @@ void Compilation::warnOfIdleMicroKernels(Diagnostics &idle) {
   }
 }
 
-/// The bodies of users' kernels that an op's text names.
-static SmallVector<DictionaryAttr> bodiesNamedBy(Operation *op) {
+/// The files that an op's text names of users' kernels: their code, and what says what they compute.
+static SmallVector<std::string> kernelFilesNamedBy(Operation *op) {
   auto how = op->getAttrOfType<DictionaryAttr>("strategy");
   Attribute micro = how ? how.get(strategy::kMicroKernel) : Attribute();
   ArrayAttr bodies;
-  if (auto called = dyn_cast<dmir::ExternOp>(op))
+  SmallVector<std::string> files;
+  auto called = dyn_cast<dmir::ExternOp>(op);
+  if (called && called.getReferenceAttr())
+    files.push_back(dmir::kernelReferenceOf(called.getReferenceAttr()).file);
+  if (called)
     bodies = called.getBodies();
   else if (dmir::isMicroKernel(micro))
     bodies = cast<DictionaryAttr>(micro).getAs<ArrayAttr>("bodies");
-  return bodies ? llvm::to_vector(bodies.getAsRange<DictionaryAttr>()) : SmallVector<DictionaryAttr>();
+  if (bodies)
+    for (auto body : bodies.getAsRange<DictionaryAttr>())
+      files.push_back(body.getAs<StringAttr>("file").str());
+  return files;
 }
 
 /// Code that a text names lies where its constants may, and some target runs each kernel.
@@ -156,8 +168,8 @@ bool Compilation::resolveKernels() {
   const dmir::DataFiles &files = dmir::DataFiles::of(mlirContext.get());
   bool good = true;
   theModule->walk([&](Operation *op) {
-    for (auto body : bodiesNamedBy(op)) {
-      Result<std::string> real = files.find(body.getAs<StringAttr>("file").str());
+    for (const std::string &file : kernelFilesNamedBy(op)) {
+      Result<std::string> real = files.find(file);
       if (real) {
         if (!llvm::is_contained(inputs, *real))
           inputs.push_back(*real);
