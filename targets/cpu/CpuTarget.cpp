@@ -2,11 +2,13 @@
 
 #include "CpuTarget.h"
 
+#include "Fusion.h"
 #include "Kernels.h"
 #include "Layouts.h"
 #include "targets/cpu/code/Commands.h"
 #include "targets/cpu/code/Link.h"
 #include "targets/cpu/code/Lowering.h"
+#include "targets/cpu/conv/ConvRegion.h"
 #include "targets/cpu/product/Gemm.h"
 #include "targets/cpu/product/MatmulRanges.h"
 #include "targets/cpu/product/MatmulRegion.h"
@@ -35,9 +37,11 @@ namespace {
 
 /// What runs on the machines of the last ten years, and what is up to twice as fast on those with AVX-512.
 constexpr StringLiteral kDefaultLevels[] = {"x86-64-v3", "x86-64-v4"};
-/// Unit, in a strategy: the region multiplies bytes that a run quantises. By default such models have code of
-/// kVnniLevel too; at v4 alone bytes are no faster than f32.
+/// Unit, in a strategy: the region multiplies bytes in fours. By default such models have code of kVnniLevel too; at v4
+/// alone bytes are no faster than f32.
 constexpr StringLiteral kByteDots = "byte_dots";
+/// How the algorithms of such regions end.
+constexpr StringLiteral kQuads = "-quads";
 
 /// Whether a part of a graph's argument is read as it is.
 bool isBrought(Value value) {
@@ -123,31 +127,15 @@ size_t codeOf(Operation *kernel, size_t number, ArrayRef<IsaLevel> levels) {
   StringRef algorithm = algorithmOf(kernel);
   Units units = unitsOf(cast<dlir::KernelOp>(kernel).getStrategy(), {});
   bool usesTiles = level.name == kTileLevel && units.tiles;
-  if ((level.name != kDotsLevel && level.name != kTileLevel) || algorithm == kMatmulPairs || usesTiles)
+  bool usesBytes = algorithm.ends_with(kQuads), addsBytes = level.name == kVnniLevel;
+  if ((!addsBytes && level.name != kDotsLevel && level.name != kTileLevel) || algorithm == kMatmulPairs || usesTiles ||
+      (addsBytes && usesBytes))
     return number;
-  StringRef wanted = algorithm.ends_with("-quads") ? StringRef(kVnniLevel) : "x86-64-v4";
+  StringRef wanted = usesBytes ? StringRef(kVnniLevel) : "x86-64-v4";
   for (size_t other = 0; other < levels.size(); ++other)
     if (levels[other].name == wanted)
       return other;
   return number;
-}
-
-/// Whether a value is computed, in a region or before it, from what a run brings.
-bool isOfRun(Value value, dmir::RegionOp region) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return !dmir::isConstant(region->getOperand(argument.getArgNumber()));
-  return llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) { return isOfRun(operand, region); });
-}
-
-/// Whether sums of bytes are corrected by what a run brings: by its zero point.
-bool hasByteDots(dmir::RegionOp region, StringRef algorithm) {
-  if (!algorithm.ends_with("-quads"))
-    return false;
-  for (Operation &op : *region.getBlock())
-    if (auto sub = dyn_cast<dmir::SubOp>(op))
-      if (elementOf(sub.getResult()).isInteger(32) && isOfRun(sub.getRhs(), region))
-        return true;
-  return false;
 }
 
 class CpuTarget final : public TargetBackend {
@@ -174,9 +162,10 @@ public:
   }
   bool readsStoredOperands() const override { return true; }
   bool groupsHeads() const override { return true; }
+  bool convolvesBytes(Operation *conv) const override { return takesBytes(cast<dmir::ConvOp>(conv)); }
   SmallVector<Operation *> computedWith(Operation *root) const override { return cpuKernels().computedWith(root); }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
-    return answers.fusesProducer(root, use, producer);
+    return !endsOtherKernel(root, producer) && answers.fusesProducer(root, use, producer);
   }
   bool yieldsProducer(Operation *root, Operation *producer) const override {
     return answers.yieldsProducer(root, producer);
@@ -227,7 +216,7 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
     list.set(kTiles, tiles);
   if (std::string why = whyNoRanges(region, *plan); !why.empty())
     list.set(dmir::kFactsKey, StringAttr::get(region.getContext(), why));
-  if (hasByteDots(region, plan->algorithm))
+  if (StringRef(plan->algorithm).ends_with(kQuads))
     list.set(kByteDots, UnitAttr::get(region.getContext()));
   return list.getDictionary(region.getContext());
 }
@@ -423,7 +412,7 @@ std::string CpuTarget::describe() const {
       "cpu: x86-64, kernels compiled ahead of time, one shared object a level and one of kernels that are the "
       "same at all; the default is " +
       llvm::join(std::begin(kDefaultLevels), std::end(kDefaultLevels), " and ") + ", and " + kVnniLevel.str() +
-      " where runs quantise what bytes are multiplied with\n";
+      " where bytes are multiplied\n";
   for (StringRef name : llvm::reverse(IsaLevel::names())) {
     IsaLevel isa = *IsaLevel::byName(name);
     text += "  " + isa.name + ": vectors of " + std::to_string(isa.vectorBytes) + " bytes, needs";
