@@ -6,6 +6,7 @@
 #include "Kernels.h"
 #include "Layouts.h"
 #include "targets/cpu/code/Commands.h"
+#include "targets/cpu/code/KeptCode.h"
 #include "targets/cpu/code/Link.h"
 #include "targets/cpu/code/Lowering.h"
 #include "targets/cpu/conv/ConvRegion.h"
@@ -23,6 +24,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/masks/Sparsity.h"
+#include "dmxc/Support/CodeCache.h"
 #include "dmxc/Target/DecisionsMade.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -193,6 +195,9 @@ private:
   Result<std::vector<std::vector<KernelObject>>> compileAll(ArrayRef<Operation *> kernels,
                                                             ArrayRef<IsaLevel> levels) const;
   Result<std::vector<CodeEntry>> saved(std::vector<CodeEntry> &entries, const std::string &commands) const;
+  std::vector<std::pair<size_t, std::string>> firstsOf(ArrayRef<Operation *> kernels) const;
+  Result<KernelObject> compileOrFind(const std::string &text, const std::string &nameless, MLIRContext &context,
+                                     const IsaLevel &isa) const;
   Result<KernelObject> compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const;
 
   TargetOptions options;
@@ -306,21 +311,55 @@ std::vector<IsaLevel> CpuTarget::levelsOf(ArrayRef<Operation *> kernels) const {
   return all;
 }
 
+/// The first of the kernels that are equal but for names, for each of them; its text without names, "" where it is not
+/// to be shared: its texts are kept, or it calls what a user wrote.
+std::vector<std::pair<size_t, std::string>> CpuTarget::firstsOf(ArrayRef<Operation *> kernels) const {
+  std::vector<std::pair<size_t, std::string>> firsts;
+  llvm::StringMap<size_t> seen;
+  for (auto [k, op] : llvm::enumerate(kernels)) {
+    auto kernel = cast<dlir::KernelOp>(op);
+    bool alone =
+        !options.saveTempsDir.empty() || userKernelOf(kernel) || kernel.getStrategy().contains(strategy::kMicroKernel);
+    std::string text = alone ? "" : namelessText(kernel);
+    firsts.emplace_back(alone ? k : seen.try_emplace(text, k).first->second, text);
+  }
+  return firsts;
+}
+
+/// From the cache where it is there: `nameless` is the kernel's text without names, "" where it has to be compiled.
+Result<KernelObject> CpuTarget::compileOrFind(const std::string &text, const std::string &nameless,
+                                              MLIRContext &context, const IsaLevel &isa) const {
+  CodeCache *cache = nameless.empty() ? nullptr : CodeCache::current();
+  if (!cache)
+    return compile(text, context, isa);
+  std::string name = keptName(nameless, isa, options.optLevel);
+  if (std::optional<std::string> kept = cache->find(name))
+    if (std::optional<KernelObject> object = objectOf(*kept))
+      return std::move(*object);
+  Result<KernelObject> object = compile(text, context, isa);
+  if (object)
+    cache->put(name, keptBytes(*object));
+  return object;
+}
+
 /// By level, then by kernel. All levels are one queue of work: a thread is idle only when nothing is left of any.
 Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Operation *> kernels,
                                                                      ArrayRef<IsaLevel> levels) const {
   std::vector<std::string> texts, names;
   std::vector<std::pair<size_t, size_t>> jobs; // kernel and level
+  std::vector<std::pair<size_t, std::string>> firsts = firstsOf(kernels);
   for (auto [k, kernel] : llvm::enumerate(kernels)) {
-    texts.push_back(kernelText(kernel));
+    bool isFirst = firsts[k].first == k;
+    texts.push_back(isFirst ? kernelText(kernel) : "");
     for (auto [l, level] : llvm::enumerate(levels))
-      if (codeOf(kernel, l, levels) == l) {
+      if (isFirst && codeOf(kernel, l, levels) == l) {
         names.push_back(SymbolTable::getSymbolName(kernel).str() + " for " + level.name);
         jobs.emplace_back(k, l);
       }
   }
   auto results = kernels::compileAll<KernelObject>(names, options.jobs, [&](size_t i, MLIRContext &context) {
-    return compile(texts[jobs[i].first], context, levels[jobs[i].second]);
+    auto [k, l] = jobs[i];
+    return compileOrFind(texts[k], firsts[k].second, context, levels[l]);
   });
   if (!results)
     return results.takeError();
@@ -328,9 +367,14 @@ Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Op
   for (auto [job, object] : llvm::zip_equal(jobs, *results))
     objects[job.second][job.first] = std::move(object);
   for (auto [k, kernel] : llvm::enumerate(kernels))
-    for (size_t l = 0; l < levels.size(); ++l)
-      if (size_t source = codeOf(kernel, l, levels); source != l)
-        objects[l][k] = objects[source][k];
+    for (size_t l = 0; l < levels.size(); ++l) {
+      const KernelObject &source = objects[codeOf(kernel, l, levels)][firsts[k].first];
+      Result<KernelObject> own =
+          source.user.empty() ? renamed(source, SymbolTable::getSymbolName(kernel).str()) : source;
+      if (!own)
+        return own.takeError();
+      objects[l][k] = std::move(*own);
+    }
   return objects;
 }
 

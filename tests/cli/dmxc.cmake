@@ -64,6 +64,8 @@ dmxc_frontend_test(cli.product-forms onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/forms/product_forms.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.quantized onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bytes/quantized.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.code-cache mlir
+  Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/caches/code_cache.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.quantized-convs onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bytes/quantized_convs.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.rounded-weights onnx
