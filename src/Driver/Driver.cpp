@@ -1,5 +1,6 @@
 //===- Driver.cpp - a whole compile ---------------------------------------===//
 #include "dmxc/Driver/Driver.h"
+#include "compile/CacheScope.h"
 #include "compile/Commands.h"
 #include "compile/Streams.h"
 #include "compile/TextOutput.h"
@@ -32,13 +33,16 @@ namespace {
 class Job {
 public:
   Job(const Options &options, Diagnostics &diagnostics)
-      : options(options), diagnostics(diagnostics), progress(progressForm(options), lastPhase() + 3) {}
+      : options(options), diagnostics(diagnostics), progress(progressForm(options), lastPhase() + 3),
+        cache(options, diagnostics) {}
 
   int run() {
     bool good = compileAll();
     progress.finish();
+    cache.finish();
     if (compilation && options.timeReport != TimeReport::None)
-      std::fputs(visibleLines(timeReport(compilation->times(), takeWorkTimes(), options.timeReport == TimeReport::Json))
+      std::fputs(visibleLines(timeReport(compilation->times(), takeWorkTimes(), cache.counts(),
+                                         options.timeReport == TimeReport::Json))
                      .c_str(),
                  stderr);
     int code = diagnostics.exitCode();
@@ -355,6 +359,7 @@ private:
   const Options &options;
   Diagnostics &diagnostics;
   tools::Progress progress;
+  CacheScope cache;
   std::unique_ptr<Compilation> compilation;
   bool numericsMatter = false;             ///< --numerics changed the format of some node
   std::vector<std::function<bool()>> held; ///< what is said when the placement is final

@@ -2,11 +2,14 @@
 
 #include "CpuTarget.h"
 
+#include "Fusion.h"
 #include "Kernels.h"
 #include "Layouts.h"
 #include "targets/cpu/code/Commands.h"
+#include "targets/cpu/code/KeptCode.h"
 #include "targets/cpu/code/Link.h"
 #include "targets/cpu/code/Lowering.h"
+#include "targets/cpu/conv/ConvRegion.h"
 #include "targets/cpu/product/Gemm.h"
 #include "targets/cpu/product/MatmulRanges.h"
 #include "targets/cpu/product/MatmulRegion.h"
@@ -21,6 +24,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/masks/Sparsity.h"
+#include "dmxc/Support/CodeCache.h"
 #include "dmxc/Target/DecisionsMade.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -35,9 +39,11 @@ namespace {
 
 /// What runs on the machines of the last ten years, and what is up to twice as fast on those with AVX-512.
 constexpr StringLiteral kDefaultLevels[] = {"x86-64-v3", "x86-64-v4"};
-/// Unit, in a strategy: the region multiplies bytes that a run quantises. By default such models have code of
-/// kVnniLevel too; at v4 alone bytes are no faster than f32.
+/// Unit, in a strategy: the region multiplies bytes in fours. By default such models have code of kVnniLevel too; at v4
+/// alone bytes are no faster than f32.
 constexpr StringLiteral kByteDots = "byte_dots";
+/// How the algorithms of such regions end.
+constexpr StringLiteral kQuads = "-quads";
 
 /// Whether a part of a graph's argument is read as it is.
 bool isBrought(Value value) {
@@ -123,31 +129,15 @@ size_t codeOf(Operation *kernel, size_t number, ArrayRef<IsaLevel> levels) {
   StringRef algorithm = algorithmOf(kernel);
   Units units = unitsOf(cast<dlir::KernelOp>(kernel).getStrategy(), {});
   bool usesTiles = level.name == kTileLevel && units.tiles;
-  if ((level.name != kDotsLevel && level.name != kTileLevel) || algorithm == kMatmulPairs || usesTiles)
+  bool usesBytes = algorithm.ends_with(kQuads), addsBytes = level.name == kVnniLevel;
+  if ((!addsBytes && level.name != kDotsLevel && level.name != kTileLevel) || algorithm == kMatmulPairs || usesTiles ||
+      (addsBytes && usesBytes))
     return number;
-  StringRef wanted = algorithm.ends_with("-quads") ? StringRef(kVnniLevel) : "x86-64-v4";
+  StringRef wanted = usesBytes ? StringRef(kVnniLevel) : "x86-64-v4";
   for (size_t other = 0; other < levels.size(); ++other)
     if (levels[other].name == wanted)
       return other;
   return number;
-}
-
-/// Whether a value is computed, in a region or before it, from what a run brings.
-bool isOfRun(Value value, dmir::RegionOp region) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return !dmir::isConstant(region->getOperand(argument.getArgNumber()));
-  return llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) { return isOfRun(operand, region); });
-}
-
-/// Whether sums of bytes are corrected by what a run brings: by its zero point.
-bool hasByteDots(dmir::RegionOp region, StringRef algorithm) {
-  if (!algorithm.ends_with("-quads"))
-    return false;
-  for (Operation &op : *region.getBlock())
-    if (auto sub = dyn_cast<dmir::SubOp>(op))
-      if (elementOf(sub.getResult()).isInteger(32) && isOfRun(sub.getRhs(), region))
-        return true;
-  return false;
 }
 
 class CpuTarget final : public TargetBackend {
@@ -174,9 +164,10 @@ public:
   }
   bool readsStoredOperands() const override { return true; }
   bool groupsHeads() const override { return true; }
+  bool convolvesBytes(Operation *conv) const override { return takesBytes(cast<dmir::ConvOp>(conv)); }
   SmallVector<Operation *> computedWith(Operation *root) const override { return cpuKernels().computedWith(root); }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
-    return answers.fusesProducer(root, use, producer);
+    return !endsOtherKernel(root, producer) && answers.fusesProducer(root, use, producer);
   }
   bool yieldsProducer(Operation *root, Operation *producer) const override {
     return answers.yieldsProducer(root, producer);
@@ -204,6 +195,9 @@ private:
   Result<std::vector<std::vector<KernelObject>>> compileAll(ArrayRef<Operation *> kernels,
                                                             ArrayRef<IsaLevel> levels) const;
   Result<std::vector<CodeEntry>> saved(std::vector<CodeEntry> &entries, const std::string &commands) const;
+  std::vector<std::pair<size_t, std::string>> firstsOf(ArrayRef<Operation *> kernels) const;
+  Result<KernelObject> compileOrFind(const std::string &text, const std::string &nameless, MLIRContext &context,
+                                     const IsaLevel &isa) const;
   Result<KernelObject> compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const;
 
   TargetOptions options;
@@ -227,7 +221,7 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
     list.set(kTiles, tiles);
   if (std::string why = whyNoRanges(region, *plan); !why.empty())
     list.set(dmir::kFactsKey, StringAttr::get(region.getContext(), why));
-  if (hasByteDots(region, plan->algorithm))
+  if (StringRef(plan->algorithm).ends_with(kQuads))
     list.set(kByteDots, UnitAttr::get(region.getContext()));
   return list.getDictionary(region.getContext());
 }
@@ -317,21 +311,55 @@ std::vector<IsaLevel> CpuTarget::levelsOf(ArrayRef<Operation *> kernels) const {
   return all;
 }
 
+/// The first of the kernels that are equal but for names, for each of them; its text without names, "" where it is not
+/// to be shared: its texts are kept, or it calls what a user wrote.
+std::vector<std::pair<size_t, std::string>> CpuTarget::firstsOf(ArrayRef<Operation *> kernels) const {
+  std::vector<std::pair<size_t, std::string>> firsts;
+  llvm::StringMap<size_t> seen;
+  for (auto [k, op] : llvm::enumerate(kernels)) {
+    auto kernel = cast<dlir::KernelOp>(op);
+    bool alone =
+        !options.saveTempsDir.empty() || userKernelOf(kernel) || kernel.getStrategy().contains(strategy::kMicroKernel);
+    std::string text = alone ? "" : namelessText(kernel);
+    firsts.emplace_back(alone ? k : seen.try_emplace(text, k).first->second, text);
+  }
+  return firsts;
+}
+
+/// From the cache where it is there: `nameless` is the kernel's text without names, "" where it has to be compiled.
+Result<KernelObject> CpuTarget::compileOrFind(const std::string &text, const std::string &nameless,
+                                              MLIRContext &context, const IsaLevel &isa) const {
+  CodeCache *cache = nameless.empty() ? nullptr : CodeCache::current();
+  if (!cache)
+    return compile(text, context, isa);
+  std::string name = keptName(nameless, isa, options.optLevel);
+  if (std::optional<std::string> kept = cache->find(name))
+    if (std::optional<KernelObject> object = objectOf(*kept))
+      return std::move(*object);
+  Result<KernelObject> object = compile(text, context, isa);
+  if (object)
+    cache->put(name, keptBytes(*object));
+  return object;
+}
+
 /// By level, then by kernel. All levels are one queue of work: a thread is idle only when nothing is left of any.
 Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Operation *> kernels,
                                                                      ArrayRef<IsaLevel> levels) const {
   std::vector<std::string> texts, names;
   std::vector<std::pair<size_t, size_t>> jobs; // kernel and level
+  std::vector<std::pair<size_t, std::string>> firsts = firstsOf(kernels);
   for (auto [k, kernel] : llvm::enumerate(kernels)) {
-    texts.push_back(kernelText(kernel));
+    bool isFirst = firsts[k].first == k;
+    texts.push_back(isFirst ? kernelText(kernel) : "");
     for (auto [l, level] : llvm::enumerate(levels))
-      if (codeOf(kernel, l, levels) == l) {
+      if (isFirst && codeOf(kernel, l, levels) == l) {
         names.push_back(SymbolTable::getSymbolName(kernel).str() + " for " + level.name);
         jobs.emplace_back(k, l);
       }
   }
   auto results = kernels::compileAll<KernelObject>(names, options.jobs, [&](size_t i, MLIRContext &context) {
-    return compile(texts[jobs[i].first], context, levels[jobs[i].second]);
+    auto [k, l] = jobs[i];
+    return compileOrFind(texts[k], firsts[k].second, context, levels[l]);
   });
   if (!results)
     return results.takeError();
@@ -339,9 +367,14 @@ Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Op
   for (auto [job, object] : llvm::zip_equal(jobs, *results))
     objects[job.second][job.first] = std::move(object);
   for (auto [k, kernel] : llvm::enumerate(kernels))
-    for (size_t l = 0; l < levels.size(); ++l)
-      if (size_t source = codeOf(kernel, l, levels); source != l)
-        objects[l][k] = objects[source][k];
+    for (size_t l = 0; l < levels.size(); ++l) {
+      const KernelObject &source = objects[codeOf(kernel, l, levels)][firsts[k].first];
+      Result<KernelObject> own =
+          source.user.empty() ? renamed(source, SymbolTable::getSymbolName(kernel).str()) : source;
+      if (!own)
+        return own.takeError();
+      objects[l][k] = std::move(*own);
+    }
   return objects;
 }
 
@@ -423,7 +456,7 @@ std::string CpuTarget::describe() const {
       "cpu: x86-64, kernels compiled ahead of time, one shared object a level and one of kernels that are the "
       "same at all; the default is " +
       llvm::join(std::begin(kDefaultLevels), std::end(kDefaultLevels), " and ") + ", and " + kVnniLevel.str() +
-      " where runs quantise what bytes are multiplied with\n";
+      " where bytes are multiplied\n";
   for (StringRef name : llvm::reverse(IsaLevel::names())) {
     IsaLevel isa = *IsaLevel::byName(name);
     text += "  " + isa.name + ": vectors of " + std::to_string(isa.vectorBytes) + " bytes, needs";

@@ -4,7 +4,7 @@
 namespace dmxc {
 TargetHelp helpCpuTarget() {
   return {"host, x86-64-v2, -v3, -v4, -v4-vnni, znver4, sapphirerapids; default x86-64-v3+x86-64-v4, also -v4-vnni for "
-          "dynamically quantised models, znver4+sapphirerapids for bf16: dmx-run takes the best that the processor has",
+          "quantised models, znver4+sapphirerapids for bf16: dmx-run takes the best that the processor has",
           "strict (default); bf16 multiplies matrices in bf16 and sums in f32; bf16-weights and int8-weights keep "
           "constant f32 weights that products of few rows wait for as bf16, "
           "or as s8 with a scale a column",

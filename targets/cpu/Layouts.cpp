@@ -66,7 +66,8 @@ Attribute cpu::preferredResultLayout(Operation *op) {
       .Case([&](dmir::ConvOp conv) -> Attribute {
         auto type = typeOf(conv.getResult());
         bool known = type.hasStaticShape() && typeOf(conv.getInput()).hasStaticShape();
-        bool tiled = known ? type.getElementType().isF32() || cpu::isByteConv(conv) : cpu::mayBlockOpenConv(conv);
+        bool tiled = known ? type.getElementType().isF32() || cpu::isByteConv(conv)
+                           : cpu::isByteConvOfImages(conv) || cpu::mayBlockOpenConv(conv);
         return tiled && worthBlocking(type.getDimSize(1)) ? blocked : Attribute();
       })
       .Case([&](dmir::PoolOp pool) { return isBlockedChannels(layoutOf(pool.getInput())) ? blocked : Attribute(); })

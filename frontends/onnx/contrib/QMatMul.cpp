@@ -60,21 +60,26 @@ void importMatMulIntegerToFloat(NodeContext &c) {
   c.result(e.cast(plusBias(c, y, 6), type));
 }
 
-/// A or B of QGemm as i32, transposed where the attribute says so.
-Val gemmMatrix(NodeContext &c, int i, const char *turned) {
+/// A or B of QGemm as i32 without its zero point, which is input `zero` where that is there, transposed where the
+/// attribute says so.
+Val gemmMatrix(NodeContext &c, int i, int zero, const char *turned) {
   Val x = widenedBytes(c.e, c.operand(i));
   c.requireShape(x.rank() == 2, "expected matrices of rank 2, not " + std::to_string(x.rank()));
-  return c.attrInt(turned, 0) ? c.e.transposeLast(x) : x;
+  bool isTurned = c.attrInt(turned, 0);
+  if (c.has(zero)) {
+    Dim columns = x.extent(isTurned ? 0 : 1);
+    Val z = i == 0 ? scalarOperand(c, zero, "zero point of A") : scaleOfColumns(c, zero, columns, "zero point of B");
+    z = c.e.cast(z, DType::I32);
+    x = c.e.sub(x, isTurned && z.rank() ? c.e.reshape(z, {columns, 1}) : z);
+  }
+  return isTurned ? c.e.transposeLast(x) : x;
 }
 
 /// alpha * (A B + C) with the scales of A and B; C counts in their product.
 void importQGemm(NodeContext &c) {
   Emitter &e = c.e;
-  Val a = e.sub(gemmMatrix(c, 0, "transA"), e.cast(scalarOperand(c, 2, "zero point of A"), DType::I32));
-  Val b = gemmMatrix(c, 3, "transB");
+  Val a = gemmMatrix(c, 0, 2, "transA"), b = gemmMatrix(c, 3, 5, "transB");
   const Dim columns = b.extent(1);
-  if (c.has(5))
-    b = e.sub(b, e.cast(scaleOfColumns(c, 5, columns, "zero point of B"), DType::I32));
   Val sum = e.matmul(a, b);
   if (c.has(6)) {
     Dims dims = sum.dims();

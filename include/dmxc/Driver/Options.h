@@ -59,6 +59,8 @@ struct Options {
   int optLevel = 2;
   unsigned jobs = 1;
   bool bundleDirectory = false; ///< --bundle-format=dir
+  std::string cache;            ///< --cache; "": DMXC_CACHE's, or none
+  uint64_t cacheLimit = 1024;   ///< --cache-limit, in MiB
 
   //--- input
   std::string inputFormat = "auto";

@@ -123,6 +123,9 @@ public:
   /// True if a product of two matrices of bytes that a run brings is worth the sums of their rows and columns that zero
   /// points then cost: products of integers minus zero points become such ones.
   virtual bool multipliesBytesOfRuns() const { return false; }
+  /// Whether a dmir.conv with constant weights is one that the target would rather compute of bytes, if it is one of
+  /// dequantised bytes or of integers; static ones whose groups are whole blocks are for any target.
+  virtual bool convolvesBytes(mlir::Operation *conv) const { return false; }
   /// The layout the target wants a value to have when `op` (a convolution, pooling, ...) produces it; null = row-major.
   virtual mlir::Attribute preferredResultLayout(mlir::Operation *op) const { return {}; }
   /// The layouts `op` can read operand `operand` in, given its result layout; false = it needs row-major there.

@@ -111,6 +111,15 @@ private:
         ->group("common");
     choice("--bundle-format", raw.bundleFormat, {"zip", "dir"}, "One file, or a directory with the same tree",
            "common");
+    text("--cache", options.cache, "DIR",
+         "Keep compiled code there, and take it from there where it is the same; default: what DMXC_CACHE names, else "
+         "none",
+         "common");
+    app.add_option("--cache-limit", options.cacheLimit,
+                   "Most that is kept there; what was used longest ago goes; default 1024")
+        ->type_name("MIB")
+        ->check(CLI::Range(uint64_t(0), uint64_t(1) << 40).description(""))
+        ->group("common");
   }
 
   void addInput() {

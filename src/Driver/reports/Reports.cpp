@@ -46,7 +46,7 @@ static std::vector<TimeRow> withWriting(std::vector<TimeRow> rows, const std::ve
 }
 
 static std::string timeReportJson(const std::vector<TimeRow> &rows, const std::vector<WorkTime> &kernels,
-                                  double total) {
+                                  const std::optional<CodeCache::Counts> &cached, double total) {
   using Json = nlohmann::ordered_json;
   Json phases = Json::array(), slowest = Json::array();
   for (const TimeRow &row : rows)
@@ -58,19 +58,21 @@ static std::string timeReportJson(const std::vector<TimeRow> &rows, const std::v
         phase["passes"].push_back({{"pass", row.pass}, {"seconds", row.seconds}});
   for (const WorkTime &kernel : kernels)
     slowest.push_back({{"kernel", kernel.name}, {"seconds", kernel.seconds}});
-  return Json{{"seconds", total}, {"peak_rss_mb", peakMemory()}, {"phases", phases}, {"slowest_kernels", slowest}}.dump(
-             1, ' ', false, Json::error_handler_t::replace) +
-         "\n";
+  Json report{{"seconds", total}, {"peak_rss_mb", peakMemory()}, {"phases", phases}, {"slowest_kernels", slowest}};
+  if (cached)
+    report["cache"] = {{"found", cached->found}, {"compiled", cached->made}, {"damaged", cached->damaged}};
+  return report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string timeReport(const std::vector<TimeRow> &timed, const std::vector<WorkTime> &parts, bool json) {
+std::string timeReport(const std::vector<TimeRow> &timed, const std::vector<WorkTime> &parts,
+                       const std::optional<CodeCache::Counts> &cached, bool json) {
   std::vector<TimeRow> rows = withWriting(timed, parts);
   std::vector<WorkTime> kernels = slowestKernels(parts);
   double total = 0;
   for (const TimeRow &row : rows)
     total += row.pass.empty() ? row.seconds : 0;
   if (json)
-    return timeReportJson(rows, kernels, total);
+    return timeReportJson(rows, kernels, cached, total);
   auto line = [&](double seconds, const std::string &name) {
     return llvm::formatv("{0,11:f3} {1,5:f1}%  {2}\n", seconds, total ? 100 * seconds / total : 0.0, name).str();
   };
@@ -84,6 +86,10 @@ std::string timeReport(const std::vector<TimeRow> &timed, const std::vector<Work
         text += line(pass.seconds, "  " + pass.pass);
   }
   text += llvm::formatv("{0,11:f3}         total; peak memory {1:f0} MiB\n", total, peakMemory()).str();
+  if (cached)
+    text += llvm::formatv("{0,11}  kernels' code from the cache, {1} compiled, {2} damaged and made anew\n",
+                          cached->found, cached->made, cached->damaged)
+                .str();
   if (!kernels.empty())
     text += "    seconds  slowest kernels, on whatever threads\n";
   for (const WorkTime &kernel : kernels)

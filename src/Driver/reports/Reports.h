@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dmxc/Driver/Compilation.h"
+#include "dmxc/Support/CodeCache.h"
 #include "dmxc/Support/WorkCount.h"
 #include "dmxc/Tools/Progress.h"
 
@@ -10,8 +11,10 @@ namespace dmxc::driver {
 /// How the options want progress to be said.
 tools::ProgressForm progressForm(const Options &options);
 
-/// The --time-report; `parts`: kernels, the slowest of which it has, and what writing consists of.
-std::string timeReport(const std::vector<TimeRow> &rows, const std::vector<WorkTime> &parts, bool json);
+/// The --time-report; `parts`: kernels, the slowest of which it has, and what writing consists of. `cached`: what came
+/// from --cache.
+std::string timeReport(const std::vector<TimeRow> &rows, const std::vector<WorkTime> &parts,
+                       const std::optional<CodeCache::Counts> &cached, bool json);
 
 /// What rounding a model's constants saves and costs.
 struct RoundingTotals {

@@ -124,7 +124,10 @@ private:
       return true;
     int64_t groups = conv.getGroups(), channels = weights.getDimSize(1), outputs = weights.getDimSize(0) / groups;
     bool wholeBlocks = groups == 1 || (channels % 16 == 0 && outputs % 16 == 0);
-    return typeOf(conv.getInput()).hasStaticShape() && !conv.getDims() && wholeBlocks;
+    if (typeOf(conv.getInput()).hasStaticShape() && !conv.getDims() && wholeBlocks)
+      return true;
+    const TargetBackend *target = context.responsible(op);
+    return target && target->convolvesBytes(op);
   }
 
   /// Whether sums of what a run brings pay, if there are any. Static f32 products of weights that are no bytes stay

@@ -9,6 +9,7 @@
 #include "targets/common/math/VectorMath.h"
 
 #include "dmx/dmx_kernel.h"
+#include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -24,6 +25,21 @@ using namespace dmxc::kernels;
 using namespace mlir;
 using arith::CmpFPredicate;
 using arith::CmpIPredicate;
+
+/// Whether a float is NaN or within 2^30 of 0: a min of a max with such numbers, or the other way round.
+static bool isClamped(Value value) {
+  auto inside = [](Value of) -> Value { // the other operand of a min or max with such a number
+    Operation *op = of ? of.getDefiningOp() : nullptr;
+    for (unsigned number = 0; isa_and_nonnull<dmir::MinOp, dmir::MaxOp>(op) && number < 2; ++number) {
+      std::optional<Tensor> bound = dmir::constantTensor(op->getOperand(number));
+      if (bound && bound->numElements() == 1 && std::abs(bound->asDouble(0)) <= 0x1p30)
+        return op->getOperand(1 - number);
+    }
+    return {};
+  };
+  Value between = inside(value);
+  return inside(between) && value.getDefiningOp()->getName() != between.getDefiningOp()->getName();
+}
 
 namespace {
 
@@ -194,6 +210,11 @@ struct Emitter {
 
   Value castToInt(IntegerType to) {
     IntegerType plain = cast<IntegerType>(e.carried(to));
+    if (isFloat && width() == 32 && plain.getWidth() <= 16 && isClamped(op->getOperand(0))) {
+      // What quantisation writes. Some processors convert to 64 bits number by number.
+      Value number = select(cmp(CmpFPredicate::UNO, x[0], x[0]), num(0), x[0]);
+      return arith::TruncIOp::create(b, like(plain), arith::FPToSIOp::create(b, like(b.getI32Type()), number));
+    }
     if (isFloat) {
       // The reference clamps to the widest integer and wraps to the result's width.
       if (to.getWidth() == 64 && to.isUnsigned()) {

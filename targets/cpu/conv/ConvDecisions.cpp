@@ -89,12 +89,13 @@ ConvTiles dmxc::cpu::readConvTiles(DictionaryAttr tiles, const ConvKernel &spec,
   return readTile(tiles, level);
 }
 
-void dmxc::cpu::planDirectConv(KernelPlan &plan, const ConvKernel &spec, const Choice &choice, int64_t otherScratch) {
+void dmxc::cpu::planDirectConv(KernelPlan &plan, const ConvKernel &spec, Dim images, const Choice &choice,
+                               int64_t otherScratch) {
   auto tiles = planTiles<ConvTiles>(plan, spec, choice.decided, spec.accType.getContext(), freeTile, chooseConvTiles);
   if (!choice.chooses())
     return choice.readSizes(plan);
   ConvTiles nominal = tiles(choice.level());
-  plan.work = convWorkItems(spec, nominal);
+  plan.work = convWorkItems(spec, nominal) * (spec.n < 0 ? images : Dim(1));
   plan.grain = convGrain(spec, nominal);
   plan.scratch =
       otherScratch + choice.mostBytes([&](const IsaLevel &level) { return convScratchBytes(spec, tiles(level)); });

@@ -17,7 +17,8 @@ ConvTiles readConvTiles(mlir::DictionaryAttr tiles, const ConvKernel &spec, cons
 WinogradTiles readWinogradTiles(mlir::DictionaryAttr tiles, const WinogradSpec &spec, const IsaLevel &isa);
 
 /// A plan's tiles, what is free of them, work, grain and scratch, beside `otherScratch` bytes.
-void planDirectConv(KernelPlan &plan, const ConvKernel &spec, const Choice &choice, int64_t otherScratch);
+/// `images`: how many, where the spec leaves that open.
+void planDirectConv(KernelPlan &plan, const ConvKernel &spec, Dim images, const Choice &choice, int64_t otherScratch);
 void planWinograd(KernelPlan &plan, const WinogradSpec &spec, const Choice &choice);
 
 } // namespace dmxc::cpu

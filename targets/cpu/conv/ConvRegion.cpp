@@ -226,9 +226,10 @@ static ConvCallbacks callbacksOf(CpuBuilder &b, const Convolution &conv) {
 static void emitDirectConv(CpuBuilder &b, const Convolution &conv, DictionaryAttr strategy, Dim nominalItems,
                            int64_t scratchOffset) {
   ConvTiles tiles = readConvTiles(levelTiles(strategy, b.isa()), conv.spec, b.isa());
-  mapRange(b, nominalItems, convWorkItems(conv.spec, tiles));
-  Value weights = packedWeights(b, conv);
-  emitConv(b, conv.spec, tiles, b.buffer(conv.inputBuffer), weights, callbacksOf(b, conv), {}, scratchOffset);
+  Dim images = conv.images();
+  mapRange(b, nominalItems, convWorkItems(conv.spec, tiles) * (conv.spec.n < 0 ? images : Dim(1)));
+  Value weights = packedWeights(b, conv), n = b.idx(images);
+  emitConv(b, conv.spec, tiles, b.buffer(conv.inputBuffer), weights, callbacksOf(b, conv), n, scratchOffset);
 }
 
 static void emitWinogradConv(CpuBuilder &b, const Convolution &conv, DictionaryAttr strategy, Dim nominalItems) {
@@ -262,12 +263,30 @@ bool dmxc::cpu::isByteConv(dmir::ConvOp op) {
          elementOf(op.getWeights()).isSignlessInteger(8);
 }
 
+/// Whether sizes are known but for the number of images.
+static bool isOfImages(dmir::ConvOp op) {
+  return typeOf(op.getWeights()).hasStaticShape() && !op.getDims() &&
+         !ShapedType::isDynamicShape(shapeOf(op.getInput()).drop_front());
+}
+
+bool dmxc::cpu::isByteConvOfImages(dmir::ConvOp op) { return isByteConv(op) && isOfImages(op); }
+
+bool dmxc::cpu::takesBytes(dmir::ConvOp op) {
+  int64_t groups = op.getGroups(), outputs = shapeOf(op.getWeights())[0] / groups,
+          channels = shapeOf(op.getWeights())[1];
+  bool wholeBlocks = groups == 1 || (channels % 16 == 0 && outputs % 16 == 0);
+  // Of fewer channels than are worth blocks no lanes are adjacent.
+  bool isDepthwise = groups >= 8 && channels == 1 && outputs == 1;
+  return isOfImages(op) && (wholeBlocks || isDepthwise);
+}
+
 bool dmxc::cpu::isDirectConv(const RegionBody &body) {
   auto op = cast<dmir::ConvOp>(body.root);
   Type element = getElementTypeOrSelf(op.getResult().getType());
   bool tiny = mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
-  // The register tiles are made for shapes that are known.
-  bool known = typeOf(op.getInput()).hasStaticShape() && typeOf(op.getWeights()).hasStaticShape() && !op.getDims();
+  // The register tiles are made for shapes that are known; how many images there are makes no difference to them.
+  bool known = (typeOf(op.getInput()).hasStaticShape() && typeOf(op.getWeights()).hasStaticShape() && !op.getDims()) ||
+               isByteConvOfImages(op);
   auto inMemory = [](Value value) { return mlir::isa_and_nonnull<BlockArgument>(value); };
   auto [image, factors] = scaledInput(op);
   bool input = inMemory(op.getInput()) || (known && inMemory(image) && inMemory(factors));
@@ -305,7 +324,7 @@ static KernelPlan planTiles(const RegionBody &body, const Choice &choice) {
     plan.algorithm = convMode(normalized(conv->spec)) == ConvMode::Lanes ? "conv-depthwise"
                      : conv->spec.fours                                  ? "conv-quads"
                                                                          : "conv-direct";
-    planDirectConv(plan, conv->spec, choice, packBytes);
+    planDirectConv(plan, conv->spec, conv->images(), choice, packBytes);
     plan.emit = [conv, strategy, items = plan.work, packBytes](KernelBuilder &b) {
       emitDirectConv(CpuBuilder::of(b), *conv, strategy, items, packBytes);
     };

@@ -28,6 +28,10 @@ dmir::MulOp scalingOfInput(dmir::ConvOp op);
 /// A convolution of u8 with s8 summed in i32: four input channels of a pixel meet at a time, so they have to be
 /// adjacent.
 bool isByteConv(dmir::ConvOp op);
+/// One whose sizes are known but for the number of images.
+bool isByteConvOfImages(dmir::ConvOp op);
+/// Whether one that would be of bytes is faster of them.
+bool takesBytes(dmir::ConvOp op);
 bool isPixelConv(const RegionBody &body);
 /// Whether lanes along a row do better than lanes of output channels, which are too few to fill a vector.
 bool prefersPixels(const RegionBody &body);

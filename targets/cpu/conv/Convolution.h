@@ -9,6 +9,8 @@
 #include "ConvRegion.h"
 #include "Winograd.h"
 
+#include "dmxc/Dialect/DMIR/Dims.h"
+
 namespace dmxc::cpu {
 
 /// Everything about a convolution that does not depend on the level. Of open sizes `spec` has only what weights tell.
@@ -17,6 +19,7 @@ struct Convolution {
   /// Packs weights at compile time; the fastest way is for minimal filtering where that pays, and bytes four at a time
   /// where the layouts allow that.
   void pack(Packing packing);
+  Dim images() const { return dmir::dimOf(op.getInput(), 0); }
 
   const RegionBody body;
   mutable dmir::ConvOp op; ///< a handle; reading it changes nothing

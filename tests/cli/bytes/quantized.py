@@ -2,6 +2,7 @@
 """Quantised ONNX graphs against exact integer sums in numpy: equal bits at every level. Usage: quantized.py BIN [unittest
 arguments]. Exit 77 where numpy or onnx is not installed."""
 import itertools
+import pathlib
 import re
 import shutil
 import subprocess
@@ -16,8 +17,9 @@ except ImportError:
     print("SKIPPED: numpy or onnx is not installed (python3-numpy python3-onnx)")
     sys.exit(77)
 
-from dynamic_shapes import BIN, BundleTest
-from sampling import sample, sampled
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from dynamic_shapes import BIN, BundleTest  # noqa: E402
+from sampling import sample, sampled  # noqa: E402
 
 LEVELS = ["cpu:x86-64-v3", "cpu:host"]
 TYPES = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8, np.float32: TensorProto.FLOAT, np.int32: TensorProto.INT32}
@@ -187,7 +189,7 @@ class Quantised(BundleTest):
                    {"y": sums.astype(np.int32)}, {"w": w, "wz": np.uint8(40)}, "matmul-quads")
 
     def test_default_levels(self):
-        """A run's zero point brings code with dot products of bytes, a known one does not."""
+        """Products of bytes bring code with dot products of bytes, whether a run or the model has the zero point."""
         w, level = self.random(np.int8, (48, 64), 2), "code/cpu/x86-64-v4-vnni/kernels.so"
         nodes = [helper.make_node("MatMulInteger", ["x", "w", "xz"], ["y"])]
         x, y = np.zeros((9, 48), np.uint8), np.zeros((9, 64), np.int32)
@@ -197,8 +199,8 @@ class Quantised(BundleTest):
             temps = self.dir / f"temps{of_run}"
             subprocess.run([BIN / "dmxc", self.dir / "m.onnx", "-q", "-o", self.dir / "m.bundle", "--save-temps", temps], check=True)
             with zipfile.ZipFile(self.dir / "m.bundle") as bundle:
-                self.assertEqual(level in bundle.namelist(), of_run)
-            for name, found in ((".", of_run), ("x86-64-v4", False)):
+                self.assertIn(level, bundle.namelist())
+            for name, found in ((".", True), ("x86-64-v4", False)):
                 self.assertEqual(any("vpdpbusd" in path.read_text() for path in (temps / name).rglob("*.s")), found, name)
 
     def test_tiles_where_a_bundle_asks_for_them(self):
