@@ -335,6 +335,7 @@ private:
     for (const std::string &library : options.scheduleLibraries)
       if (Status done = expandLibrary(library, files); !done)
         return fail(done.error());
+    llvm::append_range(files, compilation->includedSchedules());
     files.insert(files.end(), options.tuningDatabases.begin(), options.tuningDatabases.end());
     Status written =
         writeText(path, dependencyRule(options.depfileTarget.empty() ? output : options.depfileTarget, files));

@@ -2,7 +2,7 @@
 #include "Crash.h"
 #include "compile/ModelFolder.h"
 #include "compile/Streams.h"
-#include "schedule/Tune.h"
+#include "tune/Tune.h"
 
 #include "dmxc/Driver/Driver.h"
 #include "dmxc/Driver/Messages.h"

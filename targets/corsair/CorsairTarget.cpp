@@ -63,6 +63,8 @@ public:
   bool fusesConsumer(Operation *, Value, Operation *) const override { return false; }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override;
+  std::optional<double> estimate(dmir::RegionOp region, DictionaryAttr decided) const override;
+  std::string explain(dmir::RegionOp region, DictionaryAttr decided) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override { return corsair::formatsOf(op); }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return corsair::packConstant(form, constant, out, machine);
@@ -82,6 +84,8 @@ private:
                                       DictionaryAttr decided = {}) const;
   /// The team that is decided, or 0.
   int decidedTeam(DictionaryAttr decided) const;
+  Result<corsair::Distribution> dealtAnew(dmir::RegionOp region, DictionaryAttr decided) const;
+  /// The team of a region of whose ops nothing is decided.
   int preferredTeam(dmir::RegionOp region) const;
   Status lower(ArrayRef<Operation *> kernels, bool fromDdr) const;
 
@@ -137,16 +141,31 @@ int CorsairTarget::decidedTeam(DictionaryAttr decided) const {
   return fits ? static_cast<int>(number.getInt()) : 0;
 }
 
-/// The team of a region of whose ops nothing is decided.
-int CorsairTarget::preferredTeam(dmir::RegionOp region) const {
+/// What is dealt of a region of whose ops nothing is decided but this.
+Result<corsair::Distribution> CorsairTarget::dealtAnew(dmir::RegionOp region, DictionaryAttr decided) const {
   auto copy = cast<dmir::RegionOp>(region->clone());
   for (Operation &op : *copy.getBlock())
     for (StringRef key : {lldmir::kDealAttr, lldmir::kGatherAttr, lldmir::kBiasAttr, lldmir::kPlanAttr,
                           lldmir::kKeptAttr, lldmir::kBandsAttr})
       op.removeAttr(key);
-  Result<corsair::Distribution> deal = dealt(copy, 0, {});
+  Result<corsair::Distribution> deal = dealt(copy, decidedTeam(decided), {}, decided);
   copy->erase();
+  return deal;
+}
+
+int CorsairTarget::preferredTeam(dmir::RegionOp region) const {
+  Result<corsair::Distribution> deal = dealtAnew(region, {});
   return deal ? deal->quads : std::max(quads, 1);
+}
+
+std::optional<double> CorsairTarget::estimate(dmir::RegionOp region, DictionaryAttr decided) const {
+  Result<corsair::Distribution> deal = dealtAnew(region, decided);
+  return deal ? std::optional(deal->clocks) : std::nullopt;
+}
+
+std::string CorsairTarget::explain(dmir::RegionOp region, DictionaryAttr decided) const {
+  std::optional<double> clocks = estimate(region, decided);
+  return clocks ? "estimated at " + std::to_string(std::llround(*clocks)) + " clocks" : "";
 }
 
 std::vector<Decision> CorsairTarget::decisions(dmir::RegionOp region, DictionaryAttr decided) const {

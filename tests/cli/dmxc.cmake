@@ -139,6 +139,10 @@ dmxc_frontend_test(cli.large-weights onnx
   ${CMAKE_SOURCE_DIR}/tests/long.sh --changed src/Bundle,src/Support/OutputFile.cpp,runtime/bundle,frontends/onnx/reader/TensorReader.cpp ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/large_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 set_tests_properties(cli.large-weights PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900 RUN_SERIAL TRUE)
 
+dmxc_frontend_test(cli.schedules-tune "onnx;mlir"
+  Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/schedules/tune.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+set_tests_properties(cli.schedules-tune PROPERTIES TIMEOUT 3600)
+
 # They run behind stops of corsair, cuda and aie.
 if(DMXC_TARGETS STREQUAL "cpu;corsair;aie;cuda")
   foreach(part forms hooks damaged)
@@ -146,9 +150,11 @@ if(DMXC_TARGETS STREQUAL "cpu;corsair;aie;cuda")
       Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/schedules/${part}.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
     set_tests_properties(cli.schedules-${part} PROPERTIES TIMEOUT 600)
   endforeach()
-  dmxc_frontend_test(cli.schedules-saved "onnx;mlir"
-    Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/schedules/saved.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
-  set_tests_properties(cli.schedules-saved PROPERTIES TIMEOUT 600)
+  foreach(part saved includes)
+    dmxc_frontend_test(cli.schedules-${part} "onnx;mlir"
+      Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/schedules/${part}.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+    set_tests_properties(cli.schedules-${part} PROPERTIES TIMEOUT 600)
+  endforeach()
 endif()
 
 if("corsair" IN_LIST DMXC_TARGETS)

@@ -353,7 +353,7 @@ class Tuning(Base):
         self.tune(DIGITS, "b.jsonl", 4, *BATCH)
         self.assertEqual({before}, {(self.dir / name).read_bytes() for name in ("a.jsonl", "b.jsonl")})
         record = json.loads(before)
-        self.assertEqual(sorted(record), ["clocks", "decided", "default_clocks", "effect", "level", "region", "target", "v"])
+        self.assertEqual(sorted(record), ["clocks", "decided", "default_clocks", "effect", "family", "level", "region", "target", "v"])
         slower = {**record, "clocks": record["clocks"] + 9, "decided": {"quads": 2}}
         other = {**record, "region": "sha256:00", "decided": {"quads": 3}}
         bundles = set()
@@ -442,7 +442,6 @@ class Tuning(Base):
     def test_what_tune_refuses(self):
         for arguments, code, message in (((DIGITS, "-t", "corsair", "--db", "d"), 2, "add the sizes that count, for example --dim"),
                                          ((DIGITS, "-t", "nothing", *BATCH, "--db", "d"), 2, "unknown target 'nothing'"),
-                                         ((DIGITS, *BATCH, "--db", "d"), 2, "simulated clock"),
                                          ((DIGITS, *BATCH, "-t", "corsair"), 2, "needs --db FILE"),
                                          ((DIGITS, *BATCH, "-t", "corsair", "--db", "no/d"), 3, "cannot write the database 'no/d'"),
                                          ((DIGITS, *BATCH, "-t", "corsair", "--db", "."), 3, ""),

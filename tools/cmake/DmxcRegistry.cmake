@@ -9,6 +9,7 @@
 #   llvm::ArrayRef<TargetStage> stages<T>Target();
 # and with a file Help.cpp
 #   TargetHelp help<T>Target();
+# and in schedules/ files that scripts of users include as "T/NAME.mlir".
 # A frontend folder F gives dmxcFrontend<F> with
 #   const Frontend &<f>Frontend();
 # A device's folder T gives, in namespace dmxrt,
@@ -45,6 +46,12 @@ function(dmxc_describe_target target root)
     endif()
     set(DMXC_${what}_${target} ${has} PARENT_SCOPE)
   endforeach()
+  # Schedules that scripts include as "TARGET/NAME.mlir".
+  if(EXISTS ${folder}/schedules AND DMXC_BUILD_COMPILER)
+    file(GLOB schedules CONFIGURE_DEPENDS ${folder}/schedules/*.mlir)
+    file(COPY ${schedules} DESTINATION ${CMAKE_BINARY_DIR}/share/dmxc/schedules/${target})
+    install(FILES ${schedules} DESTINATION share/dmxc/schedules/${target} COMPONENT dmxc)
+  endif()
 endfunction()
 
 # dmxc_write_registry(FILE): writes FILE and sets DMXC_REGISTRY_LIBS to the libraries it needs.

@@ -34,7 +34,8 @@ void addFlags(CLI::App &app, InspectOptions &options) {
   std::string views;
   for (const std::string &view : inspectViews())
     views += (views.empty() ? "" : "|") + view;
-  app.add_option("bundle", options.bundle, "The bundle: a file or a directory")->required();
+  app.add_option("bundle", options.bundle, "The bundle: a file or a directory; or what dmxc tune --db wrote")
+      ->required();
   app.add_option("--what", options.what, "What to show; summary when nothing else is asked for")
       ->group("Views")
       ->type_name(views);
@@ -46,9 +47,11 @@ void addFlags(CLI::App &app, InspectOptions &options) {
   app.add_option("--html", options.htmlFile, "Write a page with memory maps, device code and tables")
       ->group("Views")
       ->type_name("OUT");
-  app.add_option("--report", options.reportFiles,
-                 "Add to the page what a run wrote: a device's report or trace (dmx-run --device-opt), or a --profile; "
-                 "may be repeated")
+  app.add_option(
+         "--report", options.reportFiles,
+         "Add to the page what a run wrote: a device's report or trace (dmx-run --device-opt), a --profile, or a "
+         "--report of dmxc tune; "
+         "may be repeated")
       ->group("Views")
       ->type_name("FILE")
       ->expected(1)

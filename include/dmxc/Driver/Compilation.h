@@ -66,6 +66,8 @@ public:
   void leaveSchedules() { runsSchedules = false; }
   /// Which forms ops of the scripts needed, and what was done for them.
   std::string scheduleLog() const;
+  /// Files that scripts include.
+  std::vector<std::string> includedSchedules() const;
   /// Runs `work` as a step of this compile: what MLIR says meanwhile becomes messages about the model.
   bool runStep(const char *name, const std::function<bool()> &work) { return guarded(name, ErrorKind::Model, work); }
   /// What is free of each region's strategy, and who chose what it has; behind applySchedules.

@@ -88,6 +88,7 @@ struct Options {
   bool showCommands = false;                  ///< --show-invoked-commands
   std::vector<std::string> schedules;         ///< transform scripts, in their order
   std::vector<std::string> scheduleLibraries; ///< files and folders that scripts may include from
+  std::vector<std::string> schedulePaths;     ///< folders of files that scripts include
   std::string scheduleLog;                    ///< where the forms that scripts needed are listed; "" = nowhere
   std::vector<std::pair<std::string, std::string>> knobs; ///< --set NAME=VALUE, each name once
   std::string saveSchedule; ///< where a script that decides all that was decided is written; "" = nowhere
@@ -100,6 +101,7 @@ struct Options {
   bool listCandidates = false; ///< print the space and stop
   int64_t trials = 0;          ///< most candidates that are measured; 0 = not given
   std::string database;        ///< --db: read before, written after
+  std::string tuneReport;      ///< where what was found is written as JSON; "" = nowhere
 
   //--- masks
   std::vector<std::pair<std::string, std::string>> masks; ///< --mask INPUT=RULE

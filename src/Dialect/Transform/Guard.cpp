@@ -24,6 +24,22 @@ void dmxc::transform::addGuards(Operation *script) {
   });
 }
 
+//===----------------------------------------------------------------------===//
+// include
+//===----------------------------------------------------------------------===//
+
+/// Who reads a script takes what it includes up; where one is left, nobody did.
+DiagnosedSilenceableFailure IncludeOp::apply(mlir::transform::TransformRewriter &, mlir::transform::TransformResults &,
+                                             mlir::transform::TransformState &) {
+  return emitDefiniteFailure() << "stands beside sequences, not in one [schedule-include]";
+}
+
+void IncludeOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &) {}
+
+//===----------------------------------------------------------------------===//
+// guard
+//===----------------------------------------------------------------------===//
+
 /// Why an op would not be valid with an attribute; "" where it is. Changes nothing.
 static std::string problemWith(Operation *op, StringRef name, Attribute value) {
   Attribute before = op->getAttr(name);

@@ -27,7 +27,7 @@ bool Compilation::applyDatabases() {
     }
   for (const std::string &record : options.tuningRecords)
     database.add(record, "", diagnostics);
-  database.apply(*theModule, options, *schedule, diagnostics);
+  database.apply(*theModule, options, phaseCtx, *schedule, diagnostics);
   return true;
 }
 
@@ -45,6 +45,10 @@ bool Compilation::applySchedules(StringRef stop) {
 }
 
 std::string Compilation::scheduleLog() const { return schedule ? schedule->normalizations() : ""; }
+
+std::vector<std::string> Compilation::includedSchedules() const {
+  return schedule ? schedule->includedFiles() : std::vector<std::string>();
+}
 
 void Compilation::noteSchedules(StringRef stop) {
   if (!schedule)

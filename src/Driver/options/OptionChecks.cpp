@@ -9,6 +9,7 @@ namespace dmxc::driver {
 static Status checkTuning(const Options &options) {
   for (auto [given, flag] : {std::pair(options.trials != 0, "--trials"),
                              {!options.database.empty(), "--db"},
+                             {!options.tuneReport.empty(), "--report"},
                              {options.listCandidates, "--list"}})
     if (given && !options.tune)
       return usageError(std::string(flag) + " is for 'dmxc tune MODEL'");

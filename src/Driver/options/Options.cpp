@@ -200,6 +200,9 @@ private:
          "pipeline");
     list("--schedule-lib", options.scheduleLibraries, "FILE|DIR",
          "Sequences and forms that scripts may include, repeatable", "pipeline");
+    list("--schedule-path", options.schedulePaths, "DIR",
+         "Folder in which files are looked for that scripts include, before those that targets ship; repeatable",
+         "pipeline");
     text("--schedule-log", options.scheduleLog, "FILE",
          "Which form each op of the scripts needed, and what was done for it (- for stdout)", "pipeline");
     text("--save-schedule", options.saveSchedule, "FILE",
@@ -221,6 +224,8 @@ private:
         ->group("tuning (dmxc tune)");
     text("--db", options.database, "FILE",
          "Where the best decisions are kept; what it has stays and is not measured again", "tuning (dmxc tune)");
+    text("--report", options.tuneReport, "FILE", "Write what was found and each measure as JSON (- for stdout)",
+         "tuning (dmxc tune)");
     app.add_flag("--list", options.listCandidates, "Print all candidates and their number, measure none")
         ->group("tuning (dmxc tune)");
   }

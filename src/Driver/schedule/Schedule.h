@@ -40,6 +40,8 @@ public:
   /// Runs those of a stop on what is there behind it; a parameter that is not set has its default.
   bool run(mlir::ModuleOp module, llvm::StringRef stop = kPartition);
   bool hasScriptsAt(llvm::StringRef stop) const;
+  /// Files that scripts include, in the order in which they were read.
+  const std::vector<std::string> &includedFiles() const { return included; }
   /// Which forms ops of the scripts that ran needed, and what was done for them; a line each.
   const std::string &normalizations() const { return log; }
   /// The ops that may have changed what there was behind a stop, with their places; "" where none ran.
@@ -83,15 +85,24 @@ private:
     std::string path, text;
     mlir::OwningOpRef<mlir::ModuleOp> module;
   };
+  /// Names in a script, and the files that have them.
+  using Owners = llvm::StringMap<std::string>;
 
   mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &path, std::string &text);
-  bool read(Script &script);
+  /// Reads a script and, before it, what it includes; `within`: the files that include it, the first one first.
+  bool read(const std::string &path, const std::vector<std::string> &within, const Options &options);
+  bool include(Script &script, transform::IncludeOp op, const std::vector<std::string> &within, Owners &owners,
+               const Options &options);
+  bool isSoundScript(Script &script);
+  bool checkPaths(const std::vector<std::string> &paths);
   bool loadLibraries(const std::vector<std::string> &paths);
-  bool addLibraries(Script &script);
+  bool addLibraries(Script &script, Owners &owners);
+  bool addSymbol(Script &script, mlir::Operation *op, const std::string &path, Owners &owners);
   bool checkStops(const Script &script, const Options &options);
   std::string stopNames() const;
   std::string nearStop(mlir::StringAttr name) const;
-  bool findEntries(Script &script);
+  /// A script that another one includes need not run anything itself.
+  bool findEntries(Script &script, bool isIncluded);
   bool addEntry(Script &script, mlir::transform::NamedSequenceOp sequence, const std::string &stop);
   bool guard(Script &script);
   mlir::LogicalResult interpret(mlir::transform::NamedSequenceOp entry, mlir::ModuleOp module,
@@ -115,6 +126,7 @@ private:
   Diagnostics &diagnostics;
   std::vector<Script> scripts;
   std::vector<Library> libraries;
+  std::vector<std::string> included;
   std::string log;
   std::vector<std::pair<std::string, std::string>> set;
   std::map<std::string, Parameter> seen;         ///< parameters of the run
@@ -129,6 +141,9 @@ private:
 
 /// "s.mlir:3:7", or without the column; "" for what is of no file.
 std::string placeText(mlir::Location place, bool column = true);
+
+/// Where targets' schedules lie: beside the program, share/dmxc/schedules/TARGET.
+std::string shippedSchedules();
 
 /// Adds the files of a library: a folder stands for the texts in it, in the order of their names.
 Status expandLibrary(const std::string &path, std::vector<std::string> &files);

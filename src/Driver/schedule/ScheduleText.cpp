@@ -7,7 +7,6 @@
 #include "dmxc/Support/MappedFile.h"
 
 #include "mlir/IR/Verifier.h"
-#include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 
@@ -27,15 +26,9 @@ std::string placeText(Location place, bool column) {
 
 bool Schedule::load(const Options &options) {
   set = options.knobs;
-  if (!loadLibraries(options.scheduleLibraries))
+  if (!checkPaths(options.schedulePaths) || !loadLibraries(options.scheduleLibraries))
     return false;
-  for (const std::string &path : options.schedules) {
-    Script &script = scripts.emplace_back();
-    script.path = path;
-    if (!read(script) || !findEntries(script) || !checkStops(script, options) || !guard(script))
-      return false;
-  }
-  return true;
+  return llvm::all_of(options.schedules, [&](const std::string &path) { return read(path, {}, options); });
 }
 
 /// Whether the stops of a script are those that this compile comes by.
@@ -101,10 +94,7 @@ OwningOpRef<ModuleOp> Schedule::parse(const std::string &path, std::string &text
   return module;
 }
 
-bool Schedule::read(Script &script) {
-  script.module = parse(script.path, script.text);
-  if (!script.module || !addLibraries(script))
-    return false;
+bool Schedule::isSoundScript(Script &script) {
   std::vector<mlir::Diagnostic> messages;
   bool sound = false;
   {
@@ -115,76 +105,6 @@ bool Schedule::read(Script &script) {
   for (mlir::Diagnostic &message : messages)
     rewrite(message);
   return sound;
-}
-
-//===----------------------------------------------------------------------===//
-// Libraries
-//===----------------------------------------------------------------------===//
-
-Status expandLibrary(const std::string &path, std::vector<std::string> &files) {
-  if (!llvm::sys::fs::is_directory(path)) {
-    files.push_back(path);
-    return Status::ok();
-  }
-  std::error_code error;
-  std::vector<std::string> found;
-  for (llvm::sys::fs::directory_iterator at(path, error), end; at != end && !error; at.increment(error))
-    if (StringRef(at->path()).ends_with(".mlir"))
-      found.push_back(at->path());
-  if (error)
-    return ioError("cannot read the folder '" + path + "': " + error.message());
-  llvm::sort(found);
-  if (found.empty())
-    return modelError("the folder '" + path + "' has no .mlir files");
-  llvm::append_range(files, found);
-  return Status::ok();
-}
-
-bool Schedule::loadLibraries(const std::vector<std::string> &paths) {
-  std::vector<std::string> files;
-  for (const std::string &path : paths)
-    if (Status done = expandLibrary(path, files); !done) {
-      diagnostics.report(done.error(), done.error().kind == ErrorKind::IO ? "io" : "schedule-script", path);
-      return false;
-    }
-  for (const std::string &file : files) {
-    Library &library = libraries.emplace_back();
-    library.path = file;
-    library.module = parse(file, library.text);
-    if (!library.module)
-      return false;
-  }
-  return true;
-}
-
-/// Puts what libraries have beside what a script has: of a module with a name the module, so that it is
-/// @name::@sequence.
-bool Schedule::addLibraries(Script &script) {
-  OpBuilder builder = OpBuilder::atBlockEnd(script.module->getBody());
-  llvm::StringMap<std::string> owners;
-  for (Operation &op : *script.module->getBody())
-    if (auto name = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName()))
-      owners[name] = script.path;
-  auto add = [&](Operation *op, const Library &library) {
-    auto name = op->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
-    auto [owner, isNew] = owners.try_emplace(name ? name.getValue() : "", library.path);
-    if (name && isNew) {
-      builder.clone(*op);
-      return true;
-    }
-    diagnostics.report(
-        modelError(name ? "@" + name.str() + " is in '" + owner->second + "' too; give one of them another name"
-                        : "'" + op->getName().getStringRef().str() + "' is nothing that a script could include"),
-        "schedule-script", library.path);
-    return false;
-  };
-  for (const Library &library : libraries) {
-    ModuleOp module = *library.module;
-    if (module.getSymName() ? !add(module, library)
-                            : !llvm::all_of(*module.getBody(), [&](Operation &op) { return add(&op, library); }))
-      return false;
-  }
-  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -223,7 +143,7 @@ bool Schedule::addEntry(Script &script, mlir::transform::NamedSequenceOp sequenc
   return wrong.empty();
 }
 
-bool Schedule::findEntries(Script &script) {
+bool Schedule::findEntries(Script &script, bool isIncluded) {
   constexpr StringLiteral main = mlir::transform::TransformDialect::kTransformEntryPointSymbolName;
   auto fail = [&](const std::string &text, const std::string &place) {
     diagnostics.report(modelError(text), "schedule-script", place);
@@ -240,7 +160,7 @@ bool Schedule::findEntries(Script &script) {
         !addEntry(script, sequence, hook ? name.getValue().str() : kPartition.str()))
       return false;
   }
-  return !script.entries.empty() ||
+  return isIncluded || !script.entries.empty() ||
          fail("the script has no transform.named_sequence @__transform_main, nor one with {dmx.at = \"partition\"}",
               script.path);
 }
@@ -308,7 +228,7 @@ std::string Schedule::missingSequence(Location place) const {
   for (auto sequence : include->getParentOfType<ModuleOp>().getOps<mlir::transform::NamedSequenceOp>())
     names.push_back("@" + sequence.getSymName().str());
   return "there is no sequence '" + name + "'" + transform::nearName(name, names) +
-         "; sequences of other files are found by --schedule-lib [schedule-script]";
+         "; sequences of other files are found by transform.dmx.include, or --schedule-lib [schedule-script]";
 }
 
 /// Says what MLIR says of scripts as our messages are; emits it.

@@ -2,6 +2,7 @@
 #include "TuningDatabase.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Phases/Decisions.h"
 #include "dmxc/Support/JsonDepth.h"
 #include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/Sha256.h"
@@ -27,6 +28,8 @@ std::string TuningRecord::line() const {
               {"clocks", clocks},
               {"default_clocks", defaultClocks}};
   object["decided"] = json::parse(decided);
+  if (!family.empty())
+    object["family"] = family;
   return object.dump();
 }
 
@@ -113,6 +116,7 @@ static std::string parseRecord(const std::string &line, TuningRecord &record) {
            ", this dmxc knows version " + std::to_string(kVersion) + "; tune again";
   for (const auto &[key, value] : object.items()) {
     std::string *text = key == "region"   ? &record.region
+                        : key == "family" ? &record.family
                         : key == "target" ? &record.target
                         : key == "level"  ? &record.level
                         : key == "effect" ? &record.effect
@@ -179,7 +183,8 @@ std::string levelsOf(const Options &options, StringRef target) {
   return "default";
 }
 
-std::string fingerprintOf(dmir::RegionOp region) {
+/// A region's text without names, places and constants' values.
+static std::string anonymous(dmir::RegionOp region) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(region.getContext()));
   OpBuilder b(module->getBodyRegion());
   auto type = b.getFunctionType(region->getOperandTypes(), {});
@@ -199,24 +204,73 @@ std::string fingerprintOf(dmir::RegionOp region) {
   llvm::raw_string_ostream stream(text);
   // The generic form has numbers in the place of names.
   copy->print(stream, OpPrintingFlags().printGenericOpForm().useLocalScope());
+  return text;
+}
+
+static std::string digestOf(const std::string &text) {
   return "sha256:" + Sha256::hexOf(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-void TuningDatabase::apply(ModuleOp module, const Options &options, Schedule &schedule,
+std::string fingerprintOf(dmir::RegionOp region) { return digestOf(anonymous(region)); }
+
+std::string familyOf(dmir::RegionOp region) {
+  std::string text = anonymous(region), family;
+  for (size_t i = 0; i < text.size();) { // 32x512xf32 becomes ?x?xf32
+    size_t end = i;
+    while (end < text.size() && llvm::isDigit(text[end]))
+      ++end;
+    if (end > i && end < text.size() && text[end] == 'x')
+      family += '?';
+    else
+      family.append(text, i, std::max<size_t>(end - i, 1));
+    i = std::max(end, i + 1);
+  }
+  return digestOf(family);
+}
+
+void TuningDatabase::apply(ModuleOp module, const Options &options, const PhaseContext &phases, Schedule &schedule,
                            Diagnostics &diagnostics) const {
   if (rows.empty())
     return;
   module.walk([&](dmir::RegionOp region) {
-    std::string device = region.getDevice().str();
-    auto row = rows.find(keyOf(fingerprintOf(region), device, levelsOf(options, device)));
-    if (row == rows.end())
+    std::string device = region.getDevice().str(), level = levelsOf(options, device);
+    auto row = rows.find(keyOf(fingerprintOf(region), device, level));
+    if (row == rows.end()) {
+      if (const TargetBackend *target = phases.target(device))
+        applyOther(region, *target, level, schedule);
       return;
+    }
     const auto &[record, place] = row->second;
     DictionaryAttr decided = decidedOfJson(record.decided, module.getContext());
     Status done = decided ? schedule.decide(region, decided, place.empty() ? "tuner" : place)
                           : Status(modelError("'decided' has a value that is no whole number, text or truth value"));
     if (!done)
       warn(place, done.error().message + "; the default is used", diagnostics);
+  });
+}
+
+/// Takes the record of the family that the target expects most of. Without a cost model nobody knows whether a record
+/// of other sizes is worth anything here, and none is taken.
+bool TuningDatabase::applyOther(dmir::RegionOp region, const TargetBackend &target, const std::string &level,
+                                Schedule &schedule) const {
+  const std::optional<double> usual = target.estimate(region, decidedOf(region));
+  if (!usual)
+    return false;
+  const std::string family = familyOf(region);
+  std::vector<std::tuple<double, DictionaryAttr, std::string>> fits;
+  for (const auto &[key, row] : rows) {
+    const TuningRecord &record = row.record;
+    if (record.family != family || record.target != target.name() || record.level != level)
+      continue;
+    DictionaryAttr decided = decidedOfJson(record.decided, region.getContext());
+    std::optional<double> expected = decided ? target.estimate(region, decided) : std::nullopt;
+    if (expected && *expected <= *usual)
+      fits.emplace_back(*expected, decided, row.place);
+  }
+  llvm::stable_sort(fits, [](const auto &a, const auto &b) { return std::get<0>(a) < std::get<0>(b); });
+  return llvm::any_of(fits, [&](const auto &fit) {
+    const auto &[expected, decided, place] = fit; // what is outside of a domain here is no fault of the record's
+    return bool(schedule.decide(region, decided, (place.empty() ? "tuner" : place) + ", of other sizes"));
   });
 }
 

@@ -2,6 +2,7 @@
 #include "dmxc/Tools/Inspect.h"
 
 #include "../Report.h"
+#include "InspectHtml.h"
 #include "InspectView.h"
 #include "dmxc/Support/OutputFile.h"
 #include "dmxc/Support/Visible.h"
@@ -133,6 +134,14 @@ Json viewJson(const View &view) {
 
 Status inspectBundle(const InspectOptions &options, std::ostream &out) {
   bool examined = options.check || options.verify;
+  if (isTuningDatabase(options.bundle)) {
+    if (examined || !options.what.empty() || !options.diffWith.empty() || !options.htmlFile.empty())
+      return usageError("'" + options.bundle + "' is a tuning database, which has one view; leave all but --json away");
+    auto view = tuningView(options.bundle);
+    if (view)
+      out << (options.json ? jsonText(viewJson(*view)) : viewText(*view));
+    return view ? Status::ok() : Status(view.takeError());
+  }
   auto bundle = Bundle::open(options.bundle);
   if (!bundle) {
     // To --check, a file that is no bundle is one more finding.

@@ -19,4 +19,11 @@ Result<std::string> reportSections(const bundle::Bundle &bundle, const std::vect
 /// One figure a process, one row a thread; Chrome's trace-event format.
 std::string timelineSection(const Json &trace);
 
+/// What --report of dmxc tune has: a table, and of each region a plot of what was measured.
+std::string tuningSection(const Json &report);
+
+/// Whether a file is no bundle but what dmxc tune --db writes, lines of JSON; and what it has.
+bool isTuningDatabase(const std::string &path);
+Result<View> tuningView(const std::string &path);
+
 } // namespace dmxc::tools

@@ -287,6 +287,10 @@ Result<std::string> reportSections(const Bundle &bundle, const std::vector<std::
     Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded())
       return unreadable(file, "it is not JSON");
+    if (partOf(json, "kind") == "dmxc tune" && partOf(json, "regions").is_array()) {
+      html += heading(2, "what tuning found: " + file) + tuningSection(json);
+      continue;
+    }
     bool isTrace = partOf(json, "traceEvents").is_array();
     if (!isTrace && !partOf(json, "last").is_array())
       return unreadable(file, "it is neither a report nor a trace of a device");

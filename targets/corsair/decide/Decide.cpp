@@ -12,11 +12,10 @@ using namespace dmxc::corsair;
 SmallVector<int> dmxc::corsair::teamSizes(const hw::Machine &machine, int most) {
   SmallVector<int> sizes;
   const int chiplet = machine.quadsPerChiplet();
+  for (int size = 1; !most && size <= machine.quadCount(); ++size)
+    sizes.push_back(size);
   for (int size = most; size > 0; --size)
     if (size == most || size < chiplet || size % chiplet == 0) // chiplets that have equally many fetch fastest
-      sizes.push_back(size);
-  for (int size = 1; !most && size <= machine.quadCount(); ++size)
-    if (llvm::has_single_bit(static_cast<unsigned>(size)) || size % chiplet == 0)
       sizes.push_back(size);
   return sizes;
 }
@@ -26,9 +25,37 @@ static bool dealsNothing(const Distribution &deal) {
   return deal.depth.empty() && llvm::none_of(deal.of, [](const auto &each) { return bool(each.second); });
 }
 
+/// What a team takes besides what it computes: it fetches what the host brings, gives back results, and waits for its
+/// other chiplets wherever it gathers. A byte leaves a chiplet's DDR once for all of its quads, which fetch parts and
+/// send them to each other; where there are no equal parts the first quad sends all to each.
+static double teamClocks(Block *body, const Distribution &deal, const hw::Machine &machine,
+                         const ArgumentKinds &kinds) {
+  constexpr double meeting = 100; // of two chiplets
+  const hw::MemoryInfo &ddr = machine.memory(hw::Memory::DDR);
+  const int sharers = std::min(deal.quads, machine.quadsPerChiplet());
+  auto bytesOf = [](Value value) {
+    return static_cast<double>(elementsOf(value)) * elementOf(value).getIntOrFloatBitWidth() / 8;
+  };
+  auto timesOf = [&](Value value) {
+    const bool hasParts =
+        deal.quads % sharers == 0 && llvm::any_of(shapeOf(value), [&](int64_t dim) { return dim % sharers == 0; });
+    return deal.at(value) ? static_cast<double>(sharers) / deal.quads : hasParts ? 1 : sharers;
+  };
+  double clocks = 0;
+  for (BlockArgument argument : body->getArguments())
+    if (kinds.isInput(argument) && !argument.use_empty())
+      clocks += bytesOf(argument) * timesOf(argument) / ddr.read;
+  for (Value result : body->getTerminator()->getOperands())
+    clocks += bytesOf(result) * (deal.at(result) ? static_cast<double>(sharers) / deal.quads : 1) / ddr.write;
+  const int chiplets = (deal.quads + machine.quadsPerChiplet() - 1) / machine.quadsPerChiplet();
+  for (const auto &[op, values] : deal.gathers)
+    clocks += meeting * (chiplets - 1) * static_cast<double>(values.size());
+  return clocks;
+}
+
 /// The fastest of the team sizes whose quads hold their shares. Where none does, the one whose quads need least. A
 /// larger team must be worth its energy; a smaller one than was asked for must be clearly faster, for the estimate
-/// leaves out what comes from and goes to the host.
+/// leaves out how engines overlap.
 static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine, int most, const ArgumentKinds &kinds) {
   const llvm::DenseMap<Value, Split> none;
   const auto room = static_cast<int64_t>(machine.memory(hw::Memory::GM).size);
@@ -43,16 +70,23 @@ static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine,
   };
   const SmallVector<int> sizes = teamSizes(machine, most);
   const double worth = most ? 0.9 : 0.99;
+  auto clocksOf = [&](Distribution deal) {
+    dealInputs(body, deal, machine, kinds, {});
+    return deal.clocks + teamClocks(body, deal, machine, kinds);
+  };
   Result<Distribution> best = distribute(body, machine, sizes.front(), none, kinds);
+  double fewest = best ? clocksOf(*best) : 0;
   int64_t least = best ? needs(*best) : 0;
   for (int size : llvm::drop_begin(sizes)) {
     Result<Distribution> other = distribute(body, machine, size, none, kinds);
     if (!best || !other)
       continue;
     const int64_t bytes = needs(*other);
-    const bool idle = size < best->quads && dealsNothing(*best) && other->clocks <= best->clocks;
-    if (bytes < least || (bytes == least && (idle || other->clocks < worth * best->clocks))) {
+    const double clocks = clocksOf(*other);
+    const bool idle = size < best->quads && dealsNothing(*best) && clocks <= fewest;
+    if (bytes < least || (bytes == least && (idle || clocks < worth * fewest))) {
       best = std::move(other);
+      fewest = clocks;
       least = bytes;
     }
   }
@@ -241,6 +275,7 @@ Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machi
   if (Status folds = checkFolds(body, *deal); !folds)
     return folds.takeError();
   deal->write(body);
+  deal->clocks += teamClocks(body, *deal, machine, kinds);
   for (Operation &op : body->without_terminator()) {
     if (!isProduct(&op) && op.hasAttr(lldmir::kPlanAttr))
       return refused(&op, lldmir::kPlanAttr, "the op is no product of the arrays");

@@ -113,7 +113,7 @@ class Hooks(unittest.TestCase):
         self.assertEqual(bundles["direct"], bundles["call"])
         self.assertEqual(bundles["direct"], bundles["nested"])
         refused = lambda *more: self.dmxc("m.mlir", *CORSAIR, "-o", "m.bundle", "--schedule", "call.mlir", *more, code=1).stderr
-        self.assertIn("call.mlir:4:5: error: there is no sequence '@swap'; sequences of other files are found by --schedule-lib [schedule-script]", refused())
+        self.assertIn("call.mlir:4:5: error: there is no sequence '@swap'; sequences of other files are found by transform.dmx.include, or --schedule-lib [schedule-script]", refused())
         self.write("again.mlir", library(swap))
         self.assertIn("again.mlir: error: @swap is in 'lib.mlir' too; give one of them another name [schedule-script]", refused("--schedule-lib", "lib.mlir", "--schedule-lib", "again.mlir"))
         self.write("bad.mlir", library(sequence("swap", interchange([2, 1]))))

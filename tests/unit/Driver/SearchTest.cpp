@@ -1,5 +1,5 @@
 //===- SearchTest.cpp - which candidates a tuner tries --------------------===//
-#include "src/Driver/schedule/Search.h"
+#include "src/Driver/tune/Search.h"
 
 #include <gtest/gtest.h>
 
@@ -78,10 +78,3 @@ TEST(Search, DropsWhatHasNoMeasure) {
 }
 
 } // namespace
-
-TEST(Search, TakesTheLeastRanked) {
-  EXPECT_EQ(leastRanked({3, 0, 1, 0, 2}, 3), (std::vector<size_t>{1, 2, 3}));
-  EXPECT_EQ(leastRanked({0, 0, 0, 0, 0, 9}, 3), (std::vector<size_t>{0, 2, 4})); // the ends, and between them
-  EXPECT_EQ(leastRanked({5, 4}, 9), (std::vector<size_t>{0, 1}));
-  EXPECT_TRUE(leastRanked({}, 2).empty());
-}

@@ -97,6 +97,24 @@ def DMX_DimOp : DmxOp<"dim"> {
   let results = (outs TransformParamTypeInterface:$extent);
 }
 
+def DMX_IncludeOp : Op<Transform_Dialect, "dmx.include", [DeclareOpInterfaceMethods<TransformOpInterface>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let cppNamespace = "::dmxc::transform";
+  let summary = "another file's sequences, and before the script's own what it runs itself";
+  let description = [{
+    ```mlir
+    transform.dmx.include "mine/grains.mlir"
+    ```
+
+    Stands beside sequences. The file is looked for beside the one that includes it, in the folders of `--schedule-path` in their
+    order, and among the schedules that targets ship. Sequences of it can be called like the file's own; those that run behind a
+    stop (`@__transform_main`, `dmx.at`) run before those of the file that includes it, which has the last word. A file that is
+    included twice runs once; one that includes itself, over others too, is refused.
+  }];
+  let arguments = (ins StrAttr:$file);
+  let assemblyFormat = "$file attr-dict";
+}
+
 def DMX_GuardOp : Op<Transform_Dialect, "dmx.guard",
     [DeclareOpInterfaceMethods<TransformOpInterface>, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let cppNamespace = "::dmxc::transform";

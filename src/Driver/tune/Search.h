@@ -26,9 +26,6 @@ struct SearchResult {
   size_t trials = 0;
 };
 
-/// The `count` candidates of least rank, in rising order; of equals that are too many some at equal distances.
-std::vector<size_t> leastRanked(const std::vector<uint64_t> &ranks, size_t count);
-
 /// Searches `space`, with at most `trials` measures: candidate `first` (the default), those of `promising` (positions
 /// in rising order, may be empty) or some of them, and steps from the best. nullopt where none could be measured.
 /// Deterministic.

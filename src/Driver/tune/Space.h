@@ -1,7 +1,7 @@
 //===- Space.h - the candidates of a tuner ----------------------*- C++ -*-===//
 #pragma once
 
-#include "Schedule.h"
+#include "../schedule/Schedule.h"
 #include "Search.h"
 
 #include "dmxc/Driver/Compilation.h"
@@ -12,28 +12,22 @@ namespace dmxc::driver {
 template <typename Candidate> struct Space {
   std::vector<Point> points;
   std::vector<Candidate> candidates;
-  size_t preferred = 0; ///< the default's number
   /// Those whose numbers are powers of two, which divide most extents: worth trying first.
   std::vector<size_t> promising;
-  /// Of each candidate, how far its values are from the first of their domains, where targets put what they expect to
-  /// be fastest. Of regions alone.
-  std::vector<uint64_t> ranks;
   size_t refused = 0; ///< values of scripts' parameters that a target refused together; no candidate has them
 };
 
 /// More candidates than this are an error: nobody would try them.
 inline constexpr size_t kMostCandidates = 1 << 16;
-/// Of a region whose parts have decisions of their own more than this are not written out.
-inline constexpr size_t kMostPlans = 1 << 12;
 
 /// "tile=8 unroll=2", with `before` in front of each.
 std::string knobText(const Schedule::Values &values, const char *before = "");
 
 /// A region that a tuner may decide of.
 struct TunedRegion {
+  dmir::RegionOp op;
   std::string node, device, level, fingerprint;
-  std::vector<Decision> decisions; ///< where nothing is decided
-  Space<std::string> space;        ///< decided dictionaries as JSON
+  std::vector<Decision> decisions; ///< where nothing more is decided than scripts do
 };
 
 /// All values of the scripts' parameters, exactly: each script is run on a copy of the module up to the first parameter
@@ -42,6 +36,6 @@ bool scriptSpace(const Options &options, Compilation &compilation, Diagnostics &
                  Space<Schedule::Values> &space);
 
 /// The regions of the module that something is free of, on devices whose clocks are simulated or on all.
-Result<std::vector<TunedRegion>> tunedRegions(const Options &options, Compilation &compilation, bool onDevicesAlone);
+std::vector<TunedRegion> tunedRegions(const Options &options, Compilation &compilation, bool onDevicesAlone);
 
 } // namespace dmxc::driver

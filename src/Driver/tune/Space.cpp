@@ -1,6 +1,6 @@
 //===- Space.cpp - the candidates of a tuner ------------------------------===//
 #include "Space.h"
-#include "TuningDatabase.h"
+#include "../schedule/TuningDatabase.h"
 
 #include "dmxc/Phases/Decisions.h"
 
@@ -98,63 +98,6 @@ private:
   std::vector<Schedule::Values> refusals;
 };
 
-/// Walks the decisions of a region; what is free may depend on what is decided.
-class RegionWalk {
-public:
-  RegionWalk(const TargetBackend &target, dmir::RegionOp region, Space<std::string> &space)
-      : target(target), region(region), space(space) {}
-
-  /// Begins with what is decided already. Of more candidates than anybody tries, those remain that decide nothing of
-  /// single scopes.
-  Status walk() {
-    uint64_t count = 1;
-    for (const Decision &decision : target.decisions(region, decidedOf(region)))
-      if (!decidedValue(decidedOf(region), decision))
-        count = std::min<uint64_t>(count, kMostPlans + 1) * std::min<uint64_t>(decision.domain.count(), kMostPlans + 1);
-    wholeOnly = count > kMostPlans;
-    return walk(decidedOf(region), {}, /*isPreferred=*/true);
-  }
-
-private:
-  /// `rank`: how far values are from the first of their domains.
-  Status walk(DictionaryAttr decided, const Point &point, bool isPreferred, uint64_t rank = 0) {
-    for (const Decision &decision : target.decisions(region, decided)) {
-      if (decidedValue(decided, decision) || (wholeOnly && !decision.scope.empty()))
-        continue;
-      Builder b(region.getContext());
-      for (uint64_t i = 0; i < decision.domain.count(); ++i) {
-        Attribute value = decision.domain.at(i);
-        DictionaryAttr one = b.getDictionaryAttr(b.getNamedAttr(decision.name, value));
-        if (!decision.scope.empty())
-          one = b.getDictionaryAttr(b.getNamedAttr(decision.scope, one));
-        Point next = point;
-        next.push_back(static_cast<int64_t>(i));
-        // Of a whole region's numbers powers of two, which divide most extents, are all worth as much.
-        uint64_t order = isa<StringAttr>(value) ? std::min<uint64_t>(i, 1) : i; // texts have no order
-        uint64_t far = !decision.scope.empty() ? order : isPromising(value) ? 0 : kMostPlans;
-        if (Status s = walk(mergeDecided(decided, one), next, isPreferred && value == decision.preferred, rank + far);
-            !s)
-          return s;
-      }
-      return Status::ok();
-    }
-    if (space.candidates.size() == kMostCandidates)
-      return modelError("node '" + dmir::nodeName(region) + "' has more than " + std::to_string(kMostCandidates) +
-                        " candidates; choose some in a script with transform.dmx.param, and tune that");
-    space.ranks.push_back(rank);
-    if (isPreferred)
-      space.preferred = space.candidates.size();
-    space.candidates.push_back(jsonOf(decided));
-    space.points.push_back(point);
-    return Status::ok();
-  }
-
-  const TargetBackend &target;
-  dmir::RegionOp region;
-  Space<std::string> &space;
-  bool wholeOnly = false;
-};
-
 } // namespace
 
 bool scriptSpace(const Options &options, Compilation &compilation, Diagnostics &diagnostics,
@@ -170,26 +113,26 @@ bool scriptSpace(const Options &options, Compilation &compilation, Diagnostics &
   });
 }
 
-Result<std::vector<TunedRegion>> tunedRegions(const Options &options, Compilation &compilation, bool onDevicesAlone) {
+std::vector<TunedRegion> tunedRegions(const Options &options, Compilation &compilation, bool onDevicesAlone) {
   std::vector<TunedRegion> regions;
-  Status done = Status::ok();
   compilation.module().walk([&](dmir::RegionOp region) {
     const TargetBackend *target = compilation.phaseContext().target(region.getDevice());
-    if (!done || !target || (onDevicesAlone && target->runsOnHost()))
+    if (!target || (onDevicesAlone && target->runsOnHost()))
       return;
-    TunedRegion tuned{dmir::nodeName(region), region.getDevice().str(),      levelsOf(options, region.getDevice()),
-                      fingerprintOf(region),  target->decisions(region, {}), {}};
+    TunedRegion tuned{region,
+                      dmir::nodeName(region),
+                      region.getDevice().str(),
+                      levelsOf(options, region.getDevice()),
+                      fingerprintOf(region),
+                      target->decisions(region, decidedOf(region))};
     if (llvm::any_of(regions, [&](const TunedRegion &other) {
           return other.fingerprint == tuned.fingerprint && other.device == tuned.device;
         }))
       return;
-    // The product of what is free on the host is beyond all bounds, and is no space of a tuner yet.
-    if (onDevicesAlone)
-      done = RegionWalk(*target, region, tuned.space).walk();
     if (!tuned.decisions.empty())
       regions.push_back(std::move(tuned));
   });
-  return done ? Result<std::vector<TunedRegion>>(std::move(regions)) : done.takeError();
+  return regions;
 }
 
 } // namespace dmxc::driver

@@ -2,7 +2,6 @@
 #include "Search.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 namespace dmxc::driver {
@@ -71,20 +70,6 @@ private:
 };
 
 } // namespace
-
-std::vector<size_t> leastRanked(const std::vector<uint64_t> &ranks, size_t count) {
-  std::map<uint64_t, std::vector<size_t>> groups;
-  for (size_t i = 0; i < ranks.size(); ++i)
-    groups[ranks[i]].push_back(i);
-  std::vector<size_t> taken;
-  for (const auto &[rank, group] : groups) {
-    size_t some = std::min(group.size(), count - taken.size());
-    for (size_t i = 0; i < some; ++i)
-      taken.push_back(group[some == 1 ? group.size() / 2 : i * (group.size() - 1) / (some - 1)]);
-  }
-  std::sort(taken.begin(), taken.end());
-  return taken;
-}
 
 std::optional<SearchResult> searchSpace(const std::vector<Point> &space, size_t first,
                                         const std::vector<size_t> &promising, size_t trials, const Measure &measure) {
