@@ -86,8 +86,9 @@ private:
     if (section.sh_flags & ELF::SHF_TLS)
       throw "it has thread-local data (section '" + name +
           "'), which kernels have none of; use the scratch that a call gets";
-    if (section.sh_flags & ELF::SHF_ALLOC)
-      checkPlace("its section '" + name + "'", section.sh_addralign, section.sh_size, loaded);
+    // Of what is not loaded too: whoever writes the object anew makes room for it.
+    checkPlace("its section '" + name + "'", section.sh_addralign,
+               section.sh_flags & ELF::SHF_ALLOC ? uint64_t(section.sh_size) : 0, loaded);
     if ((section.sh_flags & ELF::SHF_WRITE) && (section.sh_flags & ELF::SHF_EXECINSTR))
       throw "its section '" + name + "' is writable and executable";
     if (section.sh_type == ELF::SHT_RELR || section.sh_type == ELF::SHT_CREL)

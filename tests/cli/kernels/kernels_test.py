@@ -8,6 +8,7 @@ import pathlib
 import random
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
@@ -245,6 +246,12 @@ class Safety(Case):
                     self.refused(clause, bodies=[{"target": "cpu", "object": name, "symbol": "argmax"}])
         self.build(code("((void **)b[1])[0] = &n;", "static int n;"), "argmax.o", "-fno-pic", "-mcmodel=large")
         self.refused("text relocation")
+        self.build(code(""))
+        damaged = bytearray((self.dir / "argmax.o").read_bytes())
+        headers, count = struct.unpack_from("<Q", damaged, 40)[0], struct.unpack_from("<H", damaged, 60)[0]
+        struct.pack_into("<Q", damaged, headers + 64 * (count - 2) + 48, 1 << 40)  # the alignment of a section of names
+        (self.dir / "argmax.o").write_bytes(damaged)
+        self.refused("'.strtab' is aligned to 1099511627776 bytes")
         (self.dir / "argmax.o").write_bytes(b"no object")
         self.refused("neither an ELF object nor LLVM bitcode")
         if CLANG:
