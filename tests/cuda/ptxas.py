@@ -105,6 +105,27 @@ def shown(ptxas, programs, place):
     return ""
 
 
+def pasted(ptxas, programs, place):
+    """ "" or what is wrong with the assembler's lines of --show-invoked-commands: one a kernel where it is on the PATH, which make code of each."""
+    folder = place / "pasted"
+    folder.mkdir()
+    fixtures.unpack(fixtures.FOLDER / f"{SAMPLE[0]}.npz", folder)
+    command = [programs / "dmxc", "model.onnx", "-t", "cuda:sm_90a", "--save-temps", "st", "--show-invoked-commands", "-o", "m.bundle"]
+    for path, wanted in (pathlib.Path(ptxas).parent, True), (folder, False):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | {"PATH": str(path)})
+        lines = [line for line in done.stdout.splitlines() if "-arch=sm_90a" in line]
+        kernels = sorted((folder / "st").glob("**/*.ptx"))
+        if done.returncode or not kernels or len(lines) != (len(kernels) if wanted else 0):
+            return f"{len(lines)} lines of ptxas for {len(kernels)} kernels, with one {'' if wanted else 'not '}on the PATH: {done.stdout[-600:]} {done.stderr}"
+        made = subprocess.run(["/bin/sh", "-e"], input="\n".join(lines), cwd=folder, capture_output=True, text=True)
+        for kernel in kernels if wanted else ():
+            code = kernel.with_suffix(".cubin")
+            if made.returncode or code.read_bytes()[:4] != b"\x7fELF" or f".text.{kernel.stem}".encode() not in code.read_bytes():
+                return f"the line of {kernel.stem}: {made.stderr}"
+            code.unlink()
+    return ""
+
+
 def models(place):
     """Files of models, with a folder for each: fixtures, and ONNX's node cases where they are."""
     for path in sorted(fixtures.FOLDER.glob("*.npz")):
@@ -128,7 +149,7 @@ def main():
     bad = kernels = count = 0
     spilling = []
     with tempfile.TemporaryDirectory(prefix="dmxc-ptxas-") as place:
-        if wrong := shown(ptxas, programs, pathlib.Path(place)):
+        if wrong := shown(ptxas, programs, pathlib.Path(place)) or pasted(ptxas, programs, pathlib.Path(place)):
             bad += 1
             print(f"FAIL {wrong}")
         wrong, seen = products(ptxas, programs, pathlib.Path(place))

@@ -265,10 +265,10 @@ Result<std::vector<char>> dmxc::cpu::linkKernels(std::span<const KernelObject> o
   for (const KernelObject &object : objects)
     inputs.push_back({object.elf.data(), object.elf.size()});
   llvm::StringSet<> linked; // bodies of users that several kernels call
-  const UserCode *user = nullptr;
+  const UserCode *user = nullptr, *any = nullptr;
   for (const KernelObject &object : objects)
     for (const UserCode &code : object.user)
-      if (!code.bitcode && linked.insert(code.linked).second) {
+      if (any = &code; !code.bitcode && linked.insert(code.linked).second) {
         inputs.push_back({code.bytes.data(), code.bytes.size()});
         user = &code;
       }
@@ -282,6 +282,8 @@ Result<std::vector<char>> dmxc::cpu::linkKernels(std::span<const KernelObject> o
                          bytes.error().message);
   if (!bytes)
     return bytes.takeError();
+  if (Status good = any ? checkLinked(user ? *user : *any, *bytes) : Status::ok(); !good)
+    return good.takeError();
   auto missing = undefinedSymbols(*bytes, /*dynamic=*/true);
   if (!missing)
     return missing.takeError();

@@ -6,6 +6,8 @@
 #include "dmxc/Dialect/DMIR/Kernels.h"
 #include "dmxc/Support/Result.h"
 
+#include "llvm/ADT/ArrayRef.h"
+
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +47,8 @@ std::string linkedName(mlir::DictionaryAttr body);
 
 /// Checks a relocatable object and gives its symbols the names above. Fails with a refusal.
 Status adoptObject(UserCode &code, std::span<const std::byte> bytes);
+/// What became of it beside the code of kernels: fails, with a refusal, where no runtime would load that.
+Status checkLinked(const UserCode &code, llvm::ArrayRef<char> image);
 /// Puts a body in bitcode into a kernel's module, which calls it, after the same checks.
 Status linkBitcode(const UserCode &code, const IsaLevel &isa, llvm::Module &module);
 

@@ -27,6 +27,18 @@ template <typename T> T valueOf(llvm::Expected<T> value) {
   return *value;
 }
 
+/// What is loaded lies on pages, within reach of one another. `loaded`: the bytes of all before it, and then with it.
+void checkPlace(const std::string &what, uint64_t alignment, uint64_t size, uint64_t &loaded) {
+  constexpr uint64_t page = 4096, most = uint64_t(1) << 28;
+  if (alignment > page)
+    throw what + " is aligned to " + std::to_string(alignment) + " bytes, and code is loaded at pages of " +
+        std::to_string(page);
+  loaded += std::min(size, most + 1);
+  if (loaded > most)
+    throw what + " has " + std::to_string(size) + " bytes, and all code of a model may have " +
+        std::to_string(most >> 20) + " MiB";
+}
+
 class ObjectChecker {
 public:
   ObjectChecker(const ElfFile &elf, const std::string &entry) : elf(elf), entry(entry) {}
@@ -74,6 +86,9 @@ private:
     if (section.sh_flags & ELF::SHF_TLS)
       throw "it has thread-local data (section '" + name +
           "'), which kernels have none of; use the scratch that a call gets";
+    // Of what is not loaded too: whoever writes the object anew makes room for it.
+    checkPlace("its section '" + name + "'", section.sh_addralign,
+               section.sh_flags & ELF::SHF_ALLOC ? uint64_t(section.sh_size) : 0, loaded);
     if ((section.sh_flags & ELF::SHF_WRITE) && (section.sh_flags & ELF::SHF_EXECINSTR))
       throw "its section '" + name + "' is writable and executable";
     if (section.sh_type == ELF::SHT_RELR || section.sh_type == ELF::SHT_CREL)
@@ -144,6 +159,7 @@ private:
   const std::string &entry;
   llvm::ArrayRef<Section> sections;
   std::vector<std::string> undefined, functions;
+  uint64_t loaded = 0; ///< bytes of sections
   bool hasEntry = false;
 };
 
@@ -186,5 +202,23 @@ Status dmxc::cpu::adoptObject(UserCode &code, std::span<const std::byte> bytes) 
   }
   if (llvm::Error error = renameSymbols(code, *elf))
     return code.refusal("it is no object that can be read: " + llvm::toString(std::move(error)));
+  return Status::ok();
+}
+
+Status dmxc::cpu::checkLinked(const UserCode &code, llvm::ArrayRef<char> image) {
+  try {
+    uint64_t loaded = 0;
+    auto elf = valueOf(ElfFile::create({image.data(), image.size()}));
+    for (const ElfFile::Elf_Phdr &segment : valueOf(elf.program_headers())) {
+      if (segment.p_type != ELF::PT_LOAD)
+        continue;
+      checkPlace("its data", segment.p_align, segment.p_memsz, loaded);
+      if ((segment.p_flags & ELF::PF_W) && (segment.p_flags & ELF::PF_X))
+        throw std::string("linked it is memory that is both written to and executed: a section of data has the name of "
+                          "one of code");
+    }
+  } catch (const std::string &clause) {
+    return code.refusal(clause);
+  }
   return Status::ok();
 }
