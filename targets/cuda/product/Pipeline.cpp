@@ -20,8 +20,7 @@ constexpr int64_t kWarpgroup = 128;
 /// Registers of a thread that loads what is on its way: pairs of terms and their places; with a table of these;
 /// of taps, two groups of them.
 constexpr int64_t kLoadingRegisters = 56, kTableRegisters = 72, kTapRegisters = 104;
-/// Of one that looks up which steps are kept.
-constexpr int64_t kLookingRegisters = 40;
+constexpr int64_t kLookingRegisters = 40; ///< of one that looks up which steps are kept
 constexpr int64_t kMostTileRows = 256, kMostRaster = 1 << 16;
 
 struct Side {
@@ -38,11 +37,11 @@ std::optional<int64_t> stepsOf(const GemmProduct &product) {
 } // namespace
 
 Pipeline::Pipeline(const GemmProduct &product, const GemmTile &tile, const hw::Machine &machine) : tile(tile) {
-  if (tile.columns >= 256) // their sums leave few registers
-    sumsAtOnce /= 2;
+  if (tile.columns >= 256) // their sums leave few registers, places of windows fewer
+    sumsAtOnce /= product.copiesTaps() ? 8 : 2;
+  else if (product.copiesTaps())
+    rightPairs *= 2;
   placeTable(product, machine);
-  if (product.copiesTaps())
-    rightPairs *= 2;         // their places take few registers
   if (tile.consumers() == 1) // a thread can have no more than the launch gives it
     return;
   const bool loads = !product.left.byThreads.empty() || !product.right.byThreads.empty();

@@ -113,7 +113,7 @@ TapCopies::Loaded TapCopies::load(const Pixel &pixel, const Tap &tap, Value isTh
   return loaded;
 }
 
-void TapCopies::store(const Loaded &loaded, const Unit &unit, Value to) {
+void TapCopies::store(const Loaded &loaded, const Unit &unit, Value row, Value to) {
   Type i16 = b.getIntegerType(16), i32 = b.getI32Type();
   SmallVector<Value> all;
   for (size_t i = 0; i < loaded.terms.size(); i += 2) {
@@ -130,8 +130,8 @@ void TapCopies::store(const Loaded &loaded, const Unit &unit, Value to) {
                                         : word);
   }
   // As swizzled() has it, of an offset in a tile: units of 16 bytes change places by the row.
-  Value turned = arith::XOrIOp::create(b, b.addC(share(), unit.number), b.rem(unit.pixel->row, b.idx(kPatternRows)));
-  Value place = b.add(b.add(to, b.mulC(unit.pixel->row, kTileRowBytes)), b.mulC(turned, TapForm::kUnit * 2));
+  Value turned = arith::XOrIOp::create(b, b.addC(share(), unit.number), b.rem(row, b.idx(kPatternRows)));
+  Value place = b.add(b.add(to, b.mulC(row, kTileRowBytes)), b.mulC(turned, TapForm::kUnit * 2));
   auto type = VectorType::get({static_cast<int64_t>(all.size())}, i32);
   LLVM::StoreOp::create(b, vector::FromElementsOp::create(b, type, all), async.shared(place), /*alignment=*/16);
 }
@@ -163,17 +163,24 @@ SmallVector<Value> TapCopies::load(Value k, int64_t group) {
   return values;
 }
 
+/// Where a thread has two columns its places are computed anew each time: kept from step to step they take too many
+/// registers.
 void TapCopies::store(ArrayRef<Value> loaded, int64_t group, Value to) {
+  const bool anew = pixels.size() > 1;
+  Value own = anew ? b.addC(async.threadNow(), -tile.consumers() * kWarpgroup) : Value();
+  auto rowOf = [&](const Unit &unit) {
+    return anew ? b.addC(own, (unit.pixel - pixels.data()) * kWarpgroup) : unit.pixel->row;
+  };
   for (auto [unit, form] : llvm::zip(unitsOf(group), pattern)) {
-    Loaded own;
+    Loaded taken;
     auto take = [&](ArrayRef<Value> form, SmallVector<Value> &into) {
       for (Value value : form) {
         into.push_back(value ? loaded.front() : Value());
         loaded = loaded.drop_front(value ? 1 : 0);
       }
     };
-    take(form.terms, own.terms);
-    take(form.has, own.has);
-    store(own, unit, to);
+    take(form.terms, taken.terms);
+    take(form.has, taken.has);
+    store(taken, unit, rowOf(unit), to);
   }
 }

@@ -59,7 +59,7 @@ private:
   Value isInside(const Pixel &pixel, const Tap &tap);
   llvm::SmallVector<Unit> unitsOf(int64_t group) const;
   Loaded load(const Pixel &pixel, const Tap &tap, Value isThere, int64_t channel);
-  void store(const Loaded &loaded, const Unit &unit, Value to);
+  void store(const Loaded &loaded, const Unit &unit, Value row, Value to);
   Value share();
   Value thread();
   bool isOneTap() const { return taps.unitsOfTap() % kStepUnits == 0; }
