@@ -180,9 +180,17 @@ static bool meetsConstant(Operation *product) {
   return concat ? llvm::all_of(concat.getInputs(), dmir::isConstant) : dmir::isConstant(right);
 }
 
+/// Groups of a convolution with constant weights that tensor cores compute together.
+static int64_t groupsTogether(Operation *product) {
+  if (!isa<dmir::ConvOp>(product) || !dmir::isConstant(product->getOperand(1)))
+    return 1;
+  std::optional<TapForm> form = TapForm::of(Contraction::ofWhole(product));
+  return form ? form->together : 1;
+}
+
 Type CudaTarget::roundsOperands(Operation *product) const {
-  bool rounds =
-      roundsProducts() && (rowsOf(product) > kPlainRows || (isa<dmir::MatMulOp>(product) && meetsConstant(product)));
+  bool rounds = roundsProducts() && (rowsOf(product, groupsTogether(product)) > kPlainRows ||
+                                     (isa<dmir::MatMulOp>(product) && meetsConstant(product)));
   return rounds ? Type(BFloat16Type::get(product->getContext())) : Type();
 }
 

@@ -44,8 +44,10 @@ class Case:
         self.random, self.exact = random, bool(number % 2)
         self.numbers = ["rounded", "rounded", "bf16", "f16"][random.integers(4)]
         spatial = [1, 2, 2, 2, 3][random.integers(5)]
-        self.groups = [1, 1, 1, 2, 4][random.integers(5)]
+        self.groups = [1, 1, 1, 2, 4, 8][random.integers(6)]
         channels, outputs = int(random.integers(1, 40)), int(random.integers(1, 90))
+        if self.groups > 2:
+            channels, outputs = 1 + channels // 3, 1 + outputs // 5
         most = {1: 120, 2: 24, 3: 8}[spatial]
         taps = [[1, 3, 5, 7][random.integers(3 if spatial == 3 else 4)] for _ in range(spatial)]
         if random.random() < 0.3:
@@ -72,7 +74,11 @@ class Case:
         return x.astype(np.float32)
 
     def rounds(self, pixels):
-        return self.numbers != "rounded" or min(self.w.shape[0] // self.groups, pixels) > FEW
+        """Of groups of few outputs those count that are one matrix: the most whose outputs are 64, where places in the image are known."""
+        outputs, together = self.w.shape[0] // self.groups, 1
+        if outputs * self.w.shape[1] >= 16 and "image" not in self.open:
+            together = max(t for t in range(1, 65) if t == 1 or (self.groups % t == 0 and t * outputs <= 64))
+        return self.numbers != "rounded" or min(outputs * together, pixels) > FEW
 
     def build(self):
         """The model; inputs and what is expected of the output, with its bound."""

@@ -19,13 +19,14 @@ if importlib.util.find_spec("numpy") is None:
     sys.exit(77)
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "models"), str(TESTS), str(TESTS / "cuda")]
+sys.path[:0] = [str(TESTS / "models"), str(TESTS), str(TESTS / "cuda"), str(TESTS / "cuda" / "kernels")]
 
 import numpy as np  # noqa: E402
 
 import fixtures  # noqa: E402
 import products as product  # noqa: E402
 import speed  # noqa: E402
+import tiles  # noqa: E402
 from sampling import LONG  # noqa: E402
 
 SAMPLE = ["tiny-mlp.script17", "tiny-mlp.fp16"]
@@ -73,6 +74,31 @@ def products(ptxas, programs, place):
             if made.returncode or "C75" in line or "warning" in line or re.search(r"[1-9]\d* bytes spill", line):
                 wrong.append(f"{tile}: {line}")
     return "\n".join(wrong), seen
+
+
+CONVOLUTIONS = [((1, 64, 24, 24), (96, 64, 3, 3), 1), ((1, 60, 23, 23), (40, 30, 3, 3), 2), ((1, 128, 14, 14), (128, 4, 3, 3), 32)]  # by every tile
+PATCHED = [((1, 96, 28, 28), (96, 1, 5, 5), 96), ((1, 64, 56, 56), (64, 64, 3, 3), 1), ((1, 3, 64, 64), (32, 3, 7, 7), 1)]  # of f32, as they are by default
+
+
+def convolutions(ptxas, programs, place):
+    """The same of convolutions by tensor cores and by patches."""
+    kinds = [(case, "conv-specialised", f', rows = {rows}, columns = {columns}') for case in CONVOLUTIONS for rows, columns in (t.split("x") for t in product.TILES)]
+    wrong = []
+    for number, ((shape, weights, groups), way, decided) in enumerate([*kinds, *((case, "conv-by-patches", "") for case in PATCHED)]):
+        folder = place / f"conv{number}"
+        folder.mkdir()
+        onnx = product.onnx
+        weight = onnx.tensor("w", onnx.FLOAT, weights, raw=np.ones(weights, np.float32).tobytes())
+        (folder / "m.onnx").write_bytes(onnx.model([onnx.node("Conv", "x w", "y", pads=[weights[-1] // 2] * 4, group=groups)],
+                                                   [onnx.info("x", onnx.FLOAT, shape)], [onnx.info("y", onnx.FLOAT, None)], weights=[weight]))  # fmt: skip
+        tiles.write_schedule(folder, "dmir.conv", way, decided)
+        product.run("dmxc", folder / "m.onnx", "-q", "-t", "cuda:sm_90a", "--numerics", "bf16" if decided else "strict", "--schedule", folder / "s.mlir",
+                    "--bundle-format", "dir", "-o", folder / "m.bundle")  # fmt: skip
+        made = subprocess.run([ptxas, "-arch=sm_90a", "-v", folder / "m.bundle" / ENTRY, "-o", folder / "k.cubin"], capture_output=True, text=True)
+        for line in made.stderr.splitlines():
+            if made.returncode or "C75" in line or "warning" in line or re.search(r"[1-9]\d* bytes spill", line):
+                wrong.append(f"{shape} {weights} {way} {decided}: {line}")
+    return "\n".join(wrong), len(kinds) + len(PATCHED)
 
 
 def rows(ptxas, programs, place):
@@ -155,6 +181,9 @@ def main():
         wrong, seen = products(ptxas, programs, pathlib.Path(place))
         bad += bool(wrong)
         print(f"{'FAIL' if wrong else 'ok  '} {seen} products by tensor cores {wrong}")
+        wrong, seen = convolutions(ptxas, programs, pathlib.Path(place))
+        bad += bool(wrong)
+        print(f"{'FAIL' if wrong else 'ok  '} {seen} convolutions {wrong}")
         wrong, seen = rows(ptxas, programs, pathlib.Path(place))
         bad += bool(wrong)
         print(f"{'FAIL' if wrong else 'ok  '} {seen} kernels of rows {wrong}")

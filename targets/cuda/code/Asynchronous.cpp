@@ -34,15 +34,18 @@ void Asynchronous::arrive(Value barrier) {
   NVVM::MBarrierArriveOp::create(b, Type(), barrier, Value(), NVVM::MemScopeKind::CTA, /*relaxed=*/false);
 }
 
+void Asynchronous::meetWarp() { NVVM::SyncWarpOp::create(b, b.constantInt(b.getI32Type(), -1)); }
+
 void Asynchronous::inOneLane(llvm::function_ref<void()> body) {
   constexpr int64_t warp = 32;
   Value lane = b.rem(b.threadInBlock(), b.idx(warp));
   b.ifThen(b.cmp(arith::CmpIPredicate::eq, lane, b.idx(0)), body);
+  meetWarp();
 }
 
 void Asynchronous::arriveAsWarp(Value barrier) {
   NVVM::FenceProxyOp::create(b, NVVM::ProxyKind::async, NVVM::SharedSpaceAttr());
-  NVVM::SyncWarpOp::create(b, b.constantInt(b.getI32Type(), -1));
+  meetWarp();
   inOneLane([&] { arrive(barrier); });
 }
 

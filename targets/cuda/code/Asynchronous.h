@@ -31,7 +31,9 @@ public:
   /// One arrival, and `bytes` that copies bring.
   void arriveAndExpect(Value barrier, int64_t bytes);
 
-  /// Runs `body` in the first thread of each warp.
+  /// The threads of a warp go on together: without it those that a branch has parted may stay so.
+  void meetWarp();
+  /// Runs `body` in the first thread of each warp, for which the others wait.
   void inOneLane(llvm::function_ref<void()> body);
 
   /// Copies the box of a tensor map at these coordinates (i64, innermost first) to shared memory; its bytes count for

@@ -30,6 +30,7 @@ public:
   Value mul(Value x, Value y) { return mlir::arith::MulIOp::create(b, x, y, kFits); }
   Value mulC(Value x, int64_t y) { return y == 1 ? x : mul(x, of(y)); }
   Value min(Value x, Value y) { return mlir::arith::MinSIOp::create(b, x, y); }
+  Value max(Value x, Value y) { return mlir::arith::MaxSIOp::create(b, x, y); }
   /// Quotient and remainder of numbers that are not negative.
   std::pair<Value, Value> divRem(Value x, int64_t y) {
     if (y == 1)

@@ -1,9 +1,7 @@
 //===- Gemm.cpp - which products tensor cores compute -------------------------===//
 
-#include "FewRows.h"
-#include "TileProduct.h"
+#include "Ways.h"
 #include "attention/FewQueries.h"
-#include "convolution/PatchProduct.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -28,16 +26,10 @@ static const KernelRow &plainRow(StringRef op) {
   return table.all().find(op)->second;
 }
 
-/// The names of the ways.
-static StringRef specialisedOf(Operation *product) {
-  return isa<dmir::ConvOp>(product) ? StringRef(kSpecialisedConv) : StringRef(kSpecialised);
-}
-static StringRef plainOf(Operation *product) { return isa<dmir::ConvOp>(product) ? "conv-plain" : "matmul-plain"; }
-
-int64_t dmxc::cuda::rowsOf(Operation *product) {
+int64_t dmxc::cuda::rowsOf(Operation *product, int64_t together) {
   if (auto conv = dyn_cast<dmir::ConvOp>(product)) {
     SmallVector<Dim> result = dmir::dimsOf(conv.getResult());
-    int64_t outputs = nominal(conv->getBlock(), result[1]) / static_cast<int64_t>(conv.getGroups());
+    int64_t outputs = nominal(conv->getBlock(), result[1]) / static_cast<int64_t>(conv.getGroups()) * together;
     return std::min(outputs, nominal(conv->getBlock(), dmir::product(ArrayRef(result).drop_front(2))));
   }
   auto op = cast<dmir::MatMulOp>(product);
@@ -48,21 +40,16 @@ int64_t dmxc::cuda::rowsOf(Operation *product) {
   return nominal(op->getBlock(), dmir::product(left));
 }
 
-static StringRef algorithmIn(DictionaryAttr dictionary) {
-  auto name = dictionary ? dictionary.getAs<StringAttr>(strategy::kAlgorithm) : StringAttr();
-  return name ? name.getValue() : StringRef();
-}
-
-/// Whether a strategy has a packed form of a buffer.
-static bool hasForm(DictionaryAttr strategy, unsigned buffer) {
+/// The packed form of a buffer in a strategy; null where it has none.
+static DictionaryAttr formOf(DictionaryAttr strategy, unsigned buffer) {
   auto packed = strategy.getAs<DictionaryAttr>(strategy::kPacked);
-  return packed && packed.contains(std::to_string(buffer));
+  return packed ? packed.getAs<DictionaryAttr>(std::to_string(buffer)) : DictionaryAttr();
 }
+static bool hasForm(DictionaryAttr strategy, unsigned buffer) { return static_cast<bool>(formOf(strategy, buffer)); }
 
 /// The packed form of a right operand without steps of zeros; null of others.
 static DictionaryAttr formOfSteps(const GemmProduct &product, DictionaryAttr strategy) {
-  auto packed = strategy && product.packsRight ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
-  auto form = packed ? packed.getAs<DictionaryAttr>(std::to_string(product.rhs->buffer)) : DictionaryAttr();
+  auto form = strategy && product.packsRight ? formOf(strategy, product.rhs->buffer) : DictionaryAttr();
   auto name = form ? form.getAs<StringAttr>("form") : StringAttr();
   return name && name.getValue() == KeptSteps::kForm ? form : DictionaryAttr();
 }
@@ -73,6 +60,11 @@ static Result<SharedProduct> productOf(const RegionBody &body, const CudaRequest
   });
   if (!product->refusal().empty())
     return product;
+  if (product->taps && request.strategy &&
+      formOf(request.strategy, product->left.buffer) != product->taps->write(body.root->getContext()))
+    return modelError("node '" + dmir::nodeName(body.root) +
+                      "': the packed form of its weights in its strategy is not the one that its kernel reads; leave "
+                      "the strategy out and it is derived");
   if (DictionaryAttr form = formOfSteps(*product, request.strategy)) {
     Result<KeptSteps> kept = KeptSteps::of(form, *product->k.known(), *product->n.known());
     if (!kept)
@@ -100,38 +92,6 @@ static std::optional<FewRows> fewRowsOf(const RegionBody &body, const CudaReques
     return request.strategy ? hasForm(request.strategy, operand) : request.constant && request.constant(operand);
   });
 }
-
-namespace {
-
-/// The ways in which a product can be computed.
-struct Ways {
-  const hw::Machine &machine;
-  const GemmProduct *specialised = nullptr; ///< by tensor cores
-  const FewRows *few = nullptr;
-  const TileProduct *tiled = nullptr;
-  const PatchProduct *patched = nullptr;
-
-  Ways(const hw::Machine &machine, const GemmProduct &product, const std::optional<FewRows> &few,
-       const std::shared_ptr<const TileProduct> &tiled, const std::shared_ptr<const PatchProduct> &patched)
-      : machine(machine), specialised(product.refusal().empty() ? &product : nullptr), few(few ? &*few : nullptr),
-        tiled(tiled.get()), patched(patched.get()) {}
-  /// The name of the one that is asked for, or where none is of the default.
-  StringRef chosen(Operation *op, DictionaryAttr decided) const {
-    if (StringRef asked = algorithmIn(decided); !asked.empty())
-      return asked;
-    if (few && few->pays())
-      return kByWarps;
-    if (specialised && rowsOf(op) > kPlainRows)
-      return specialisedOf(op);
-    const bool isTiled = tiled && tiled->pays(machine);
-    const double others = isTiled ? tiled->clocks(machine, tiled->choose(machine, {})) : plainClocks(machine, op);
-    if (patched && patched->pays(machine, others))
-      return kConvByPatches;
-    return isTiled ? tiledOf(op) : plainOf(op);
-  }
-};
-
-} // namespace
 
 static Result<KernelPlan> planPlain(const RegionBody &body, const PlanRequest &request, const GemmProduct &product,
                                     bool decided) {
@@ -187,6 +147,8 @@ static Result<KernelPlan> chooseProduct(const RegionBody &body, const CudaReques
   if (std::string copies = product.threadCopies(); !copies.empty())
     plan.own.set(kThreadCopies, StringAttr::get(context, copies));
   leaveOut(product, tile, plan);
+  if (product.taps)
+    plan.packed.set(std::to_string(product.left.buffer), product.taps->write(context));
   if (product.packsRight)
     plan.packed.set(std::to_string(product.right.buffer), product.packedForm(context));
   return plan;
@@ -319,94 +281,6 @@ void dmxc::cuda::registerGemm(KernelTable &table) {
   add.operator()<dmir::ConvOp>();
 }
 
-static RegionBody bodyOf(Block *block) {
-  RegionBody body;
-  body.block = block;
-  for (Operation &op : *block)
-    if (Contraction::is(&op))
-      body.root = &op;
-  return body;
-}
-
-namespace {
-
-/// A region's product, and how it can be computed.
-struct RegionProduct {
-  RegionBody body;
-  SharedProduct product; ///< null where the root is none
-  std::optional<FewRows> few;
-  std::shared_ptr<const TileProduct> tiled;
-  std::shared_ptr<const PatchProduct> patched;
-
-  const hw::Machine &machine;
-
-  RegionProduct(const hw::Machine &machine, dmir::RegionOp region) : body(bodyOf(region.getBlock())), machine(machine) {
-    if (!body.root)
-      return;
-    auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
-    product = std::make_shared<GemmProduct>(body, constant);
-    if (product->refusal().empty())
-      product->look(region.getInputs());
-    few = FewRows::of(body, constant);
-    if (normBefore(body.root).empty())
-      tiled = TileProduct::of(body.root);
-    patched = PatchProduct::of(body.root, machine);
-  }
-  StringRef chosen(DictionaryAttr decided) const {
-    return Ways(machine, *product, few, tiled, patched).chosen(body.root, decided);
-  }
-  bool isSpecialised(DictionaryAttr decided) const {
-    return product && product->refusal().empty() && chosen(decided) == specialisedOf(body.root);
-  }
-  bool isFew(DictionaryAttr decided) const { return few && chosen(decided) == kByWarps; }
-  bool isTiled(DictionaryAttr decided) const { return tiled && chosen(decided) == tiledOf(body.root); }
-  bool isPatched(DictionaryAttr decided) const { return patched && chosen(decided) == kConvByPatches; }
-  std::vector<Decision> ways() const;
-};
-
-/// Which way is free where there are several.
-std::vector<Decision> RegionProduct::ways() const {
-  Builder b(body.root->getContext());
-  SmallVector<Attribute> names;
-  std::string about;
-  auto add = [&](bool can, StringRef name, const char *clause) {
-    if (!can)
-      return;
-    names.push_back(b.getStringAttr(name));
-    about += (about.empty() ? "" : ", ") + std::string(clause);
-  };
-  add(product->refusal().empty(), specialisedOf(body.root), "by tensor cores");
-  add(few.has_value(), kByWarps, "by warps that share terms");
-  add(tiled != nullptr, tiledOf(body.root), "by tiles in shared memory");
-  add(patched != nullptr, kConvByPatches, "by patches in shared memory");
-  add(normBefore(body.root).empty(), plainOf(body.root), "or an element a thread");
-  if (names.size() < 2)
-    return {};
-  return {{strategy::kAlgorithm.str(), "", Domain::oneOf(names), b.getStringAttr(chosen({})), Effect::Order, about}};
-}
-
-} // namespace
-
-std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir::RegionOp region,
-                                                DictionaryAttr decided) {
-  RegionProduct of(machine, region);
-  if (std::optional<FewQueries> few = of.body.root ? FewQueries::of(of.body.root) : std::nullopt)
-    return few->preferred() == kQueriesByWarps ? few->decisions(machine, decided) : std::vector<Decision>();
-  if (!of.product || (!of.product->refusal().empty() && !of.few && !of.tiled && !of.patched))
-    return {};
-  std::vector<Decision> free = of.ways();
-  if (of.isSpecialised(decided))
-    llvm::append_range(
-        free, gemmDecisions(machine, of.product->nominalSizes(region.getBlock()), decided, region.getContext()));
-  if (of.isFew(decided))
-    llvm::append_range(free, of.few->decisions(machine, decided));
-  if (of.isTiled(decided))
-    llvm::append_range(free, of.tiled->decisions(machine, decided));
-  if (of.isPatched(decided))
-    llvm::append_range(free, of.patched->decisions(machine, decided));
-  return free;
-}
-
 SmallVector<Operation *> dmxc::cuda::computedOnTheWay(const hw::Machine &machine, Operation *product, bool rounds) {
   if (waitsForMatrix(product))
     return normBefore(product);
@@ -423,37 +297,6 @@ bool dmxc::cuda::takesProducer(Operation *root, OpOperand &use, Operation *produ
   std::optional<FewQueries> few = FewQueries::of(root);
   return few && use.getOwner() == few->attention.scores && use.getOperandNumber() == 0 &&
          (producer->hasTrait<dmir::Elementwise>() || isa<dmir::ReshapeOp>(producer));
-}
-
-std::string dmxc::cuda::whyNotLeftOut(dmir::RegionOp region, const KernelPlan &plan) {
-  auto products = region.getBlock()->getOps<dmir::MatMulOp>();
-  StringRef fact = products.empty() ? StringRef() : unusedFact(*products.begin(), plan.skips);
-  if (fact.empty())
-    return "";
-  if (plan.algorithm != kSpecialised)
-    return "each thread sums all terms of its element";
-  if (fact == "result")
-    return "all tiles of the result are computed";
-  return fact == "left" ? "steps are left out of packed right operands, what a run brings is multiplied whole"
-                        : "less than a tenth of the steps of 64 terms of its tiles are zero, or it is no packed matrix";
-}
-
-std::string dmxc::cuda::explainGemm(const hw::Machine &machine, dmir::RegionOp region, DictionaryAttr decided) {
-  RegionProduct of(machine, region);
-  auto expected = [&](const auto &way) {
-    return std::to_string(std::llround(way.clocks(machine, way.choose(machine, decided)))) + " clocks expected";
-  };
-  if (of.isFew(decided))
-    return expected(*of.few);
-  if (of.isTiled(decided))
-    return expected(*of.tiled);
-  if (of.isPatched(decided))
-    return expected(*of.patched);
-  if (!of.isSpecialised(decided))
-    return {};
-  std::string tiles =
-      explainGemmTile(machine, of.product->nominalSizes(region.getBlock()), decided, region.getContext());
-  return of.product->threadCopies().empty() ? tiles : tiles + "; without what threads copy";
 }
 
 Status dmxc::cuda::makePipeline(dlir::KernelOp kernel, const hw::Machine &machine) {

@@ -66,8 +66,8 @@ Status makePipeline(dlir::KernelOp kernel, const hw::Machine &machine);
 /// The tiles that a kernel with a pipeline computes; nothing where it has none.
 Result<std::optional<Dim>> tilesOf(dlir::KernelOp kernel, const hw::Machine &machine);
 /// Rows that meet a matrix, as expected: of the left operand all of them where the right one is a matrix; of a
-/// convolution outputs that meet pixels, or pixels where they are fewer.
-int64_t rowsOf(mlir::Operation *product);
+/// convolution outputs that meet pixels, of so many groups together, or pixels where they are fewer.
+int64_t rowsOf(mlir::Operation *product, int64_t together = 1);
 
 /// Whether a product, before regions are formed, is one of few rows with a constant that is worth packing.
 bool waitsForMatrix(mlir::Operation *product);

@@ -18,7 +18,26 @@ Value GemmCopies::isFirst() {
   return b.cmp(arith::CmpIPredicate::eq, b.threadInBlock(), b.idx(tile.consumers() * kWarpgroup));
 }
 
-void GemmCopies::fill(const From &from, Value left, Value right, Value barrier) {
+SmallVector<Value> GemmCopies::ahead(Value k, Value nextK) {
+  if (!taps)
+    return {};
+  return taps->groups() == 1 ? taps->load(nextK, 0) : taps->load(k, 1);
+}
+
+/// While a group is put down, the next one is under way.
+SmallVector<Value> GemmCopies::fillTaps(Value k, Value to, ArrayRef<SmallVector<Value>> loaded, Value nextK) {
+  SmallVector<Value> own = loaded[0], next = loaded[1];
+  for (int64_t group = 0; group < taps->groups(); ++group) {
+    if (group)
+      next = group + 1 < taps->groups() ? taps->load(k, group + 1) : taps->load(nextK, 0);
+    taps->store(own, group, to);
+    own = next;
+  }
+  return own;
+}
+
+SmallVector<Value> GemmCopies::fill(const From &from, Value left, Value right, Value barrier,
+                                    ArrayRef<SmallVector<Value>> loaded, Value nextK) {
   auto start = [&] {
     async.arriveAndExpect(barrier, mapBytes());
     unsigned map = 0;
@@ -27,15 +46,21 @@ void GemmCopies::fill(const From &from, Value left, Value right, Value barrier) 
     if (product.right.byThreads.empty())
       byMap(map, product.right, tile.columns, right, barrier, from.column, from.rightK, from.item);
   };
+  SmallVector<Value> next;
   if (!byThreads())
-    return start();
-  if (mapBytes())
+    return start(), next;
+  if (mapBytes()) {
     b.ifThen(isFirst(), start);
+    async.meetWarp();
+  }
   if (!product.left.byThreads.empty())
     byThread(product.left, tile.rows, pipeline.leftPairs, left, from.row, from.k, from.item);
-  if (!product.right.byThreads.empty())
+  if (taps)
+    next = fillTaps(from.rightK, right, loaded, nextK);
+  else if (!product.right.byThreads.empty())
     byThread(product.right, tile.columns, pipeline.rightPairs, right, from.column, from.rightK, from.item);
   async.arriveAsWarp(barrier);
+  return next;
 }
 
 SmallVector<Value> GemmCopies::batchOf(Value item) {
@@ -46,6 +71,13 @@ SmallVector<Value> GemmCopies::batchOf(Value item) {
     item = b.floorDiv(item, size);
   }
   return batch;
+}
+
+Value GemmCopies::placeOf(const GemmOperand &operand, Value item) {
+  Value place = b.idx(operand.offset);
+  for (auto [position, stride] : llvm::zip(batchOf(item), operand.strides))
+    place = b.add(place, b.mulC(position, stride));
+  return place;
 }
 
 void GemmCopies::byMap(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row,
@@ -67,9 +99,7 @@ void GemmCopies::byMap(unsigned map, const GemmOperand &operand, int64_t rows, V
 void GemmCopies::byThread(const GemmOperand &operand, int64_t rows, int64_t pairs, Value to, Value row, Value k,
                           Value item) {
   Value thread = b.addC(b.threadInBlock(), -tile.consumers() * kWarpgroup);
-  Value source = b.idx(operand.offset);
-  for (auto [position, stride] : llvm::zip(batchOf(item), operand.strides))
-    source = b.add(source, b.mulC(position, stride));
+  Value source = placeOf(operand, item);
   int64_t rounds = rows * (kTileRowElements / 2) / kWarpgroup;
   b.forLoop(0, rounds, pairs, [&](Value round) {
     Value number = b.add(b.mulC(round, kWarpgroup), thread);

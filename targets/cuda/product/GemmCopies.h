@@ -2,7 +2,8 @@
 #pragma once
 
 #include "Pipeline.h"
-#include "WindowTerms.h"
+#include "convolution/TapCopies.h"
+#include "convolution/WindowTerms.h"
 
 #include "targets/cuda/code/Asynchronous.h"
 
@@ -22,6 +23,8 @@ public:
       : b(b), async(b), product(product), pipeline(pipeline), tile(pipeline.tile) {
     if (pipeline.termTable)
       table.emplace(b, *product.right.windows, product.k, tile.sharedBytes());
+    if (product.copiesTaps())
+      taps.emplace(b, product, pipeline);
   }
   /// What fills slots looks up, by all threads of the block before they meet.
   void prepare() {
@@ -33,14 +36,29 @@ public:
   bool byThreads() const { return !product.left.byThreads.empty() || !product.right.byThreads.empty(); }
   /// Arrivals that fill a slot.
   int64_t arrivals() const { return (mapBytes() ? 1 : 0) + (byThreads() ? 4 : 0); }
-  /// Fills a slot, whose tiles lie at these offsets in shared memory, and arrives at its barrier.
-  void fill(const From &from, Value left, Value right, Value barrier);
+  /// What all steps of a tile share.
+  void enter(Value column, Value item) {
+    if (taps)
+      taps->enter(column, placeOf(product.right, item));
+  }
+  bool loadsAhead() const { return taps.has_value(); }
+  /// What threads load for the tile's first step, and, of what goes on from step to step, for the group behind it,
+  /// before the step waits for its slot. Nothing where they do not load ahead.
+  llvm::SmallVector<Value> begin(Value k) { return taps ? taps->load(k, 0) : llvm::SmallVector<Value>(); }
+  llvm::SmallVector<Value> ahead(Value k, Value nextK);
+  /// Fills a slot, whose tiles lie at these offsets in shared memory, and arrives at its barrier. What is loaded of the
+  /// step's first groups; gives that of the next one's first.
+  llvm::SmallVector<Value> fill(const From &from, Value left, Value right, Value barrier,
+                                llvm::ArrayRef<llvm::SmallVector<Value>> loaded, Value nextK);
   /// Whether this is the first thread of the warpgroup.
   Value isFirst();
 
 private:
   int64_t mapBytes() const;
+  llvm::SmallVector<Value> fillTaps(Value k, Value to, llvm::ArrayRef<llvm::SmallVector<Value>> loaded, Value nextK);
   llvm::SmallVector<Value> batchOf(Value item);
+  /// Elements before a batch item of an operand.
+  Value placeOf(const GemmOperand &operand, Value item);
   void byMap(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row, Value k,
              Value item);
   void byThread(const GemmOperand &operand, int64_t rows, int64_t pairs, Value to, Value row, Value k, Value item);
@@ -58,6 +76,7 @@ private:
   const Pipeline &pipeline;
   const GemmTile &tile;
   std::optional<TermTable> table; ///< of windows
+  std::optional<TapCopies> taps;  ///< where they are copied tap by tap
 };
 
 } // namespace dmxc::cuda

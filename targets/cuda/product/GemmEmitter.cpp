@@ -172,22 +172,33 @@ void GemmEmitter::copyTiles() {
   forTiles({b.idx(0), parity(1)}, [&](const Place &place, Slot slot) { return copyOne(place, slot); });
 }
 
+/// What goes on from step to step: the slot, the number of the kept step, and what threads have loaded ahead.
 GemmEmitter::Slot GemmEmitter::copyOne(const Place &place, Slot first) {
+  copies.enter(place.column, place.item);
   Steps steps = stepsOf(place);
   const bool asks = product.kept && !product.kept->areTogether();
   SmallVector<Value> init{first.number, first.parity};
   if (asks)
     init.push_back(steps.kept);
+  const size_t fixed = init.size();
+  auto termsFrom = [&](Value step) { return b.mulC(b.minS(step, b.addC(steps.last, -1)), kTileRowElements); };
+  llvm::append_range(init, copies.begin(b.idx(0)));
   SmallVector<Value> last = b.forLoop(steps.first, steps.last, b.idx(1), init, [&](Value number, ValueRange state) {
     Slot slot{state[0], state[1]};
     Value step = asks ? state[2] : product.kept ? b.add(steps.kept, b.sub(number, steps.first)) : number;
-    Value ahead = asks ? keptStep(b.addC(number, 1)) : Value();
+    Value following = asks ? keptStep(b.addC(number, 1)) : Value();
+    GemmCopies::From source = from(place, step, number);
+    Value nextK = copies.loadsAhead() ? termsFrom(b.addC(number, 1)) : Value();
+    SmallVector<SmallVector<Value>> loaded{SmallVector<Value>(state.drop_front(fixed)),
+                                           copies.ahead(source.rightK, nextK)};
     async.wait(empty(slot.number), slot.parity);
-    copies.fill(from(place, step, number), leftOf(slot.number), rightOf(slot.number), full(slot.number));
-    Slot following = next(slot);
-    SmallVector<Value> carried{following.number, following.parity};
-    if (ahead)
-      carried.push_back(ahead);
+    SmallVector<Value> next =
+        copies.fill(source, leftOf(slot.number), rightOf(slot.number), full(slot.number), loaded, nextK);
+    Slot other = this->next(slot);
+    SmallVector<Value> carried{other.number, other.parity};
+    if (following)
+      carried.push_back(following);
+    llvm::append_range(carried, next);
     return carried;
   });
   return {last[0], last[1]};

@@ -56,12 +56,39 @@ bool GemmProduct::isHalf() const {
 }
 
 void GemmProduct::placeAll(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant) {
-  place({lhs->buffer, m, k, lhsRow, windows ? Dim(1) : lhs->strides.back(), lhs->offset, lhsBatch}, left);
+  takeTaps(body, constant);
+  if (taps)
+    place({lhs->buffer, m, k, taps->pitch(), 1, 0, lhsBatch}, left);
+  else
+    place({lhs->buffer, m, k, lhsRow, windows ? Dim(1) : lhs->strides.back(), lhs->offset, lhsBatch}, left);
   packsRight = mayPack(body, constant);
   if (packsRight)
     place({rhs->buffer, n, k, Dim::ceilDiv(k, kUnit) * kUnit, 1, 0, SmallVector<Dim>(batchDims.size(), 0)}, right);
   else
     place(rightOperand(), right);
+}
+
+/// Constant weights are packed tap by tap, groups of few outputs as sets, where windows are copied by threads, or maps
+/// read the channels of a set.
+void GemmProduct::takeTaps(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant) {
+  if (!windows || joined || !body.block->getArgument(lhs->buffer).hasOneUse() || lhs->buffer == rhs->buffer ||
+      !constant(lhs->buffer))
+    return;
+  std::optional<TapForm> form = TapForm::of(*this);
+  const bool areImage = windows->areImage();
+  if (!form || (areImage && form->together == 1))
+    return;
+  taps = form;
+  m *= form->together;
+  windows->channels = form->channelsOfSet();
+  k = areImage ? windows->channels : Dim(form->pitch());
+  lhsBatch = {0};
+  if (batchDims.size() > 1) {
+    batchDims[1] = Dim::floorDiv(batchDims[1], form->together);
+    rhsBatch[1] = rhsBatch[1] * form->together;
+    lhsBatch.push_back(m * form->pitch());
+  }
+  batch = dmir::product(batchDims);
 }
 
 void GemmProduct::keep(KeptSteps steps) {
@@ -290,6 +317,8 @@ DictionaryAttr GemmProduct::packedForm(MLIRContext *context) const {
 }
 
 Status dmxc::cuda::packGemm(DictionaryAttr given, const Tensor &constant, std::span<std::byte> out) {
+  if (TapForm::is(given))
+    return TapForm::pack(given, constant, out);
   auto name = given.getAs<StringAttr>("form");
   auto bytes = static_cast<int64_t>(dtypeBits(constant.dtype()) / 8);
   const bool areSteps = name && name.getValue() == KeptSteps::kForm;

@@ -3,6 +3,7 @@
 
 #include "GemmTile.h"
 #include "KeptSteps.h"
+#include "convolution/TapForm.h"
 
 #include "targets/common/roots/Contraction.h"
 #include "targets/common/roots/Plans.h"
@@ -44,6 +45,7 @@ struct GemmProduct : Contraction {
   GemmOperand left, right;
   std::shared_ptr<const NonZeros> held; ///< of a constant right operand that may lack steps, while that is asked
   bool packsRight = false;              ///< the right operand is a constant that `pack` has laid out
+  std::optional<TapForm> taps;          ///< of weights that `pack` has laid out so
   std::optional<KeptSteps> kept;        ///< of the right operand, where it is packed without steps of zeros
 
   /// `constant(i)`: whether operand i of the region is a constant that may be packed.
@@ -51,6 +53,10 @@ struct GemmProduct : Contraction {
   GemmProduct(const GemmProduct &) = delete;
   GemmProduct &operator=(const GemmProduct &) = delete;
 
+  /// Whether threads copy windows tap by tap.
+  bool copiesTaps() const { return taps && right.windows; }
+  /// Groups that are one matrix.
+  int64_t groupsTogether() const { return taps ? taps->together : 1; }
   /// The right operand is packed without the steps that are not kept.
   void keep(KeptSteps steps);
   /// Looks for zeros in the right operand, if it is packed and that is asked for.
@@ -82,6 +88,7 @@ private:
   GemmOperand rightOperand() const;
   std::string whyNoMap(const GemmOperand &operand) const;
   void placeAll(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant);
+  void takeTaps(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant);
   bool termsMayLack(mlir::Block *block) const;
   bool mayPack(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant) const;
   std::string why;

@@ -1,7 +1,8 @@
 //===- Pipeline.cpp - how a product's kernel is made --------------------------===//
 
 #include "Pipeline.h"
-#include "WindowTerms.h"
+#include "convolution/TapCopies.h"
+#include "convolution/WindowTerms.h"
 
 #include "dmxc/Dialect/DMIR/Model.h"
 
@@ -16,10 +17,10 @@ namespace {
 
 constexpr StringLiteral kRing = "operands";
 constexpr int64_t kWarpgroup = 128;
-/// Registers of a thread that loads what is on its way: pairs of terms and their places; with a table of these.
-constexpr int64_t kLoadingRegisters = 56, kTableRegisters = 72;
-/// Of one that looks up which steps are kept.
-constexpr int64_t kLookingRegisters = 40;
+/// Registers of a thread that loads what is on its way: pairs of terms and their places; with a table of these;
+/// of taps, two groups of them.
+constexpr int64_t kLoadingRegisters = 56, kTableRegisters = 72, kTapRegisters = 104;
+constexpr int64_t kLookingRegisters = 40; ///< of one that looks up which steps are kept
 constexpr int64_t kMostTileRows = 256, kMostRaster = 1 << 16;
 
 struct Side {
@@ -35,31 +36,28 @@ std::optional<int64_t> stepsOf(const GemmProduct &product) {
 
 } // namespace
 
-PipelineOp dmxc::cuda::pipelineOf(Block *kernel) {
-  auto found = kernel->getOps<PipelineOp>();
-  return found.empty() ? PipelineOp() : *found.begin();
-}
-
 Pipeline::Pipeline(const GemmProduct &product, const GemmTile &tile, const hw::Machine &machine) : tile(tile) {
-  if (tile.columns >= 256) // their sums leave few registers
-    sumsAtOnce /= 2;
+  if (tile.columns >= 256) // their sums leave few registers, places of windows fewer
+    sumsAtOnce /= product.copiesTaps() ? 8 : 2;
+  else if (product.copiesTaps())
+    rightPairs *= 2;
   placeTable(product, machine);
   if (tile.consumers() == 1) // a thread can have no more than the launch gives it
     return;
   const bool loads = !product.left.byThreads.empty() || !product.right.byThreads.empty();
-  copierRegisters = termTable      ? kTableRegisters
-                    : loads        ? kLoadingRegisters
-                    : product.kept ? std::max<int64_t>(kLookingRegisters, machine.fewestRegisters)
-                                   : machine.fewestRegisters;
+  copierRegisters = product.copiesTaps() ? kTapRegisters
+                    : termTable          ? kTableRegisters
+                    : loads              ? kLoadingRegisters
+                    : product.kept       ? std::max<int64_t>(kLookingRegisters, machine.fewestRegisters)
+                                         : machine.fewestRegisters;
   multiplierRegisters =
       std::min(machine.registersOfEach(machine.registers - kWarpgroup * copierRegisters, kWarpgroup * tile.consumers()),
                machine.registersOfEach(machine.mostRegisters, 1));
 }
 
 void Pipeline::placeTable(const GemmProduct &product, const hw::Machine &machine) {
-  // Taps that are powers of two are found by shifts.
-  auto divides = [](const WindowAxis &axis) { return !llvm::isPowerOf2_64(axis.taps.valueOr(1)); };
-  const Windows *windows = product.right.windows;
+  auto divides = [](const WindowAxis &axis) { return !llvm::isPowerOf2_64(axis.taps.valueOr(1)); }; // else by shifts
+  const Windows *windows = product.copiesTaps() ? nullptr : product.right.windows;
   const int64_t bytes = windows && llvm::any_of(windows->axes, divides)
                             ? product.k.known().value_or(0) * TermTable::entryBytes(*windows)
                             : 0;
@@ -453,9 +451,10 @@ bool Reader::readCopy(CopyOp copy, const Side &side, int64_t &pairs) {
     pairs = *copy.getPairs();
     product.copyByThreads(side.operand);
     const int64_t rounds = side.rows * (kTileRowElements / 2) / kWarpgroup;
-    return (pairs > 0 && rounds % pairs == 0) ||
+    const int64_t unit = product.copiesTaps() && &side.operand == &product.right ? TapCopies::kUnitPairs : 1;
+    return (pairs > 0 && rounds % pairs == 0 && pairs % unit == 0) ||
            wrong(copy, "has threads that load " + llvm::Twine(pairs) + " pairs at a time; it is a part of " +
-                           llvm::Twine(rounds));
+                           llvm::Twine(rounds) + ", a multiple of " + llvm::Twine(unit));
   }
   if (!side.operand.byThreads.empty())
     return wrong(copy, "has a map, but threads copy it: " + side.operand.byThreads);

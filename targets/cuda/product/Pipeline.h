@@ -39,7 +39,5 @@ PipelineOp writePipeline(mlir::OpBuilder &b, const GemmProduct &product, const P
 /// Reads it for the product that it stands before; operands that threads are to copy become such ones. Fails by the op
 /// where it is not one that the machine, the product and the emitter have.
 Result<Pipeline> readPipeline(PipelineOp text, GemmProduct &product, const hw::Machine &machine);
-/// That of a kernel; null where it has none.
-PipelineOp pipelineOf(mlir::Block *kernel);
 
 } // namespace dmxc::cuda

@@ -2,7 +2,7 @@
 
 #include "SumWriter.h"
 #include "TileProduct.h"
-#include "WindowTerms.h"
+#include "convolution/WindowTerms.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

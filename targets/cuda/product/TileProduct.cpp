@@ -1,7 +1,7 @@
 //===- TileProduct.cpp - f32 products by tiles in shared memory ---------------===//
 
 #include "TileProduct.h"
-#include "WindowTerms.h"
+#include "convolution/WindowTerms.h"
 
 #include "schemas/cuda/Rates.h"
 

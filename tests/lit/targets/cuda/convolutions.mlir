@@ -20,7 +20,8 @@
 // CHECK: algorithm = "conv-specialised"
 // CHECK-SAME: thread_copies = "right: windows of an image that overlap, have gaps or reach beyond it"
 // CHECK: algorithm = "conv-specialised"
-// CHECK-SAME: thread_copies = "left: its rows are 54 bytes apart, no multiple of 16; right: windows of an image that overlap, have gaps or reach beyond it"
+// CHECK-SAME: packed = {"1" = {apart = 27 : i64, channels = 3 : i64, form = "taps16", offset = 0 : i64, outputs = 40 : i64, rows = 40 : i64, size = 5760 : i64, taps = 9 : i64, together = 1 : i64}}
+// CHECK-SAME: thread_copies = "right: windows of an image that overlap, have gaps or reach beyond it"
 // CHECK: algorithm = "conv-by-patches"
 // CHECK-SAME: patches = {columns = 8 : i64, outputs = 1 : i64, own = 1 : i64, parts = {{[0-9]+}} : i64, rows = {{[0-9]+}} : i64}
 // CHECK: algorithm = "conv-by-patches"
