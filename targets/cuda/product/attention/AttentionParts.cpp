@@ -16,7 +16,6 @@ AttentionParts::Row AttentionParts::rowOf(Value number) {
   return {b.add(first, b.floorDiv(number, b.idx(few.rows))), b.rem(number, b.idx(few.rows))};
 }
 
-/// An index of a tensor whose batch meets these batch axes.
 Indices AttentionParts::indexOf(Value tensor, Value item, ArrayRef<Dim> batch, Value row, Value column) {
   SmallVector<Dim> own = dmir::dimsOf(tensor);
   size_t missing = batch.size() + 2 - own.size();

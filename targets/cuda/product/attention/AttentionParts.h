@@ -49,8 +49,10 @@ protected:
 
   bool rounds = false; ///< operands are asked for to be rounded to bf16: as words with their bits, or as f32 still
 
-private:
+  /// An index of a tensor whose batch meets these batch axes.
   Indices indexOf(Value tensor, Value item, llvm::ArrayRef<Dim> batch, Value row, Value column);
+
+private:
   Value load(Value tensor, Value item, llvm::ArrayRef<Dim> batch, Value row, Value column);
 };
 

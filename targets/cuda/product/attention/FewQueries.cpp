@@ -90,18 +90,14 @@ StringRef FewQueries::preferred() const {
   return fitsCores() ? StringRef(kAttentionByCores) : StringRef();
 }
 
-Launch FewQueries::coreLaunch() const {
-  constexpr int64_t threads = 128;
-  using dmx::cuda::kMmaRows, dmx::cuda::kTileRowBytes;
-  return {coreBlocks(), threads, (2 * slabs() * kMmaRows + width + kMmaRows) * kTileRowBytes};
-}
-
 /// A block alone waits at each tile of keys for what it copies and for both products; several share the schedulers.
 double FewQueries::coreClocks(const hw::Machine &machine) const {
   Block *block = attention.result->getBlock();
   double size = static_cast<double>(depth + width), alone = 1500 + 27 * size, shared = 1800 + 12.5 * size,
          tiles = std::ceil(static_cast<double>(nominal(block, keys)) / dmx::cuda::kTileRowElements),
-         ofEach = std::ceil(static_cast<double>(nominal(block, coreBlocks())) / machine.multiprocessors);
+         ofEach =
+             std::ceil(static_cast<double>(nominal(block, groups() * Dim::ceilDiv(groupRows(), dmx::cuda::kMmaRows))) /
+                       machine.multiprocessors);
   return machine.clock.launchClocks + alone + tiles * std::max(alone, ofEach * shared);
 }
 

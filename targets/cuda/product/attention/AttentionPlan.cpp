@@ -1,0 +1,82 @@
+//===- AttentionPlan.cpp - how an attention is computed -----------------------===//
+
+#include "CoreAttention.h"
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Target/DecisionsMade.h"
+#include "dmxc/Target/TargetBackend.h"
+
+using namespace dmxc;
+using namespace dmxc::cuda;
+using namespace mlir;
+
+/// An attention by warps, cut as its strategy or, where it has none, the estimate says.
+static Result<KernelPlan> planQueries(const RegionBody &body, const CudaRequest &request, const FewQueries &few) {
+  QueryTile tile;
+  if (!request.strategy) {
+    DecisionsMade::check("a tile of attention");
+    tile = few.choose(request.machine, request.decided);
+  } else {
+    Result<QueryTile> read = few.read(request.machine, request.strategy.get(kQueries), kQueries);
+    if (!read)
+      return modelError("node '" + dmir::nodeName(body.root) + "': " + read.error().message);
+    tile = *read;
+  }
+  KernelPlan plan(kQueriesByWarps.str(), WorkPlan());
+  plan.work = few.blocks(tile);
+  plan.own.set(kQueries, writeTile(tile, body.root->getContext()));
+  plan.launch = few.launch(tile);
+  plan.emit = [body, few, tile](KernelBuilder &b) { emitFewQueries(CudaBuilder::of(b), body, few, tile); };
+  return plan;
+}
+
+/// An attention by tensor cores, which looks at the keys alone that a mask's rule leaves where `usesRules`.
+static KernelPlan planCores(const RegionBody &body, const CudaRequest &request, const FewQueries &few, bool usesRules) {
+  auto core = std::make_shared<const CoreAttention>(few, body, request.machine, usesRules);
+  KernelPlan plan(kAttentionByCores.str() + (core->mask ? kRanges.str() : ""), WorkPlan());
+  plan.work = core->blocks();
+  plan.launch = core->launch();
+  if (CoreAttention::leavesOut(few.attention))
+    plan.tile = core->tile();
+  if (core->mask)
+    plan.skips.push_back("scores");
+  plan.emit = [body, core](KernelBuilder &b) { emitAttention(CudaBuilder::of(b), body, *core); };
+  return plan;
+}
+
+Result<KernelPlan> dmxc::cuda::planAttention(const RegionBody &body, const CudaRequest &request,
+                                             const FewQueries &few) {
+  StringRef name = algorithmIn(request.strategy ? request.strategy : request.decided);
+  const bool isDecided = !name.empty();
+  if (!isDecided)
+    name = few.preferred();
+  if (name == kQueriesByWarps && few.fitsWarps())
+    return planQueries(body, request, few);
+  const bool ranges = name.consume_back(kRanges);
+  if (name != kAttentionByCores || !few.fitsCores() || (ranges && !CoreAttention::leavesOut(few.attention)))
+    return modelError("node '" + dmir::nodeName(body.root) + "': its region is an attention, which is computed by " +
+                      few.preferred().str() + "; leave the strategy out and it is derived");
+  return planCores(body, request, few, isDecided ? ranges : request.usesRanges(body.block, /*exact=*/false));
+}
+
+std::optional<bool> dmxc::cuda::takesProducer(Operation *root, OpOperand &use, Operation *producer) {
+  std::optional<FewQueries> few = FewQueries::of(root);
+  if (!few)
+    return std::nullopt;
+  // Values that were rounded are in memory as bf16, which tensor maps copy.
+  auto isCast = [](Operation *op, auto &&from, auto &&to) {
+    auto cast = dyn_cast<dmir::CastOp>(op);
+    return cast && from(elementOf(cast.getInput())) && to(elementOf(cast.getResult()));
+  };
+  auto isBF16 = [](Type type) { return type.isBF16(); };
+  auto isF32 = [](Type type) { return type.isF32(); };
+  const bool byCores = few->preferred() == kAttentionByCores, isValue = use.getOwner() == few->attention.result;
+  if (byCores && isValue && isCast(producer, isBF16, isF32))
+    return true;
+  if (byCores && isCast(use.getOwner(), isBF16, isF32) && isCast(producer, isF32, isBF16))
+    return false;
+  if (use.getOwner() == few->attention.scores && use.getOperandNumber() == 0 &&
+      (producer->hasTrait<dmir::Elementwise>() || isa<dmir::ReshapeOp>(producer)))
+    return true;
+  return std::nullopt;
+}
