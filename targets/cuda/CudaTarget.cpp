@@ -57,7 +57,7 @@ public:
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
     // Each element of what is joined is read once, however many there are of others.
     bool joins = isa<dmir::ConcatOp>(use.getOwner()) && producer->hasTrait<dmir::Elementwise>();
-    if (std::optional<bool> takes = cuda::takesProducer(root, use, producer))
+    if (std::optional<bool> takes = cuda::takesProducer(machine, root, use, producer, roundsProducts()))
       return *takes;
     return joins || answers.fusesProducer(root, use, producer);
   }

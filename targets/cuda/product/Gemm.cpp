@@ -357,10 +357,8 @@ SmallVector<Operation *> dmxc::cuda::computedOnTheWay(const hw::Machine &machine
   std::optional<FewQueries> few = FewQueries::of(product);
   if (!few)
     return {};
-  StringRef name = few->preferred();
-  return name == kQueriesByWarps || (rounds && name == kAttentionByCores && few->paysByCores(machine))
-             ? innerOpsOf(product)
-             : SmallVector<Operation *>();
+  return few->preferred() == kQueriesByWarps || isForCores(*few, machine, rounds) ? innerOpsOf(product)
+                                                                                  : SmallVector<Operation *>();
 }
 
 std::string dmxc::cuda::whyNotLeftOut(dmir::RegionOp region, const KernelPlan &plan) {

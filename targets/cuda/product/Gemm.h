@@ -81,7 +81,8 @@ llvm::SmallVector<mlir::Operation *> computedOnTheWay(const hw::Machine &machine
                                                       bool rounds);
 /// Whether an operand's producer is better computed where an attention's kernel reads it, as what is elementwise before
 /// queries, or is not, as what rounds values; nothing where it is as in other kernels.
-std::optional<bool> takesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer);
+std::optional<bool> takesProducer(const hw::Machine &machine, mlir::Operation *root, mlir::OpOperand &use,
+                                  mlir::Operation *producer, bool rounds);
 
 /// Emits the kernel's body.
 void emitGemm(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline);

@@ -40,9 +40,10 @@ private:
   /// Of the thread's two rows the greatest score and its part of the sum; its part of the result's sums.
   struct State {
     Value most[2], sum[2], result;
+    Value scores; ///< of the tile that is next
 
-    SmallVector<Value> all() const { return {most[0], most[1], sum[0], sum[1], result}; }
-    static State of(ValueRange v) { return {{v[0], v[1]}, {v[2], v[3]}, v[4]}; }
+    SmallVector<Value> all() const { return {most[0], most[1], sum[0], sum[1], result, scores}; }
+    static State of(ValueRange v) { return {{v[0], v[1]}, {v[2], v[3]}, v[4], v[5]}; }
   };
   using Scores = std::array<SmallVector<Value>, 2>; ///< of both rows, in the order of columns
 
@@ -52,14 +53,16 @@ private:
   void putQueries();
   State start();
   Carried overPasses(const Place &place, ValueRange init, size_t kept, llvm::function_ref<Value(ValueRange)> asks,
-                     llvm::function_ref<Carried(Value, Value, ValueRange)> one);
+                     Begin begin, OneTile one);
   Value meetVotes(Value asks);
-  Carried overKeys(Value firstKey, Value isFull, ValueRange before);
+  void beginKeys(Value hasTiles, Carried &carried);
+  Carried overKeys(const Tile &tile, ValueRange before);
   Value multiplyQueries(Value slot);
   Value addValues(Value result, SmallVectorImpl<Value> &powers, Value slot);
   Scores scoresOf(Value firstKey, Value isFull, Value sums);
   SmallVector<Value> scoresOf(Value firstKey, Value sums, bool whole);
   void soften(const Scores &scores, State &state, SmallVectorImpl<Value> &powers);
+  std::array<Value, 2> greatestOf(const Scores &scores, State &state);
   Value powersOf(Value scores, Value from);
   void finish(const State &state);
 
@@ -86,8 +89,9 @@ void AttentionEmitter::copyAll() {
     async.setRegisters(kCopierRegisters, /*takes=*/false);
   forPlaces({b.idx(0), parity(1)}, [&](const Place &place, ValueRange slot) {
     group = place.group;
-    return overPasses(place, slot, slot.size(), nullptr,
-                      [&](Value key, Value, ValueRange state) { return fill(key, {state[0], state[1]}).all(); });
+    return overPasses(place, slot, slot.size(), nullptr, nullptr, [&](const Tile &tile, ValueRange state) {
+      return fill(tile.firstKey, {state[0], state[1]}).all();
+    });
   });
 }
 
@@ -99,7 +103,7 @@ void AttentionEmitter::multiplyAll() {
 
 AttentionEmitter::State AttentionEmitter::start() {
   Value zero = b.constant(f32, 0);
-  return {{lowest(), lowest()}, {zero, zero}, async.zeroSums(few.width)};
+  return {{lowest(), lowest()}, {zero, zero}, async.zeroSums(few.width), async.zeroSums(kKeys)};
 }
 
 KeyTiles::Carried AttentionEmitter::multiplyPlace(const Place &place, ValueRange slot) {
@@ -118,8 +122,9 @@ KeyTiles::Carried AttentionEmitter::multiplyPlace(const Place &place, ValueRange
     }
     return any;
   };
-  Carried last = overPasses(place, init, 2, asks,
-                            [&](Value key, Value isFull, ValueRange state) { return overKeys(key, isFull, state); });
+  Carried last = overPasses(
+      place, init, 2, asks, [&](Value hasTiles, Carried &carried) { beginKeys(hasTiles, carried); },
+      [&](const Tile &tile, ValueRange state) { return overKeys(tile, state); });
   finish(State::of(ArrayRef(last).drop_front(2)));
   return {last[0], last[1]};
 }
@@ -127,10 +132,9 @@ KeyTiles::Carried AttentionEmitter::multiplyPlace(const Place &place, ValueRange
 /// Over the keys that a rule leaves, and where that is asked for over all of them: then what is carried begins anew,
 /// but the first `kept` values.
 KeyTiles::Carried AttentionEmitter::overPasses(const Place &place, ValueRange init, size_t kept,
-                                               llvm::function_ref<Value(ValueRange)> asks,
-                                               llvm::function_ref<Carried(Value, Value, ValueRange)> one) {
+                                               llvm::function_ref<Value(ValueRange)> asks, Begin begin, OneTile one) {
   if (!core.looksAgain())
-    return forTiles(place, std::nullopt, init, one);
+    return forTiles(place, std::nullopt, init, begin, one);
   SmallVector<Value> before(init);
   before.push_back(b.constantInt(b.getI1Type(), 0));
   Carried last = b.forLoop(b.idx(0), b.idx(2), b.idx(1), before, [&](Value pass, ValueRange state) {
@@ -138,7 +142,7 @@ KeyTiles::Carried AttentionEmitter::overPasses(const Place &place, ValueRange in
     SmallVector<Value> own(state.drop_back());
     for (size_t i = kept; i < own.size(); ++i)
       own[i] = arith::SelectOp::create(b, isAsked, init[i], own[i]);
-    Carried carried = forTiles(place, Again{isAgain, isAsked}, own, one);
+    Carried carried = forTiles(place, Again{isAgain, isAsked}, own, begin, one);
     carried.push_back(meetVotes(asks ? asks(carried) : Value()));
     return carried;
   });
@@ -178,16 +182,36 @@ void AttentionEmitter::putQueries() {
   async.meet(barrier, kWarpgroup);
 }
 
-KeyTiles::Carried AttentionEmitter::overKeys(Value firstKey, Value isFull, ValueRange before) {
-  Slot slot{before[0], before[1]};
+/// The scores of the first tile.
+void AttentionEmitter::beginKeys(Value hasTiles, Carried &carried) {
+  Value &scores = carried.back();
+  auto branch = scf::IfOp::create(b, scores.getType(), hasTiles, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    async.wait(full(carried[0]), carried[1]);
+    scf::YieldOp::create(b, async.waitForProducts(multiplyQueries(carried[0]), 0));
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, scores);
+  }
+  scores = branch.getResult(0);
+}
+
+/// The scores of the tile that follows are multiplied while this one's softmax is taken; behind the last tile its own
+/// ones are, once more, since what runs cannot depend on a branch.
+KeyTiles::Carried AttentionEmitter::overKeys(const Tile &tile, ValueRange before) {
+  Slot slot{before[0], before[1]}, following = next(slot);
   State state = State::of(before.drop_front(2));
-  async.wait(full(slot.number), slot.parity);
-  Value scores = multiplyQueries(slot.number);
+  auto orThis = [&](Value other, Value own) -> Value { return arith::SelectOp::create(b, tile.isLast, own, other); };
+  Slot ahead{orThis(following.number, slot.number), orThis(following.parity, slot.parity)};
+  async.wait(full(ahead.number), ahead.parity);
+  Value scores = multiplyQueries(ahead.number);
   SmallVector<Value> powers;
-  soften(scoresOf(firstKey, isFull, scores), state, powers);
+  soften(scoresOf(tile.firstKey, tile.isFull, state.scores), state, powers);
   state.result = addValues(state.result, powers, slot.number);
+  state.scores = async.waitForProducts(scores, 0);
   async.inOneLane([&] { async.arrive(empty(slot.number)); });
-  Carried carried = next(slot).all();
+  Carried carried = following.all();
   llvm::append_range(carried, state.all());
   return carried;
 }
@@ -208,7 +232,7 @@ Value AttentionEmitter::multiplyQueries(Value slot) {
                               async.advance(right, step * i), {true, true, isKMajor, kKeys});
   }
   async.commitProducts();
-  return async.waitForProducts(result, 0);
+  return result;
 }
 
 /// `powers`: words of the thread's part of a left operand, four a step.
@@ -270,16 +294,16 @@ SmallVector<Value> AttentionEmitter::scoresOf(Value firstKey, Value sums, bool w
 }
 
 /// e^(scores - from), of what is not above 0: 0 where that is below -88, which the sum of a row does not see. As
-/// 2^n 2^f, n an integer, f from -1/2 to 1/2, by a polynomial that is off by 4e-6 at most: powers are rounded to 2^-9.
+/// 2^n 2^f, n an integer, f from -1/2 to 1/2, by a polynomial that is off by 1e-4 at most: powers are rounded to 2^-9.
 Value AttentionEmitter::powersOf(Value scores, Value from) {
   constexpr double log2e = 0x1.715476p+0, lowest = -88, magic = 0x1.8p23 + 127;
-  constexpr double terms[] = {0x1.3a9642p-7, 0x1.ca124ap-5, 0x1.ec0178p-3, 0x1.62e0e2p-1, 1};
+  constexpr double terms[] = {0x1.bf7122p-5, 0x1.f01026p-3, 0x1.63007ep-1, 1};
   Type type = scores.getType(), words = VectorType::get(cast<VectorType>(type).getShape(), b.getI32Type());
   auto number = [&](double value) { return b.constant(type, value); };
   Value x = arith::SubFOp::create(b, scores, from);
   x = arith::MaximumFOp::create(b, x, number(lowest));
-  Value shifted = b.fma(x, number(log2e), number(magic)), n = arith::SubFOp::create(b, shifted, number(magic)),
-        f = b.fma(x, number(log2e), arith::NegFOp::create(b, n)), power = number(terms[0]);
+  Value shifted = b.fma(x, number(log2e), number(magic)),
+        f = b.fma(x, number(log2e), arith::SubFOp::create(b, number(magic), shifted)), power = number(terms[0]);
   for (double term : ArrayRef(terms).drop_front())
     power = b.fma(power, f, number(term));
   // Its low bits hold the exponent, as a float has it.
@@ -288,26 +312,21 @@ Value AttentionEmitter::powersOf(Value scores, Value from) {
   return arith::MulFOp::create(b, power, arith::BitcastOp::create(b, type, bits));
 }
 
-/// The scores' powers, and what they make of those before. Four lanes have a row.
+/// The scores' powers, and what they make of those before. Four lanes have a row. What is done for both rows is done in
+/// step, so that one does not wait for the other.
 void AttentionEmitter::soften(const Scores &scores, State &state, SmallVectorImpl<Value> &powers) {
-  constexpr int64_t together = 8; // so many are computed in step, so that none waits for another one
-  auto most = [&](Value x, Value y) { return emitMax(b, x, y, false); };
+  constexpr int64_t together = 8; // so many are computed in step
+  std::array<Value, 2> before{state.most[0], state.most[1]}, from = greatestOf(scores, state);
   powers.assign(kKeys / kMmaDepth * 4, Value());
+  auto vectorOf = [&](ArrayRef<Value> all) -> Value {
+    return vector::FromElementsOp::create(b, VectorType::get({static_cast<int64_t>(all.size())}, f32), all);
+  };
+  Value scales = powersOf(vectorOf(before), vectorOf(from));
   for (int64_t half = 0; half < 2; ++half) {
     ArrayRef<Value> own = scores[half];
-    Value highest = state.most[half];
-    SmallVector<Value> greatest(own);
-    for (size_t count = greatest.size() / 2; count; count /= 2)
-      for (size_t i = 0; i < count; ++i)
-        greatest[i] = most(greatest[i], greatest[i + count]);
-    highest = ofLanes(most(highest, greatest[0]), 1, kRowLanes, most);
-    // Where nothing is there yet, anything may be taken off.
-    Value isThere = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, highest, lowest());
-    Value from = arith::SelectOp::create(b, isThere, highest, b.constant(f32, 0));
-    auto type = VectorType::get({together}, f32);
-    Value base = b.splat(from, together), total;
+    Value base = b.splat(from[half], together), total;
     for (size_t first = 0; first < own.size(); first += together) {
-      Value part = powersOf(vector::FromElementsOp::create(b, type, own.slice(first, together)), base);
+      Value part = powersOf(vectorOf(own.slice(first, together)), base);
       total = total ? add(total, part) : part;
       for (int64_t i = 0; i < together; i += 2) {
         Value low = vector::ExtractOp::create(b, part, i), high = vector::ExtractOp::create(b, part, i + 1);
@@ -315,12 +334,9 @@ void AttentionEmitter::soften(const Scores &scores, State &state, SmallVectorImp
         powers[static_cast<size_t>(block / 2 * 4 + block % 2 * 2 + half)] = roundedPair(low, high);
       }
     }
-    Value one = vector::FromElementsOp::create(b, VectorType::get({1}, f32), ValueRange{state.most[half]});
-    Value scale = vector::ExtractOp::create(
-        b, powersOf(one, vector::FromElementsOp::create(b, one.getType(), ValueRange{from})), int64_t{0});
-    Value sum = mul(state.sum[half], scale);
-    state.sum[half] = add(sum, combineLanes(b, total, [&](Value x, Value y) { return add(x, y); }));
-    state.most[half] = highest;
+    Value scale = vector::ExtractOp::create(b, scales, half);
+    Value sum = combineLanes(b, total, [&](Value x, Value y) { return add(x, y); });
+    state.sum[half] = b.fma(state.sum[half], scale, sum);
     for (int64_t column = 0; column < few.width; column += 8)
       for (int64_t i = 0; i < 2; ++i) {
         const int64_t number[] = {registerOf(half, column + i)};
@@ -328,6 +344,31 @@ void AttentionEmitter::soften(const Scores &scores, State &state, SmallVectorImp
         state.result = LLVM::InsertValueOp::create(b, state.result, scaled, number);
       }
   }
+}
+
+/// The rows' greatest scores so far, and what is taken off of scores: where nothing is there yet, anything may be.
+std::array<Value, 2> AttentionEmitter::greatestOf(const Scores &scores, State &state) {
+  auto most = [&](Value x, Value y) { return emitMax(b, x, y, false); };
+  Scores greatest = scores;
+  for (size_t count = greatest[0].size() / 2; count; count /= 2)
+    for (SmallVector<Value> &own : greatest)
+      for (size_t i = 0; i < count; ++i)
+        own[i] = most(own[i], own[i + count]);
+  for (size_t half = 0; half < 2; ++half)
+    state.most[half] = most(state.most[half], greatest[half][0]);
+  for (int64_t apart = kRowLanes / 2; apart; apart /= 2) {
+    Value distance = b.constantInt(b.getI32Type(), apart);
+    std::array<Value, 2> other{b.shuffled(state.most[0], "bfly", distance),
+                               b.shuffled(state.most[1], "bfly", distance)};
+    for (size_t half = 0; half < 2; ++half)
+      state.most[half] = most(state.most[half], other[half]);
+  }
+  std::array<Value, 2> from;
+  for (size_t half = 0; half < 2; ++half) {
+    Value isThere = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, state.most[half], lowest());
+    from[half] = arith::SelectOp::create(b, isThere, state.most[half], b.constant(f32, 0));
+  }
+  return from;
 }
 
 void AttentionEmitter::finish(const State &state) {

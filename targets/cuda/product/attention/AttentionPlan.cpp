@@ -31,8 +31,14 @@ static Result<KernelPlan> planQueries(const RegionBody &body, const CudaRequest 
 }
 
 /// An attention by tensor cores, which looks at the keys alone that a mask's rule leaves where `usesRules`.
-static KernelPlan planCores(const RegionBody &body, const CudaRequest &request, const FewQueries &few, bool usesRules) {
+static Result<KernelPlan> planCores(const RegionBody &body, const CudaRequest &request, const FewQueries &few,
+                                    bool usesRules) {
   auto core = std::make_shared<const CoreAttention>(few, body, request.machine, usesRules);
+  if (core->sharedBytes() > request.machine.mostShared)
+    return modelError("node '" + dmir::nodeName(body.root) + "': its attention by tensor cores takes " +
+                      std::to_string(core->sharedBytes()) + " bytes of a block's shared memory, and " +
+                      request.machine.name + " has " + std::to_string(request.machine.mostShared) +
+                      "; leave the strategy out and it is derived");
   KernelPlan plan(kAttentionByCores.str() + (core->mask ? kRanges.str() : ""), WorkPlan());
   plan.work = core->blocks();
   plan.launch = core->launch();
@@ -59,7 +65,12 @@ Result<KernelPlan> dmxc::cuda::planAttention(const RegionBody &body, const CudaR
   return planCores(body, request, few, isDecided ? ranges : request.usesRanges(body.block, /*exact=*/false));
 }
 
-std::optional<bool> dmxc::cuda::takesProducer(Operation *root, OpOperand &use, Operation *producer) {
+bool dmxc::cuda::isForCores(const FewQueries &few, const hw::Machine &machine, bool rounds) {
+  return rounds && few.preferred() == kAttentionByCores && few.paysByCores(machine);
+}
+
+std::optional<bool> dmxc::cuda::takesProducer(const hw::Machine &machine, Operation *root, OpOperand &use,
+                                              Operation *producer, bool rounds) {
   std::optional<FewQueries> few = FewQueries::of(root);
   if (!few)
     return std::nullopt;
@@ -70,11 +81,10 @@ std::optional<bool> dmxc::cuda::takesProducer(Operation *root, OpOperand &use, O
   };
   auto isBF16 = [](Type type) { return type.isBF16(); };
   auto isF32 = [](Type type) { return type.isF32(); };
-  const bool byCores = few->preferred() == kAttentionByCores, isValue = use.getOwner() == few->attention.result;
-  if (byCores && isValue && isCast(producer, isBF16, isF32))
-    return true;
-  if (byCores && isCast(use.getOwner(), isBF16, isF32) && isCast(producer, isF32, isBF16))
-    return false;
+  const bool isRead = use.getOwner() == few->attention.result && isCast(producer, isBF16, isF32),
+             isMade = isCast(use.getOwner(), isBF16, isF32) && isCast(producer, isF32, isBF16);
+  if ((isRead || isMade) && isForCores(*few, machine, rounds))
+    return isRead;
   if (use.getOwner() == few->attention.scores && use.getOperandNumber() == 0 &&
       (producer->hasTrait<dmir::Elementwise>() || isa<dmir::ReshapeOp>(producer)))
     return true;

@@ -10,7 +10,7 @@ using namespace mlir;
 
 /// Numbers in the place of scores weigh something from here on: all keys are looked at.
 static constexpr double kMostLookedFor = -1000;
-static constexpr int64_t kMostStages = 3;
+static constexpr int64_t kFewestStages = 2, kMostStages = 3;
 
 /// Whether each case of a rule has a condition that can be told for a block's rows and a tile of keys: not by numbers
 /// that an operand brings for each row or key.
@@ -43,10 +43,15 @@ CoreAttention::CoreAttention(const FewQueries &few, const RegionBody &body, cons
   const int64_t rows = nominal(body.block, few.groupRows());
   warpgroups = rows > dmx::cuda::kMmaRows ? 2 : 1;
   findMaps(body);
-  const int64_t room = machine.mostShared - (sharedBytes() - stages * slotBytes()) - 16;
-  if (room / slotBytes() < 2) // of the largest heads
+  // What multiplies is one slot ahead.
+  auto fits = [&](int64_t slots) {
+    stages = slots;
+    return sharedBytes() <= machine.mostShared;
+  };
+  if (!fits(kFewestStages))
     warpgroups = 1;
-  stages = std::clamp<int64_t>((machine.mostShared - slotsAt() - 64) / (slotBytes() + 16), 1, kMostStages);
+  for (int64_t slots = kMostStages; slots >= kFewestStages && !fits(slots);)
+    --slots;
   pairs = mask && nominal(body.block, blocks()) > machine.multiprocessors;
 }
 

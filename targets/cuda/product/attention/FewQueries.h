@@ -69,6 +69,8 @@ private:
   double plainClocks(const hw::Machine &machine) const;
 };
 
+/// Whether one is a kernel of tensor cores; `rounds`: operands are rounded to bf16.
+bool isForCores(const FewQueries &few, const hw::Machine &machine, bool rounds);
 /// An attention as one kernel, by warps or tensor cores: there is no other way, as its region has all of it.
 Result<KernelPlan> planAttention(const RegionBody &body, const CudaRequest &request, const FewQueries &few);
 void emitFewQueries(CudaBuilder &b, const RegionBody &body, const FewQueries &attention, const QueryTile &tile);

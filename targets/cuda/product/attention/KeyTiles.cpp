@@ -108,27 +108,31 @@ void KeyTiles::keepSome(Place &place) {
     place.firstFull = tiles(kept.firstFull, kKeys - 1), place.lastFull = tiles(kept.lastFull, 0);
 }
 
-KeyTiles::Carried KeyTiles::forTiles(const Place &place, std::optional<Again> again, ValueRange init,
-                                     llvm::function_ref<Carried(Value, Value, ValueRange)> one) {
+KeyTiles::Carried KeyTiles::forTiles(const Place &place, std::optional<Again> again, ValueRange init, Begin begin,
+                                     OneTile one) {
   auto orAgain = [&](Value usual, Value other) -> Value {
     return again ? arith::SelectOp::create(b, again->isNow, other, usual).getResult() : usual;
   };
-  Value all = again ? arith::SelectOp::create(b, again->isAsked, allTiles(), b.idx(0)).getResult() : Value();
-  return b.forLoop(orAgain(place.first, b.idx(0)), orAgain(place.last, all), b.idx(1), init,
-                   [&](Value number, ValueRange state) {
-                     auto less = [&](Value x, Value y) { return b.cmp(arith::CmpIPredicate::slt, x, y); };
-                     if (!listed) {
-                       Value isFull = arith::AndIOp::create(
-                           b, b.cmp(arith::CmpIPredicate::sge, number, place.firstFull), less(number, place.lastFull));
-                       return one(b.mulC(number, kKeys), isFull, state);
-                     }
-                     Value entry = word(b.minS(number, b.addC(place.last, -1))), two = b.idx(2);
-                     Value isFull = b.cmp(arith::CmpIPredicate::ne, b.rem(entry, two), b.idx(0));
-                     Value tile = orAgain(b.floorDiv(entry, two), number);
-                     if (again)
-                       isFull = arith::SelectOp::create(b, again->isNow, b.constantInt(isFull.getType(), 0), isFull);
-                     return one(b.mulC(tile, kKeys), isFull, state);
-                   });
+  auto is = [&](arith::CmpIPredicate how, Value x, Value y) { return b.cmp(how, x, y); };
+  Value all = again ? arith::SelectOp::create(b, again->isAsked, allTiles(), b.idx(0)).getResult() : Value(),
+        first = orAgain(place.first, b.idx(0)), end = orAgain(place.last, all);
+  Carried carried(init);
+  if (begin)
+    begin(is(arith::CmpIPredicate::slt, first, end), carried);
+  return b.forLoop(first, end, b.idx(1), carried, [&](Value number, ValueRange state) {
+    Value isLast = is(arith::CmpIPredicate::eq, number, b.addC(end, -1));
+    if (!listed) {
+      Value isFull = arith::AndIOp::create(b, is(arith::CmpIPredicate::sge, number, place.firstFull),
+                                           is(arith::CmpIPredicate::slt, number, place.lastFull));
+      return one({b.mulC(number, kKeys), isFull, isLast}, state);
+    }
+    Value entry = word(b.minS(number, b.addC(place.last, -1))), two = b.idx(2);
+    Value isFull = is(arith::CmpIPredicate::ne, b.rem(entry, two), b.idx(0));
+    Value tile = orAgain(b.floorDiv(entry, two), number);
+    if (again)
+      isFull = arith::SelectOp::create(b, again->isNow, b.constantInt(isFull.getType(), 0), isFull);
+    return one({b.mulC(tile, kKeys), isFull, isLast}, state);
+  });
 }
 
 //===----------------------------------------------------------------------===//

@@ -24,9 +24,13 @@ protected:
   struct Again {
     Value isNow, isAsked;
   };
-  /// one(first key, whether all rows see all of the tile's keys, carried).
-  Carried forTiles(const Place &place, std::optional<Again> again, mlir::ValueRange init,
-                   llvm::function_ref<Carried(Value key, Value isFull, mlir::ValueRange)> one);
+  struct Tile {
+    Value firstKey, isFull, isLast; ///< `isFull`: all rows see all of its keys
+  };
+  using OneTile = llvm::function_ref<Carried(const Tile &tile, mlir::ValueRange carried)>;
+  /// What is done before the first tile, if there is one (i1), to what is carried.
+  using Begin = llvm::function_ref<void(Value hasTiles, Carried &carried)>;
+  Carried forTiles(const Place &place, std::optional<Again> again, mlir::ValueRange init, Begin begin, OneTile one);
 
   const CoreAttention &core;
 
