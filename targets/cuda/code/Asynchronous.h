@@ -31,7 +31,7 @@ public:
   /// One arrival, and `bytes` that copies bring.
   void arriveAndExpect(Value barrier, int64_t bytes);
 
-  /// All of so many threads meet, at a barrier (1 to 15) that is theirs.
+  /// All of so many threads meet, at a barrier (0 to 15) that is theirs.
   void meet(Value barrier, int64_t threads);
 
   /// Runs `body` in the first thread of each warp.

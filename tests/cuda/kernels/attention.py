@@ -102,13 +102,18 @@ def wanted(case, inputs, rounds):
         return softmax(scores) @ v
 
 
-def compile_case(place, case, *options):
+def long_start(place):
+    """A machine on which one kernel pays."""
     level = place / "long_start.json"
-    level.write_text(json.dumps(described({"kernel.launch_clocks": 100000})))  # so that one kernel pays
+    level.write_text(json.dumps(described({"kernel.launch_clocks": 100000})))
+    return level
+
+
+def compile_case(place, case, *options):
     text, shapes = build(case)
     if case.open == "1 or more":
         options = [*options, "--dim", "keys=1..8192"]
-    compile_model(place, text, "--numerics", "bf16", *options, level=level)
+    compile_model(place, text, "--numerics", "bf16", *options, level=long_start(place))
     return shapes
 
 
@@ -208,6 +213,56 @@ def check_size(place, case):
         raise RuntimeError(f"of {done} multiply-adds fewer than 90 % are by wgmma")
 
 
+def check_no_keys(place, rows):
+    """A run may have none, where their number is open: then a result is the sum of nothing."""
+    case = Case(2, 1, rows, 0, 64, 64, "causal", -np.inf, "open")
+    shapes = compile_case(place, case)
+    got, _ = run(place, inputs_of(case, shapes, np.random.default_rng(1)), 1)
+    if got.shape != (1, 2, rows, 64) or got.any():
+        raise RuntimeError(f"it is {got.ravel()[:4]} of {got.shape}")
+
+
+# --- exact ones -------------------------------------------------------------------------------------------------------
+# A score is 0 or so low that its power is 0 beside that, so a row's result is the mean of some values: a sum that is exact, times what 1 over their number is, or
+# of few rows, which warps compute, divided by it.
+FEW = 16
+EXACT = [
+    Case(8, 2, 200, 200, 64, 64), Case(2, 1, 768, 768, 128, 128, "causal"), Case(2, 2, 256, 256, 128, 128, "causal"), Case(2, 2, 300, 300, 64, 64, "blind", LEAST),
+    Case(4, 2, 190, 260, 40, 24, "padding", LEAST, "open"), Case(6, 2, 150, 330, 128, 40, "window", -np.inf, "1 or more", (1, 1)),
+    Case(2, 1, 320, 448, 256, 256, "blocks", -np.inf, "", (2, 2)), Case(8, 2, 1, 300, 64, 64), Case(8, 2, 4, 1000, 128, 128, "padding", -np.inf, "open"),
+]  # fmt: skip
+
+
+def exact_inputs(case, shapes, random):
+    inputs = inputs_of(case, shapes, random)
+    chosen = random.integers(0, case.depth, (1, case.heads, case.rows, 1))
+    inputs["q"] = np.where(np.arange(case.depth) == chosen, np.float32(64), np.float32(0))
+    inputs["k"] = np.where(random.random(inputs["k"].shape) < 0.4, np.float32(0), np.float32(-64))
+    inputs["v"] = random.integers(-16, 17, inputs["v"].shape).astype(np.float32) / 8
+    return inputs
+
+
+def exact_wanted(case, inputs):
+    k, v = (np.transpose(inputs[name], LAYOUTS[layout]) for name, layout in zip("kv", case.layouts))
+    k, v = (np.repeat(one, case.heads // case.groups, 1) for one in (k, v))
+    scores = inputs["q"] @ np.swapaxes(k, 2, 3)
+    if case.rule:
+        scores = np.where(kept(case, inputs["few"].item() if "few" in inputs else 0), scores, np.float32(case.fill))
+    most = scores.max(-1, keepdims=True)
+    taken = (scores == most) & (most > -np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums, count = taken.astype(np.float32) @ v, taken.sum(-1, keepdims=True).astype(np.float32)
+        return sums / count if case.rows <= FEW else sums * (np.float32(1) / count)
+
+
+def check_exact(place, case, number):
+    shapes = compile_case(place, case)
+    inputs = exact_inputs(case, shapes, np.random.default_rng(number))
+    got, _ = run(place, inputs, number)
+    if got.shape != (expected := exact_wanted(case, inputs)).shape or not np.array_equal(got, expected, equal_nan=True):
+        raise RuntimeError(f"it differs by {np.nanmax(np.abs(got - expected))}")
+
+
 # --- random ones ------------------------------------------------------------------------------------------------------
 def random_case(random):
     groups, pick = int(random.integers(1, 4)), lambda *all: all[int(random.integers(len(all)))]
@@ -237,6 +292,10 @@ def main():
     attempts.run("causal by the clock", check_clocks)
     for case in sizes() if LONG else some([case for case in sizes() if case.rows < 200], 2):
         attempts.run(case.label(), check_size, case)
+    for rows in some([1, 40], 1):
+        attempts.run(f"no keys, {rows} rows", check_no_keys, rows)
+    for number, case in some(list(enumerate(EXACT)), 1):
+        attempts.run(f"exact, {case.label()}", check_exact, case, number)
     for number in range(100 if LONG else 1):
         random = np.random.default_rng([11 if LONG else SEED, number])
         case = random_case(random)

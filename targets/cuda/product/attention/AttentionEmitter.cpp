@@ -22,9 +22,9 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kWarpgroup = 128, kWarp = 32, kKeys = CoreAttention::kKeys, kRowLanes = 4;
-/// Of those that copy by threads, and those that multiply meanwhile.
-constexpr unsigned kCopierRegisters = 88, kMultiplierRegisters = 208;
+constexpr int64_t kWarpgroup = 128, kWarp = 32, kKeys = CoreAttention::kKeys, kRowLanes = 4, kAtOnce = 16;
+/// Registers of threads that copy, by maps and by themselves, and of those that multiply meanwhile.
+constexpr unsigned kMapRegisters = 24, kBesideMaps = 240, kThreadRegisters = 104, kBesideThreads = 200;
 
 class AttentionEmitter : KeyCopies {
 public:
@@ -48,6 +48,7 @@ private:
   using Scores = std::array<SmallVector<Value>, 2>; ///< of both rows, in the order of columns
 
   void copyAll();
+  void copyPlaces();
   void multiplyAll();
   Carried multiplyPlace(const Place &place, ValueRange slot);
   void putQueries();
@@ -86,7 +87,14 @@ void AttentionEmitter::emit() {
 /// Slots are empty at first: the phase before the first one counts as ended.
 void AttentionEmitter::copyAll() {
   if (core.movesRegisters())
-    async.setRegisters(kCopierRegisters, /*takes=*/false);
+    async.setRegisters(core.byMaps() ? kMapRegisters : kThreadRegisters, /*takes=*/false);
+  Value walks = b.cmp(arith::CmpIPredicate::slt, b.threadInBlock(), b.idx(core.consumers() + core.walkers()));
+  if (core.walkers() < core.copiers())
+    return b.ifThen(walks, [&] { copyPlaces(); });
+  copyPlaces();
+}
+
+void AttentionEmitter::copyPlaces() {
   forPlaces({b.idx(0), parity(1)}, [&](const Place &place, ValueRange slot) {
     group = place.group;
     return overPasses(place, slot, slot.size(), nullptr, nullptr, [&](const Tile &tile, ValueRange state) {
@@ -97,7 +105,7 @@ void AttentionEmitter::copyAll() {
 
 void AttentionEmitter::multiplyAll() {
   if (core.movesRegisters())
-    async.setRegisters(kMultiplierRegisters, /*takes=*/true);
+    async.setRegisters(core.byMaps() ? kBesideMaps : kBesideThreads, /*takes=*/true);
   forPlaces({b.idx(0), parity(0)}, [&](const Place &place, ValueRange slot) { return multiplyPlace(place, slot); });
 }
 
@@ -161,11 +169,12 @@ Value AttentionEmitter::meetVotes(Value asks) {
     any = arith::ExtUIOp::create(b, i32, any);
     async.inOneLane([&] { LLVM::StoreOp::create(b, any, placeOf(b.floorDiv(b.threadInBlock(), b.idx(kWarp)))); });
   }
-  NVVM::Barrier0Op::create(b);
+  const int64_t all = core.consumers() + core.walkers();
+  async.meet(b.idx(0), all);
   Value found = b.constantInt(i32, 0);
   for (int64_t warp = 0; warp < core.consumers() / kWarp; ++warp)
     found = arith::OrIOp::create(b, found, LLVM::LoadOp::create(b, i32, placeOf(b.idx(warp))));
-  NVVM::Barrier0Op::create(b); // before others are told
+  async.meet(b.idx(0), all); // before others are told
   return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, found, b.constantInt(i32, 0));
 }
 
@@ -174,7 +183,7 @@ void AttentionEmitter::putQueries() {
   Value barrier = b.addC(warpgroup, 1), to = b.mulC(warpgroup, few.slabs() * CoreAttention::kSlabBytes);
   async.meet(barrier, kWarpgroup);
   put(to, b.rem(b.threadInBlock(), b.idx(kWarpgroup)), kMmaRows, few.slabs() * kTileRowElements, /*alongRows=*/false,
-      [&](Value row, Value term) {
+      kAtOnce, [&](Value row, Value term) {
         Row own = rowOf(b.add(firstRow, row));
         return whereTerm(term, [&](Value read) { return query(own, read); });
       });
@@ -184,6 +193,8 @@ void AttentionEmitter::putQueries() {
 
 /// The scores of the first tile.
 void AttentionEmitter::beginKeys(Value hasTiles, Carried &carried) {
+  if (!core.isAhead(few))
+    return;
   Value &scores = carried.back();
   auto branch = scf::IfOp::create(b, scores.getType(), hasTiles, /*withElseRegion=*/true);
   {
@@ -202,14 +213,20 @@ void AttentionEmitter::beginKeys(Value hasTiles, Carried &carried) {
 KeyTiles::Carried AttentionEmitter::overKeys(const Tile &tile, ValueRange before) {
   Slot slot{before[0], before[1]}, following = next(slot);
   State state = State::of(before.drop_front(2));
-  auto orThis = [&](Value other, Value own) -> Value { return arith::SelectOp::create(b, tile.isLast, own, other); };
-  Slot ahead{orThis(following.number, slot.number), orThis(following.parity, slot.parity)};
-  async.wait(full(ahead.number), ahead.parity);
-  Value scores = multiplyQueries(ahead.number);
+  Value scores;
+  if (core.isAhead(few)) {
+    auto orThis = [&](Value other, Value own) -> Value { return arith::SelectOp::create(b, tile.isLast, own, other); };
+    Slot ahead{orThis(following.number, slot.number), orThis(following.parity, slot.parity)};
+    async.wait(full(ahead.number), ahead.parity);
+    scores = multiplyQueries(ahead.number);
+  } else {
+    async.wait(full(slot.number), slot.parity);
+    state.scores = async.waitForProducts(multiplyQueries(slot.number), 0);
+  }
   SmallVector<Value> powers;
   soften(scoresOf(tile.firstKey, tile.isFull, state.scores), state, powers);
   state.result = addValues(state.result, powers, slot.number);
-  state.scores = async.waitForProducts(scores, 0);
+  state.scores = scores ? async.waitForProducts(scores, 0) : before.back();
   async.inOneLane([&] { async.arrive(empty(slot.number)); });
   Carried carried = following.all();
   llvm::append_range(carried, state.all());
@@ -375,7 +392,7 @@ void AttentionEmitter::finish(const State &state) {
   Value lane = b.rem(b.threadInBlock(), b.idx(kWarp)), column = firstColumnOf(b, layout, lane);
   for (int64_t half = 0; half < 2; ++half) {
     Value total = ofLanes(state.sum[half], 1, kRowLanes, [&](Value x, Value y) { return add(x, y); });
-    Value part = arith::DivFOp::create(b, b.constant(f32, 1), total);
+    Value part = whereKeys(arith::DivFOp::create(b, b.constant(f32, 1), total));
     SmallVector<Value> own;
     for (int64_t at = 0; at < few.width; at += 8)
       for (int64_t i = 0; i < 2; ++i)

@@ -66,6 +66,13 @@ Value AttentionParts::load(Value tensor, Value item, ArrayRef<Dim> batch, Value 
   return arith::ExtUIOp::create(b, b.getI32Type(), bits);
 }
 
+Value AttentionParts::whereKeys(Value value) {
+  if (few.keys.known())
+    return value;
+  Value isNone = b.cmp(arith::CmpIPredicate::eq, b.idx(few.keys), b.idx(0));
+  return arith::SelectOp::create(b, isNone, b.constant(f32, 0), value);
+}
+
 Value AttentionParts::powerOver(Value x, Value most) {
   Value isThere = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, most, lowest());
   Value from = arith::SelectOp::create(b, isThere, most, b.constant(f32, 0));

@@ -42,7 +42,7 @@ static Result<KernelPlan> planCores(const RegionBody &body, const CudaRequest &r
   KernelPlan plan(kAttentionByCores.str() + (core->mask ? kRanges.str() : ""), WorkPlan());
   plan.work = core->blocks();
   plan.launch = core->launch();
-  if (CoreAttention::leavesOut(few.attention))
+  if (CoreAttention::leavesOut(few))
     plan.tile = core->tile();
   if (core->mask)
     plan.skips.push_back("scores");
@@ -59,7 +59,7 @@ Result<KernelPlan> dmxc::cuda::planAttention(const RegionBody &body, const CudaR
   if (name == kQueriesByWarps && few.fitsWarps())
     return planQueries(body, request, few);
   const bool ranges = name.consume_back(kRanges);
-  if (name != kAttentionByCores || !few.fitsCores() || (ranges && !CoreAttention::leavesOut(few.attention)))
+  if (name != kAttentionByCores || !few.fitsCores() || (ranges && !CoreAttention::leavesOut(few)))
     return modelError("node '" + dmir::nodeName(body.root) + "': its region is an attention, which is computed by " +
                       few.preferred().str() + "; leave the strategy out and it is derived");
   return planCores(body, request, few, isDecided ? ranges : request.usesRanges(body.block, /*exact=*/false));
@@ -69,20 +69,29 @@ bool dmxc::cuda::isForCores(const FewQueries &few, const hw::Machine &machine, b
   return rounds && few.preferred() == kAttentionByCores && few.paysByCores(machine);
 }
 
+/// Whether what is read there becomes keys or values, through ops that have one reader each.
+static bool isForKeys(OpOperand &use, const Attention &attention) {
+  OpOperand *next = &use;
+  for (Operation *op; (op = next->getOwner()) != attention.scores && op != attention.result; next = &*op->use_begin())
+    if (op->getNumResults() != 1 || !op->hasOneUse())
+      return false;
+  return next->getOperandNumber() == 1;
+}
+
 std::optional<bool> dmxc::cuda::takesProducer(const hw::Machine &machine, Operation *root, OpOperand &use,
                                               Operation *producer, bool rounds) {
   std::optional<FewQueries> few = FewQueries::of(root);
   if (!few)
     return std::nullopt;
-  // Values that were rounded are in memory as bf16, which tensor maps copy.
-  auto isCast = [](Operation *op, auto &&from, auto &&to) {
+  // Keys and values that were rounded are in memory as bf16, which tensor maps copy.
+  auto isCast = [](auto &&from, auto &&to, Operation *op) {
     auto cast = dyn_cast<dmir::CastOp>(op);
     return cast && from(elementOf(cast.getInput())) && to(elementOf(cast.getResult()));
   };
   auto isBF16 = [](Type type) { return type.isBF16(); };
   auto isF32 = [](Type type) { return type.isF32(); };
-  const bool isRead = use.getOwner() == few->attention.result && isCast(producer, isBF16, isF32),
-             isMade = isCast(use.getOwner(), isBF16, isF32) && isCast(producer, isF32, isBF16);
+  const bool isRead = use.getOwner() == few->attention.result && isCast(isBF16, isF32, producer),
+             isMade = isCast(isF32, isBF16, producer) && isForKeys(use, few->attention);
   if ((isRead || isMade) && isForCores(*few, machine, rounds))
     return isRead;
   if (use.getOwner() == few->attention.scores && use.getOperandNumber() == 0 &&

@@ -26,12 +26,14 @@ static bool canBeTold(const dmir::Rule &rule) {
          }));
 }
 
-dmir::MaskOp CoreAttention::leavesOut(const Attention &attention) {
-  auto mask = dmir::SoftmaxOp(attention.softmax).getInput().getDefiningOp<dmir::MaskOp>();
-  if (!mask)
+dmir::MaskOp CoreAttention::leavesOut(const FewQueries &few) {
+  Attention attention = few.attention;
+  auto mask = attention.softmax.getInput().getDefiningOp<dmir::MaskOp>();
+  if (!mask || mask.getAdds() || !canBeTold(dmir::ruleOf(mask)))
     return {};
+  // Looking again takes registers that wide results have.
   const double fill = cast<FloatAttr>(mask.getFill()).getValueAsDouble();
-  return fill > kMostLookedFor || mask.getAdds() || !canBeTold(dmir::ruleOf(mask)) ? dmir::MaskOp() : mask;
+  return std::isinf(fill) || (fill <= kMostLookedFor && isAhead(few)) ? mask : dmir::MaskOp();
 }
 
 double CoreAttention::fill() const { return cast<FloatAttr>(dmir::MaskOp(mask).getFill()).getValueAsDouble(); }
@@ -39,10 +41,11 @@ double CoreAttention::fill() const { return cast<FloatAttr>(dmir::MaskOp(mask).g
 CoreAttention::CoreAttention(const FewQueries &few, const RegionBody &body, const hw::Machine &machine, bool usesRules)
     : few(few) {
   if (usesRules)
-    mask = leavesOut(few.attention);
+    mask = leavesOut(few);
   const int64_t rows = nominal(body.block, few.groupRows());
-  warpgroups = rows > dmx::cuda::kMmaRows ? 2 : 1;
   findMaps(body);
+  // Beside threads that copy two warpgroups have too few registers for wide results.
+  warpgroups = rows > dmx::cuda::kMmaRows && (byMaps() || isAhead(few)) ? 2 : 1;
   // What multiplies is one slot ahead.
   auto fits = [&](int64_t slots) {
     stages = slots;

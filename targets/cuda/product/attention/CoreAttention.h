@@ -21,7 +21,7 @@ struct CoreAttention {
   /// `usesRules`: whether keys are left out where a mask's rule says so.
   CoreAttention(const FewQueries &few, const RegionBody &body, const hw::Machine &machine, bool usesRules);
   /// The mask whose rule may say so: what it fills in weighs nothing beside a score, or that is looked after.
-  static dmir::MaskOp leavesOut(const Attention &attention);
+  static dmir::MaskOp leavesOut(const FewQueries &few);
 
   bool byMaps() const { return keys != nullptr; }
   double fill() const;
@@ -34,9 +34,15 @@ struct CoreAttention {
   Dim firstParts() const { return pairs ? Dim::ceilDiv(parts(), 2) : parts(); }
   Dim blocks() const { return few.groups() * firstParts(); }
   int64_t consumers() const { return warpgroups * 128; }
-  int64_t threads() const { return consumers() + (byMaps() ? 32 : 128); }
-  /// Whether warpgroups give registers to each other, and how many they have then.
-  bool movesRegisters() const { return !byMaps() && warpgroups > 1; }
+  /// Threads that copy, and of these the ones that go over the keys: of tensor maps a warp is enough, but a warpgroup
+  /// alone gives registers to others.
+  int64_t copiers() const { return byMaps() && !movesRegisters() ? 32 : 128; }
+  int64_t walkers() const { return byMaps() ? 32 : 128; }
+  int64_t threads() const { return consumers() + copiers(); }
+  bool movesRegisters() const { return warpgroups > 1; }
+  /// Whether the scores of the tile that follows are multiplied while the softmax of this one is taken: registers are
+  /// enough for both.
+  static bool isAhead(const FewQueries &few) { return few.width <= 128; }
 
   // Shared memory: each warpgroup's queries, slots of keys and values, barriers, what warps tell each other.
   int64_t keyBytes() const { return few.slabs() * kSlabBytes; }

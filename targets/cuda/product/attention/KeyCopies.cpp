@@ -12,6 +12,8 @@ using namespace dmx::cuda;
 using namespace mlir;
 
 static constexpr int64_t kWarpgroup = 128, kWarps = 4, kKeys = CoreAttention::kKeys;
+/// Pairs that a thread of those that copy has under way: they have few registers.
+static constexpr int64_t kAtOnce = 8;
 
 void KeyCopies::initBarriers() {
   Value isFirst = b.cmp(arith::CmpIPredicate::eq, b.threadInBlock(), b.idx(0));
@@ -84,8 +86,8 @@ void KeyCopies::store(Value pair, Value to, Value row, Value term) {
   LLVM::StoreOp::create(b, pair, async.shared(b.add(place, to)), /*alignment=*/4);
 }
 
-void KeyCopies::put(Value to, Value thread, int64_t rows, int64_t terms, bool alongRows, Source source) {
-  constexpr int64_t atOnce = 16;
+void KeyCopies::put(Value to, Value thread, int64_t rows, int64_t terms, bool alongRows, int64_t atOnce,
+                    Source source) {
   int64_t pairs = rows * terms / 2, rounds = llvm::divideCeil(pairs, kWarpgroup);
   auto putSome = [&](Value round, int64_t count) {
     SmallVector<std::array<Value, 4>> all;
@@ -116,13 +118,14 @@ void KeyCopies::putKeys(Value firstKey, Value slot) {
   Value item = b.mulC(group, few.share), last = b.addC(b.idx(few.keys), -1),
         thread = b.addC(b.threadInBlock(), -core.consumers());
   bool isWhole = few.keys.known() && *few.keys.known() % kKeys == 0;
-  put(keysOf(slot), thread, kKeys, few.slabs() * kTileRowElements, /*alongRows=*/false, [&](Value row, Value term) {
-    Value at = b.add(firstKey, row);
-    if (!isWhole)
-      at = b.minS(at, last);
-    return whereTerm(term, [&](Value read) { return key(item, at, read); });
-  });
-  put(valuesOf(slot), thread, few.width, kKeys, /*alongRows=*/true, [&](Value column, Value term) {
+  put(keysOf(slot), thread, kKeys, few.slabs() * kTileRowElements, /*alongRows=*/false, kAtOnce,
+      [&](Value row, Value term) {
+        Value at = b.add(firstKey, row);
+        if (!isWhole)
+          at = b.minS(at, last);
+        return whereTerm(term, [&](Value read) { return key(item, at, read); });
+      });
+  put(valuesOf(slot), thread, few.width, kKeys, /*alongRows=*/true, kAtOnce, [&](Value column, Value term) {
     Value at = b.add(firstKey, term);
     if (isWhole)
       return value(item, at, column);

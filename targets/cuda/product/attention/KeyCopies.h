@@ -34,8 +34,9 @@ protected:
   bool keysAreKMajor() const { return !core.byMaps() || core.keys->right.isKMajor; }
   bool valuesAreKMajor() const { return !core.byMaps() || core.values->right.isKMajor; }
 
-  /// A tile by the 128 threads of a warpgroup; neighbours have neighbouring terms, or rows.
-  void put(Value to, Value thread, int64_t rows, int64_t terms, bool alongRows, Source source);
+  /// A tile by the 128 threads of a warpgroup; neighbours have neighbouring terms, or rows. `atOnce`: pairs that a
+  /// thread loads before it stores one.
+  void put(Value to, Value thread, int64_t rows, int64_t terms, bool alongRows, int64_t atOnce, Source source);
   /// A term of a row in slabs, 0 behind the last one.
   Value whereTerm(Value term, llvm::function_ref<Value(Value)> read);
   /// Two numbers of f32 as a word of bf16.
