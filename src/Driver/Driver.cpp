@@ -203,6 +203,8 @@ private:
         std::cout << text << std::flush;
         return true;
       });
+    if (!options.saveSchedule.empty())
+      holdFile(options.saveSchedule, compilation->savedSchedule());
     const Placement &placement = *compilation->placement();
     if (!options.placementReport.empty())
       holdFile(options.placementReport, placementReport(module, context, placement));

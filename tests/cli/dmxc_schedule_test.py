@@ -472,9 +472,10 @@ class Recipes(Base):
             if "corsair" in line and "corsair" not in targets:
                 continue
             outputs.append(self.run_tool(*line.split(), tool=tool).stdout)
-        self.assertRegex(outputs[1], r"grain = 200  \(\S*overrule.mlir:4:5\)")
-        self.assertRegex(outputs[1], r'algorithm = "matmul"  \(\S*overrule.mlir:6:5\)')
-        self.assertEqual(outputs[3].splitlines()[-1], "24 candidates")  # of 1, 2, 4, 8, 16, 32: 1 + 1 + 2 + 3 + 6 + 11
+        self.assertEqual(*((self.dir / f"build/{name}32.bundle").read_bytes() for name in ("digits", "again")))
+        self.assertRegex(outputs[3], r"grain = 200  \(\S*overrule.mlir:4:5\)")
+        self.assertRegex(outputs[3], r'algorithm = "matmul"  \(\S*overrule.mlir:6:5\)')
+        self.assertEqual(outputs[5].splitlines()[-1], "24 candidates")  # of 1, 2, 4, 8, 16, 32: 1 + 1 + 2 + 3 + 6 + 11
 
 
 if __name__ == "__main__":

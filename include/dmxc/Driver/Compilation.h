@@ -70,6 +70,8 @@ public:
   bool runStep(const char *name, const std::function<bool()> &work) { return guarded(name, ErrorKind::Model, work); }
   /// What is free of each region's strategy, and who chose what it has; behind applySchedules.
   std::string explainDecisions();
+  /// A script that decides all that is decided, and does what else the scripts do; behind applySchedules.
+  std::string savedSchedule();
   /// Says which micro-kernels shall be called and are not; behind partition.
   void warnOfIdleMicroKernels(Diagnostics &idle);
   /// Writes the bundle at options.output (`path` if given). Needs runCodegen.

@@ -88,6 +88,7 @@ struct Options {
   std::vector<std::string> scheduleLibraries; ///< files and folders that scripts may include from
   std::string scheduleLog;                    ///< where the forms that scripts needed are listed; "" = nowhere
   std::vector<std::pair<std::string, std::string>> knobs; ///< --set NAME=VALUE, each name once
+  std::string saveSchedule; ///< where a script that decides all that was decided is written; "" = nowhere
   bool explainDecisions = false;
   std::vector<std::string> tuningDatabases; ///< files of records that `dmxc tune` wrote
   std::vector<std::string> tuningRecords;   ///< such records themselves, one a string

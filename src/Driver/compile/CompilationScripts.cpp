@@ -70,4 +70,16 @@ std::string Compilation::explainDecisions() {
   return dmxc::driver::explainDecisions(*theModule, phaseCtx, schedule.get());
 }
 
+std::string Compilation::savedSchedule() {
+  std::string text = std::string("// What decides how this is computed: ") + shownModel(options);
+  for (const TargetChoice &choice : options.targets)
+    text += " -t " + choice.name + (choice.levels.empty() ? "" : ":" + llvm::join(choice.levels, "+"));
+  for (const auto &[name, bounds] : options.dims)
+    text += " --dim " + name + "=" + std::to_string(bounds.min) +
+            (bounds.min == bounds.max ? "" : ".." + std::to_string(bounds.max));
+  if (!schedule && !loadSchedules())
+    return "";
+  return text + "\n" + schedule->saved(*theModule);
+}
+
 } // namespace dmxc::driver

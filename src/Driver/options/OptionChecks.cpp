@@ -62,6 +62,7 @@ static Status checkResumed(const Options &options) {
                              {options.sparsity == "off", "--sparsity off"},
                              {!options.sparsityReport.empty(), "--sparsity-report"},
                              {!options.tuningDatabases.empty(), "--tuning-db"},
+                             {!options.saveSchedule.empty(), "--save-schedule"},
                              {options.explainDecisions, "--explain-decisions"}})
     if (given && !runs)
       return usageError(std::string(flag) + " belongs to the phase partition, which does not run with " +

@@ -193,6 +193,9 @@ private:
          "Sequences and forms that scripts may include, repeatable", "pipeline");
     text("--schedule-log", options.scheduleLog, "FILE",
          "Which form each op of the scripts needed, and what was done for it (- for stdout)", "pipeline");
+    text("--save-schedule", options.saveSchedule, "FILE",
+         "Write a script that decides all that was decided, and says by whom: it makes the same bundle (- for stdout)",
+         "pipeline");
     list("--tuning-db", options.tuningDatabases, "FILE", "What 'dmxc tune' found, obeyed; repeatable", "pipeline");
     list("--set", raw.knobs, "NAME=VALUE", "The value of a parameter of the scripts, repeatable", "pipeline");
     app.add_flag("--explain-decisions", options.explainDecisions,

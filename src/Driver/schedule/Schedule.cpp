@@ -79,8 +79,13 @@ Schedule::~Schedule() = default;
 // Running
 //===----------------------------------------------------------------------===//
 
+mlir::transform::NamedSequenceOp Schedule::Script::at(StringRef stop) const {
+  auto entry = llvm::find_if(entries, [&](const Entry &each) { return each.stop == stop; });
+  return entry == entries.end() ? mlir::transform::NamedSequenceOp() : entry->sequence;
+}
+
 bool Schedule::hasScriptsAt(StringRef stop) const {
-  return llvm::any_of(scripts, [&](const Script &script) { return script.stop == stop; });
+  return llvm::any_of(scripts, [&](const Script &script) { return bool(script.at(stop)); });
 }
 
 LogicalResult Schedule::interpret(mlir::transform::NamedSequenceOp entry, ModuleOp module,
@@ -108,10 +113,11 @@ bool Schedule::apply(ModuleOp module, StringRef stop) {
   open.reset();
   refused.reset();
   for (Script &script : scripts) {
-    if (script.stop != stop)
+    mlir::transform::NamedSequenceOp sequence = script.at(stop);
+    if (!sequence)
       continue;
     std::vector<mlir::Diagnostic> messages;
-    LogicalResult done = interpret(script.entry, module, messages);
+    LogicalResult done = interpret(sequence, module, messages);
     if (refused && llvm::none_of(messages, [&](mlir::Diagnostic &message) {
           return StringRef(message.str()).contains(refused->text);
         }))
@@ -128,6 +134,8 @@ bool Schedule::apply(ModuleOp module, StringRef stop) {
 bool Schedule::run(ModuleOp module, StringRef stop) {
   enumerates = false;
   values.clear();
+  if (stop == kPartition)
+    decidedBefore = decidingLines(module, phases, *this, diagnostics, SavedValues::Decided);
   Entries before = entriesOf(module);
   OwningOpRef<ModuleOp> untouched(module.clone());
   return apply(module, stop) && (stop != kPartition || checkKnobs()) && checkModel(module, before, *untouched, stop);
@@ -273,7 +281,7 @@ Result<Attribute> Schedule::parameter(transform::ParamOp op, const Domain &domai
                       " already; give this one another name");
   auto checked = [&](Attribute value, const std::string &what) -> Result<Attribute> {
     if (domain.contains(value))
-      return domainValue(value);
+      return chosen[name] = domainValue(value);
     return modelError("'" + name + "' cannot be " + valueText(value) + what + "; its values are " + domain.str());
   };
   for (const auto &[known, text] : set)
@@ -286,7 +294,7 @@ Result<Attribute> Schedule::parameter(transform::ParamOp op, const Domain &domai
     open = Parameter{name, domain, op};
     return Error{ErrorKind::Constraint, "the parameter '" + name + "' is open"};
   }
-  return preferred ? checked(preferred, ", its default") : Result<Attribute>(domain.at(0));
+  return checked(preferred ? preferred : domain.at(0), ", its default");
 }
 
 } // namespace dmxc::driver

@@ -50,6 +50,10 @@ public:
   bool runUpTo(mlir::ModuleOp module, const Values &values, std::optional<Parameter> &open,
                std::optional<Refusal> &refused);
 
+  /// A script that decides all that is decided of the module, which is behind partition, and does what else the scripts
+  /// did: it makes the same bundle without them, parameters or records.
+  std::string saved(mlir::ModuleOp module) const;
+
   /// Who decided something of a region: the place in a script; "" where none did. `scope` as in Decision.
   std::string decider(dmir::RegionOp region, const std::string &scope, const std::string &name) const;
 
@@ -61,11 +65,18 @@ public:
   std::vector<std::string> passNames() const override;
 
 private:
+  /// A sequence that runs behind a stop.
+  struct Entry {
+    mlir::transform::NamedSequenceOp sequence;
+    std::string stop;
+  };
+
   struct Script {
     std::string path, text;
     mlir::OwningOpRef<mlir::ModuleOp> module;
-    mlir::transform::NamedSequenceOp entry;
-    std::string stop = kPartition.str(); ///< behind which it runs
+    std::vector<Entry> entries; ///< of different stops, one at least
+    /// What runs behind a stop; null for nothing.
+    mlir::transform::NamedSequenceOp at(llvm::StringRef stop) const;
   };
 
   struct Library {
@@ -77,10 +88,11 @@ private:
   bool read(Script &script);
   bool loadLibraries(const std::vector<std::string> &paths);
   bool addLibraries(Script &script);
-  bool checkStop(Script &script, const Options &options);
+  bool checkStops(const Script &script, const Options &options);
   std::string stopNames() const;
   std::string nearStop(mlir::StringAttr name) const;
-  bool findEntry(Script &script);
+  bool findEntries(Script &script);
+  bool addEntry(Script &script, mlir::transform::NamedSequenceOp sequence, const std::string &stop);
   bool guard(Script &script);
   mlir::LogicalResult interpret(mlir::transform::NamedSequenceOp entry, mlir::ModuleOp module,
                                 std::vector<mlir::Diagnostic> &messages);
@@ -105,8 +117,10 @@ private:
   std::vector<Library> libraries;
   std::string log;
   std::vector<std::pair<std::string, std::string>> set;
-  std::map<std::string, Parameter> seen; ///< parameters of the run
-  Values values;                         ///< of an enumeration
+  std::map<std::string, Parameter> seen;         ///< parameters of the run
+  std::map<std::string, mlir::Attribute> chosen; ///< their values
+  std::string decidedBefore; ///< what was decided when the scripts of partition began, as lines of a script
+  Values values;             ///< of an enumeration
   bool enumerates = false;
   std::optional<Parameter> open;
   std::optional<Refusal> refused;                                            ///< the last one of an enumeration
@@ -122,6 +136,12 @@ Status expandLibrary(const std::string &path, std::vector<std::string> &files);
 /// Takes off an op of a region what a target wrote to it when it chose the region's strategy: attributes of dialects of
 /// its own.
 void forgetDerived(mlir::Operation *op);
+
+/// Of --save-schedule: lines of a script, `%m` its handle of the module, that decide what regions have, or all of it
+/// with what is left to targets.
+enum class SavedValues { Decided, All };
+std::string decidingLines(mlir::ModuleOp module, const PhaseContext &context, const Schedule &schedule,
+                          Diagnostics &diagnostics, SavedValues which);
 
 /// For each region every decision with its values, the one it has and who chose that. `schedule` may be null.
 std::string explainDecisions(mlir::ModuleOp module, const PhaseContext &context, const Schedule *schedule);

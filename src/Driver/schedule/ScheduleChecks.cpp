@@ -44,8 +44,9 @@ bool Schedule::checkKnobs() {
   for (const auto &[name, parameter] : seen)
     known.insert(name);
   for (Script &script : scripts) // which run behind another stop
-    if (script.stop != kPartition)
-      script.module->walk([&](transform::ParamOp op) { known.insert(op.getName().str()); });
+    for (const Entry &entry : script.entries)
+      if (entry.stop != kPartition)
+        script.module->walk([&](transform::ParamOp op) { known.insert(op.getName().str()); });
   for (const std::string &name : known) {
     names.push_back(name);
     list += (list.empty() ? "'" : ", '") + name + "'";
@@ -77,12 +78,13 @@ Schedule::Entries Schedule::entriesOf(ModuleOp module) {
 std::string Schedule::culprit(ModuleOp untouched, StringRef stop) {
   OwningOpRef<ModuleOp> before(untouched.clone());
   for (Script &script : scripts) {
-    if (script.stop != stop)
+    mlir::transform::NamedSequenceOp whole = script.at(stop);
+    if (!whole)
       continue;
-    const size_t steps = script.entry.getBody().front().getOperations().size();
+    const size_t steps = whole.getBody().front().getOperations().size();
     for (size_t count = 1; count <= steps; ++count) {
       OwningOpRef<ModuleOp> model(before->clone());
-      mlir::transform::NamedSequenceOp part = script.entry.clone();
+      mlir::transform::NamedSequenceOp part = whole.clone();
       script.module->push_back(part);
       Operation *last = nullptr;
       for (auto [number, op] : llvm::enumerate(llvm::make_early_inc_range(part.getBody().front().without_terminator())))
@@ -108,8 +110,8 @@ std::string Schedule::culprit(ModuleOp untouched, StringRef stop) {
 std::string Schedule::changesAt(StringRef stop) const {
   std::string changes;
   for (const Script &script : scripts)
-    if (script.stop == stop)
-      for (Operation &op : mlir::transform::NamedSequenceOp(script.entry).getBody().front())
+    if (mlir::transform::NamedSequenceOp sequence = script.at(stop))
+      for (Operation &op : sequence.getBody().front())
         if (auto transform = dyn_cast<mlir::transform::TransformOpInterface>(op);
             transform && mlir::transform::doesModifyPayload(transform))
           changes +=

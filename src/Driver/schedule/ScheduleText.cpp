@@ -32,31 +32,35 @@ bool Schedule::load(const Options &options) {
   for (const std::string &path : options.schedules) {
     Script &script = scripts.emplace_back();
     script.path = path;
-    if (!read(script) || !findEntry(script) || !checkStop(script, options) || !guard(script))
+    if (!read(script) || !findEntries(script) || !checkStops(script, options) || !guard(script))
       return false;
   }
   return true;
 }
 
-/// Whether the stop of a script is one of those that this compile comes by.
-bool Schedule::checkStop(Script &script, const Options &options) {
-  bool begun = options.from.empty(), found = false;
+/// Whether the stops of a script are those that this compile comes by.
+bool Schedule::checkStops(const Script &script, const Options &options) {
+  bool begun = options.from.empty();
+  std::set<std::string> passed;
   std::string names;
   for (const Stop &stop : stops(phases)) {
     begun |= stop.name == options.from;
     if (begun && stop.phase->makesIR()) {
-      found |= stop.name == script.stop;
+      passed.insert(stop.name);
       names += (names.empty() ? "\"" : ", \"") + stop.name + "\"";
     }
     if (stop.name == options.emit)
       break;
   }
-  if (found)
-    return true;
-  diagnostics.report(modelError("@" + script.entry.getName().str() + " is to run at \"" + script.stop +
-                                "\", which this compile does not come by; scripts run behind " + names),
-                     "schedule-script", placeText(script.entry.getLoc(), /*column=*/true));
-  return false;
+  for (const Entry &entry : script.entries)
+    if (!passed.contains(entry.stop)) {
+      mlir::transform::NamedSequenceOp sequence = entry.sequence;
+      diagnostics.report(modelError("@" + sequence.getName().str() + " is to run at \"" + entry.stop +
+                                    "\", which this compile does not come by; scripts run behind " + names),
+                         "schedule-script", placeText(sequence.getLoc(), /*column=*/true));
+      return false;
+    }
+  return true;
 }
 
 /// Inner ops before outer ones: a sequence asks its ops for their effects before MLIR has verified them.
@@ -204,11 +208,25 @@ std::string Schedule::nearStop(StringAttr name) const {
   return transform::nearName(name, names);
 }
 
-bool Schedule::findEntry(Script &script) {
+/// Takes up a sequence that runs behind a stop, if it is the only one there and takes the model.
+bool Schedule::addEntry(Script &script, mlir::transform::NamedSequenceOp sequence, const std::string &stop) {
+  std::string wrong;
+  if (auto other = script.at(stop))
+    wrong = "the script has two entries, @" + other.getName().str() + " and @" + sequence.getName().str() +
+            ", behind \"" + stop + "\"; put one of them into a file of its own: --schedule may be repeated";
+  else if (sequence.getBody().empty() || sequence.getBody().getNumArguments() != 1)
+    wrong = "@" + sequence.getName().str() + " takes one argument, the model: (%m: !transform.any_op)";
+  if (wrong.empty())
+    script.entries.push_back({sequence, stop});
+  else
+    diagnostics.report(modelError(wrong), "schedule-script", placeText(sequence.getLoc(), /*column=*/true));
+  return wrong.empty();
+}
+
+bool Schedule::findEntries(Script &script) {
   constexpr StringLiteral main = mlir::transform::TransformDialect::kTransformEntryPointSymbolName;
-  auto fail = [&](const std::string &text, Operation *sequence = nullptr) {
-    diagnostics.report(modelError(text), "schedule-script",
-                       sequence ? placeText(sequence->getLoc(), /*column=*/true) : script.path);
+  auto fail = [&](const std::string &text, const std::string &place) {
+    diagnostics.report(modelError(text), "schedule-script", place);
     return false;
   };
   for (auto sequence : script.module->getOps<mlir::transform::NamedSequenceOp>()) {
@@ -217,23 +235,14 @@ bool Schedule::findEntry(Script &script) {
     if (const std::string known = stopNames(); hook && (!name || !StringRef(known).contains(valueText(hook))))
       return fail("@" + sequence.getName().str() + " is to run at " + valueText(hook) +
                       "; in this compile scripts run behind " + known + (name ? nearStop(name) : ""),
-                  sequence);
-    if (!hook && sequence.getName() != main)
-      continue;
-    if (script.entry)
-      return fail("the script has two entries, @" + script.entry.getName().str() + " and @" + sequence.getName().str() +
-                      "; put one of them into a file of its own: --schedule may be repeated",
-                  sequence);
-    script.entry = sequence;
-    if (hook)
-      script.stop = name.getValue();
+                  placeText(sequence.getLoc(), /*column=*/true));
+    if ((hook || sequence.getName() == main) &&
+        !addEntry(script, sequence, hook ? name.getValue().str() : kPartition.str()))
+      return false;
   }
-  if (!script.entry)
-    return fail("the script has no transform.named_sequence @__transform_main, nor one with {dmx.at = \"partition\"}");
-  if (script.entry.getBody().empty() || script.entry.getBody().getNumArguments() != 1)
-    return fail("@" + script.entry.getName().str() + " takes one argument, the model: (%m: !transform.any_op)",
-                script.entry);
-  return true;
+  return !script.entries.empty() ||
+         fail("the script has no transform.named_sequence @__transform_main, nor one with {dmx.at = \"partition\"}",
+              script.path);
 }
 
 //===----------------------------------------------------------------------===//

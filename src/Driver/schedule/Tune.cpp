@@ -240,6 +240,7 @@ Options Tuner::trialOptions() const {
   trial.progress = ProgressMode::None;
   trial.timeReport = TimeReport::None;
   trial.placementReport.clear();
+  trial.saveSchedule.clear();
   trial.dumpPhases.clear();
   trial.saveTemps.clear();
   trial.bundleDirectory = false;

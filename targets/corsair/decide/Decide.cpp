@@ -187,9 +187,13 @@ static Status plan(Operation *op, Distribution &deal, const hw::Machine &machine
   auto attribute = dyn_cast<lldmir::PlanAttr>(given);
   if (!attribute)
     return refused(op, lldmir::kPlanAttr, "a plan is needed");
-  const StringRef share = attribute.getSpread().getShare();
-  if (choice.imc.value_or(attribute.getNumImc()) != attribute.getNumImc() ||
-      (choice.sharing && kShares[static_cast<int>(*choice.sharing)] != share))
+  auto obeys = [&](int64_t imc, StringRef share) {
+    return choice.imc.value_or(imc) == imc && (!choice.sharing || kShares[static_cast<int>(*choice.sharing)] == share);
+  };
+  // What is decided for all products is for those that can be computed so.
+  const Spread made = choice ? planned(choice) : Spread();
+  if (!obeys(attribute.getNumImc(), attribute.getSpread().getShare()) &&
+      obeys(made.imc, kShares[static_cast<int>(made.sharing)]))
     return refused(op, lldmir::kPlanAttr, "another one is decided");
   if (std::optional<std::string> why = unfit(product, attribute, machine))
     return refused(op, lldmir::kPlanAttr, *why);
