@@ -381,6 +381,8 @@ SmallVector<Operation *> dmxc::cuda::computedOnTheWay(const hw::Machine &machine
 }
 
 std::string dmxc::cuda::whyNotLeftOut(dmir::RegionOp region, const KernelPlan &plan) {
+  if (!region.getBlock()->getOps<dmir::SoftmaxOp>().empty())
+    return ""; // of attention more is said where its mask is
   auto products = region.getBlock()->getOps<dmir::MatMulOp>();
   StringRef fact = products.empty() ? StringRef() : unusedFact(*products.begin(), plan.skips);
   if (fact.empty())

@@ -102,18 +102,18 @@ def wanted(case, inputs, rounds):
         return softmax(scores) @ v
 
 
-def long_start(place):
-    """A machine on which one kernel pays."""
+def long_start(place, units=132):
+    """A machine on which one kernel pays, and of few multiprocessors whose blocks have rows from both ends."""
     level = place / "long_start.json"
-    level.write_text(json.dumps(described({"kernel.launch_clocks": 100000})))
+    level.write_text(json.dumps(described({"kernel.launch_clocks": 100000, "multiprocessors": units})))
     return level
 
 
-def compile_case(place, case, *options):
+def compile_case(place, case, *options, units=132):
     text, shapes = build(case)
     if case.open == "1 or more":
         options = [*options, "--dim", "keys=1..8192"]
-    compile_model(place, text, "--numerics", "bf16", *options, level=long_start(place))
+    compile_model(place, text, "--numerics", "bf16", *options, level=long_start(place, units))
     return shapes
 
 
@@ -154,16 +154,16 @@ MASKS = [
 ]  # fmt: skip
 
 
-def check_mask(place, case, most):
+def check_mask(place, case, most, units):
     random = np.random.default_rng(3)
-    shapes = compile_case(place, case)
+    shapes = compile_case(place, case, units=units)
     if algorithm(place) != "attention-specialised-ranges":
         raise RuntimeError(f"it is {algorithm(place)}")
     inputs = inputs_of(case, shapes, random)
     got, some = run(place, inputs, 1)
     if off(got, wanted(case, inputs, True)) > 5e-3:
         raise RuntimeError(f"it differs by {off(got, wanted(case, inputs, True))}")
-    compile_case(place, case, "--sparsity", "off")
+    compile_case(place, case, "--sparsity", "off", units=units)
     if algorithm(place) != "attention-specialised":
         raise RuntimeError(f"with --sparsity off it is {algorithm(place)}")
     all_keys, whole = run(place, inputs, 2)
@@ -273,7 +273,7 @@ def random_case(random):
 
 
 def check_random(place, case, random):
-    shapes = compile_case(place, case)
+    shapes = compile_case(place, case, units=int(random.integers(1, 5)))
     if not algorithm(place).startswith("attention-specialised"):
         raise RuntimeError(f"it is {algorithm(place)}")
     inputs = inputs_of(case, shapes, random)
@@ -288,7 +288,8 @@ def main():
     attempts = Attempts()
     some = lambda all, count: all if LONG else [all[(SEED * count + i) % len(all)] for i in range(count)]
     for case, most in some(MASKS, 2):
-        attempts.run(case.label(), check_mask, case, most)
+        for units in (132, 1) if LONG else [(132, 1)[SEED % 2]]:
+            attempts.run(f"{case.label()}, {units} multiprocessors", check_mask, case, most, units)
     attempts.run("causal by the clock", check_clocks)
     for case in sizes() if LONG else some([case for case in sizes() if case.rows < 200], 2):
         attempts.run(case.label(), check_size, case)

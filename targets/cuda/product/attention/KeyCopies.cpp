@@ -5,6 +5,7 @@
 #include "targets/cuda/product/GemmCopies.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace dmxc;
 using namespace dmxc::cuda;
@@ -37,6 +38,7 @@ KeyCopies::Slot KeyCopies::fill(Value firstKey, Slot slot) {
   async.wait(empty(slot.number), slot.parity);
   if (core.byMaps()) {
     async.inOneLane([&] { copy(firstKey, slot); });
+    NVVM::SyncWarpOp::create(b, b.constantInt(b.getI32Type(), -1)); // none waits for a phase that others have left
   } else {
     putKeys(firstKey, slot.number);
     async.arriveAsWarp(full(slot.number));
