@@ -354,7 +354,7 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
                                                 DictionaryAttr decided) {
   RegionProduct of(machine, region);
   if (std::optional<FewQueries> few = of.body.root ? FewQueries::of(of.body.root) : std::nullopt)
-    return few->preferred() == kQueriesByWarps ? few->decisions(machine, decided) : std::vector<Decision>();
+    return attentionDecisions(machine, region, *few, decided);
   if (!of.product || (!of.product->refusal().empty() && !of.few && !of.tiled && !of.patched))
     return {};
   std::vector<Decision> free = of.ways();

@@ -65,6 +65,19 @@ Result<KernelPlan> dmxc::cuda::planAttention(const RegionBody &body, const CudaR
   return planCores(body, request, few, isDecided ? ranges : request.usesRanges(body.block, /*exact=*/false));
 }
 
+std::vector<Decision> dmxc::cuda::attentionDecisions(const hw::Machine &machine, dmir::RegionOp region,
+                                                     const FewQueries &few, DictionaryAttr decided) {
+  if (few.preferred() == kQueriesByWarps)
+    return few.decisions(machine, decided);
+  if (!CoreAttention::leavesOut(few))
+    return {};
+  Builder b(region.getContext());
+  Attribute all = b.getStringAttr(kAttentionByCores), some = b.getStringAttr(kAttentionByCores.str() + kRanges.str());
+  const bool uses = CudaRequest(machine).usesRanges(region.getBlock(), /*exact=*/false);
+  return {{strategy::kAlgorithm.str(), "", Domain::oneOf({all, some}), uses ? some : all, Effect::Bits,
+           "all keys, or those alone that the mask's rule keeps"}};
+}
+
 bool dmxc::cuda::isForCores(const FewQueries &few, const hw::Machine &machine, bool rounds) {
   return rounds && few.preferred() == kAttentionByCores && few.paysByCores(machine);
 }

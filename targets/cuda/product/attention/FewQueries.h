@@ -73,6 +73,9 @@ private:
 bool isForCores(const FewQueries &few, const hw::Machine &machine, bool rounds);
 /// An attention as one kernel, by warps or tensor cores: there is no other way, as its region has all of it.
 Result<KernelPlan> planAttention(const RegionBody &body, const CudaRequest &request, const FewQueries &few);
+/// What is free of it.
+std::vector<Decision> attentionDecisions(const hw::Machine &machine, dmir::RegionOp region, const FewQueries &few,
+                                         mlir::DictionaryAttr decided);
 void emitFewQueries(CudaBuilder &b, const RegionBody &body, const FewQueries &attention, const QueryTile &tile);
 
 } // namespace dmxc::cuda
