@@ -58,7 +58,9 @@ public:
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
     // Each element of what is joined is read once, however many there are of others.
     bool joins = isa<dmir::ConcatOp>(use.getOwner()) && producer->hasTrait<dmir::Elementwise>();
-    return joins || cuda::takesProducer(root, use, producer) || answers.fusesProducer(root, use, producer);
+    if (std::optional<bool> takes = cuda::takesProducer(machine, root, use, producer, roundsProducts()))
+      return *takes;
+    return joins || answers.fusesProducer(root, use, producer);
   }
   bool yieldsProducer(Operation *root, Operation *producer) const override {
     return answers.yieldsProducer(root, producer);

@@ -23,11 +23,12 @@ sys.path[:0] = [str(TESTS / "models"), str(TESTS), str(TESTS / "cuda"), str(TEST
 
 import numpy as np  # noqa: E402
 
+import attention  # noqa: E402
 import fixtures  # noqa: E402
 import products as product  # noqa: E402
 import speed  # noqa: E402
 import tiles  # noqa: E402
-from sampling import LONG  # noqa: E402
+from sampling import LONG, sample  # noqa: E402
 
 SAMPLE = ["tiny-mlp.script17", "tiny-mlp.fp16"]
 CASES = pathlib.Path("/usr/share/libonnx-testdata/data/node")
@@ -99,6 +100,21 @@ def convolutions(ptxas, programs, place):
             if made.returncode or "C75" in line or "warning" in line or re.search(r"[1-9]\d* bytes spill", line):
                 wrong.append(f"{shape} {weights} {way} {decided}: {line}")
     return "\n".join(wrong), len(kinds) + len(PATCHED)
+
+
+def attentions(ptxas, programs, place):
+    """The same of attention by tensor cores: keys by maps and by threads, masks that are rules."""
+    wrong, cases = [], [attention.Case(4, 2, 300, 300, depth, depth, rule, fill, open) for depth in (64, 128, 256) for rule, fill, open in
+                        (("", -np.inf, ""), ("causal", -np.inf, ""), ("padded causal", attention.LEAST, "open"), ("blocks", -1e4, ""))]  # fmt: skip
+    for number, case in enumerate(sample(cases, 4)):
+        folder = place / f"attention{number}"
+        folder.mkdir()
+        attention.compile_case(folder, case, "--bundle-format", "dir")
+        made = subprocess.run([ptxas, "-arch=sm_90a", "-v", folder / "m.bundle" / ENTRY, "-o", folder / "k.cubin"], capture_output=True, text=True)
+        for line in made.stderr.splitlines():
+            if made.returncode or "C75" in line or "warning" in line or re.search(r"[1-9]\d* bytes spill", line):
+                wrong.append(f"{case.label()}: {line}")
+    return "\n".join(wrong), len(cases)
 
 
 def rows(ptxas, programs, place):
@@ -184,6 +200,9 @@ def main():
         wrong, seen = convolutions(ptxas, programs, pathlib.Path(place))
         bad += bool(wrong)
         print(f"{'FAIL' if wrong else 'ok  '} {seen} convolutions {wrong}")
+        wrong, seen = attentions(ptxas, programs, pathlib.Path(place))
+        bad += bool(wrong)
+        print(f"{'FAIL' if wrong else 'ok  '} {seen} attentions by tensor cores {wrong}")
         wrong, seen = rows(ptxas, programs, pathlib.Path(place))
         bad += bool(wrong)
         print(f"{'FAIL' if wrong else 'ok  '} {seen} kernels of rows {wrong}")

@@ -36,6 +36,12 @@ void Asynchronous::arrive(Value barrier) {
 
 void Asynchronous::meetWarp() { NVVM::SyncWarpOp::create(b, b.constantInt(b.getI32Type(), -1)); }
 
+void Asynchronous::meet(Value barrier, int64_t threads) {
+  Value id = arith::TruncIOp::create(b, b.getI32Type(), barrier);
+  NVVM::BarrierOp::create(b, TypeRange(), id, b.constantInt(b.getI32Type(), threads), NVVM::BarrierReductionAttr(),
+                          Value());
+}
+
 void Asynchronous::inOneLane(llvm::function_ref<void()> body) {
   constexpr int64_t warp = 32;
   Value lane = b.rem(b.threadInBlock(), b.idx(warp));
@@ -89,22 +95,42 @@ Value Asynchronous::advance(Value descriptor, int64_t bytes) { return b.addC(des
 
 /// LLVM does not know that products write registers later than they stand. What passes the sums through keeps others
 /// from being moved over it.
-Value Asynchronous::between(Value sums, StringRef instruction) {
+Value Asynchronous::between(Value sums, StringRef instruction, SmallVectorImpl<Value> *words) {
   auto type = cast<LLVM::LLVMStructType>(sums.getType());
   SmallVector<Value> each;
+  SmallVector<Type> types(type.getBody());
   std::string outputs, inputs;
-  for (size_t i = 0; i < type.getBody().size(); ++i) {
-    each.push_back(LLVM::ExtractValueOp::create(b, sums, ArrayRef<int64_t>(i)));
-    outputs += "=f,";
-    inputs += std::to_string(i) + ",";
+  auto pass = [&](Value value, StringRef output) {
+    inputs += std::to_string(each.size()) + ",";
+    outputs += output;
+    each.push_back(value);
+  };
+  for (size_t i = 0; i < type.getBody().size(); ++i)
+    pass(LLVM::ExtractValueOp::create(b, sums, ArrayRef<int64_t>(i)), "=f,");
+  for (Value word : words ? ArrayRef<Value>(*words) : ArrayRef<Value>()) {
+    types.push_back(word.getType());
+    pass(word, "=r,");
   }
-  return LLVM::InlineAsmOp::create(b, type, each, instruction, outputs + inputs + "~{memory}",
-                                   /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
-                                   LLVM::AsmDialectAttr(), ArrayAttr())
-      .getRes();
+  Type passed = words ? LLVM::LLVMStructType::getLiteral(b.getContext(), types) : type;
+  Value all = LLVM::InlineAsmOp::create(b, passed, each, instruction, outputs + inputs + "~{memory}",
+                                        /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                                        LLVM::AsmDialectAttr(), ArrayAttr())
+                  .getRes();
+  if (!words)
+    return all;
+  auto part = [&](size_t i) -> Value { return LLVM::ExtractValueOp::create(b, all, ArrayRef<int64_t>(i)); };
+  const size_t count = type.getBody().size();
+  for (size_t i = 0; i < words->size(); ++i)
+    (*words)[i] = part(count + i);
+  Value out = LLVM::UndefOp::create(b, type);
+  for (size_t i = 0; i < count; ++i)
+    out = LLVM::InsertValueOp::create(b, out, part(i), ArrayRef<int64_t>(i));
+  return out;
 }
 
-Value Asynchronous::beginProducts(Value sums) { return between(sums, "wgmma.fence.sync.aligned;"); }
+static constexpr StringLiteral kFence = "wgmma.fence.sync.aligned;";
+Value Asynchronous::beginProducts(Value sums) { return between(sums, kFence); }
+Value Asynchronous::beginProducts(Value sums, SmallVectorImpl<Value> &words) { return between(sums, kFence, &words); }
 
 Value Asynchronous::multiply(Value sums, Value left, Value right, const Kind &kind) {
   auto shape = NVVM::MMAShapeAttr::get(b.getContext(), dmx::cuda::kMmaRows, kind.columns, dmx::cuda::kMmaDepth);
@@ -115,6 +141,41 @@ Value Asynchronous::multiply(Value sums, Value left, Value right, const Kind &ki
   return NVVM::WgmmaMmaAsyncOp::create(b, sums.getType(), sums, left, right, shape, type, type, NVVM::WGMMATypes::f32,
                                        NVVM::WGMMAScaleOut::one, NVVM::WGMMAScaleIn::one, NVVM::WGMMAScaleIn::one, a,
                                        bLayout, NVVM::MMAIntOverflowAttr());
+}
+
+/// NVVM's op has both operands in shared memory.
+Value Asynchronous::multiply(Value sums, ArrayRef<Value> left, Value right, const Kind &kind) {
+  auto type = cast<LLVM::LLVMStructType>(sums.getType());
+  const size_t count = type.getBody().size();
+  SmallVector<Value> each;
+  std::string outputs, inputs, all, words;
+  auto list = [](std::string &to, size_t number) { to += (to.empty() ? "$" : ", $") + std::to_string(number); };
+  for (size_t i = 0; i < count; ++i) {
+    each.push_back(LLVM::ExtractValueOp::create(b, sums, ArrayRef<int64_t>(i)));
+    outputs += "=f,";
+    list(all, i);
+  }
+  // Operands behind the sums; the sums that they are tied to follow.
+  for (auto [i, word] : llvm::enumerate(left))
+    list(words, count + i);
+  const std::string descriptor = "$" + std::to_string(count + left.size());
+  for (size_t i = 0; i < left.size(); ++i)
+    inputs += "r,";
+  inputs += "l,";
+  for (size_t i = 0; i < count; ++i)
+    inputs += std::to_string(i) + ",";
+  SmallVector<Value> operands(left);
+  operands.push_back(right);
+  llvm::append_range(operands, each);
+  StringRef element = kind.isBf16 ? "bf16" : "f16";
+  std::string text = ("{ .reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n" +
+                      llvm::Twine(kind.columns) + "k16.f32." + element + "." + element + " {" + all + "}, {" + words +
+                      "}, " + descriptor + ", p, 1, 1, " + (kind.rightIsKMajor ? "0" : "1") + "; }")
+                         .str();
+  return LLVM::InlineAsmOp::create(b, type, operands, text, outputs + inputs + "~{memory}",
+                                   /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                                   LLVM::AsmDialectAttr(), ArrayAttr())
+      .getRes();
 }
 
 void Asynchronous::commitProducts() { NVVM::WgmmaGroupSyncAlignedOp::create(b); }

@@ -33,6 +33,9 @@ public:
 
   /// The threads of a warp go on together: without it those that a branch has parted may stay so.
   void meetWarp();
+  /// All of so many threads meet, at a barrier (0 to 15) that is theirs.
+  void meet(Value barrier, int64_t threads);
+
   /// Runs `body` in the first thread of each warp, for which the others wait.
   void inOneLane(llvm::function_ref<void()> body);
 
@@ -47,14 +50,18 @@ public:
   /// The descriptor of a tile at an address in shared memory (schemas/cuda/Layouts.h).
   Value descriptor(Value address, uint64_t leadingBytes);
   Value advance(Value descriptor, int64_t bytes);
-  /// Products that follow may use these sums and shared memory, whoever wrote them.
+  /// Products that follow may use these sums and shared memory, whoever wrote them; and these words of 32 bits, which
+  /// they take as left operands.
   Value beginProducts(Value sums);
+  Value beginProducts(Value sums, llvm::SmallVectorImpl<Value> &words);
   struct Kind {
     bool isBf16, leftIsKMajor, rightIsKMajor;
     int64_t columns;
   };
   /// Starts sums + left * right of 64 rows and 16 terms.
   Value multiply(Value sums, Value left, Value right, const Kind &kind);
+  /// The same where each thread has its part of the left operand: four words of two terms (Layouts.h).
+  Value multiply(Value sums, llvm::ArrayRef<Value> left, Value right, const Kind &kind);
   /// Makes the products since then a group, and waits until `pending` groups at most are running: with 0 the sums can
   /// be read.
   void commitProducts();
@@ -68,7 +75,7 @@ public:
 
 private:
   /// An instruction before which the sums are written, and behind which they are read.
-  Value between(Value sums, llvm::StringRef instruction);
+  Value between(Value sums, llvm::StringRef instruction, llvm::SmallVectorImpl<Value> *words = nullptr);
   CudaBuilder &b;
 };
 

@@ -189,43 +189,6 @@ static Result<KernelPlan> fewRowsIn(const RegionBody &body, const CudaRequest &r
   return planFewRows(body, *few, *tile);
 }
 
-/// An attention by warps, cut as its strategy or, where it has none, the estimate says.
-static Result<KernelPlan> planQueries(const RegionBody &body, const CudaRequest &request, const FewQueries &few) {
-  QueryTile tile;
-  if (!request.strategy) {
-    DecisionsMade::check("a tile of attention");
-    tile = few.choose(request.machine, request.decided);
-  } else {
-    Result<QueryTile> read = few.read(request.machine, request.strategy.get(kQueries), kQueries);
-    if (!read)
-      return modelError("node '" + dmir::nodeName(body.root) + "': " + read.error().message);
-    tile = *read;
-  }
-  KernelPlan plan(kQueriesByWarps.str(), WorkPlan());
-  plan.work = few.blocks(tile);
-  plan.own.set(kQueries, writeTile(tile, body.root->getContext()));
-  plan.launch = few.launch(tile);
-  plan.emit = [body, few, tile](KernelBuilder &b) { emitFewQueries(CudaBuilder::of(b), body, few, tile); };
-  return plan;
-}
-
-/// An attention as one kernel: there is no other way, as its region has all of it.
-static Result<KernelPlan> planAttention(const RegionBody &body, const CudaRequest &request, const FewQueries &few) {
-  StringRef name = algorithmIn(request.strategy ? request.strategy : request.decided);
-  if (name.empty())
-    name = few.preferred();
-  if (name == kQueriesByWarps && few.fitsWarps())
-    return planQueries(body, request, few);
-  if (name != kAttentionByCores || !few.fitsCores())
-    return modelError("node '" + dmir::nodeName(body.root) + "': its region is an attention, which is computed by " +
-                      few.preferred().str() + "; leave the strategy out and it is derived");
-  KernelPlan plan(kAttentionByCores.str(), WorkPlan());
-  plan.work = few.coreBlocks();
-  plan.launch = few.coreLaunch();
-  plan.emit = [body, few](KernelBuilder &b) { emitAttention(CudaBuilder::of(b), body, few); };
-  return plan;
-}
-
 static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest &given) {
   const CudaRequest &request = CudaRequest::of(given);
   if (std::optional<FewQueries> few = FewQueries::of(body.root))
@@ -287,16 +250,8 @@ SmallVector<Operation *> dmxc::cuda::computedOnTheWay(const hw::Machine &machine
   std::optional<FewQueries> few = FewQueries::of(product);
   if (!few)
     return {};
-  StringRef name = few->preferred();
-  return name == kQueriesByWarps || (rounds && name == kAttentionByCores && few->paysByCores(machine))
-             ? innerOpsOf(product)
-             : SmallVector<Operation *>();
-}
-
-bool dmxc::cuda::takesProducer(Operation *root, OpOperand &use, Operation *producer) {
-  std::optional<FewQueries> few = FewQueries::of(root);
-  return few && use.getOwner() == few->attention.scores && use.getOperandNumber() == 0 &&
-         (producer->hasTrait<dmir::Elementwise>() || isa<dmir::ReshapeOp>(producer));
+  return few->preferred() == kQueriesByWarps || isForCores(*few, machine, rounds) ? innerOpsOf(product)
+                                                                                  : SmallVector<Operation *>();
 }
 
 Status dmxc::cuda::makePipeline(dlir::KernelOp kernel, const hw::Machine &machine) {

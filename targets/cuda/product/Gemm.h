@@ -34,6 +34,9 @@ inline constexpr llvm::StringLiteral kQueriesByWarps = "attention-by-warps", kQu
 /// The algorithm of attention by tensor cores, whose operands are rounded to bf16.
 inline constexpr llvm::StringLiteral kAttentionByCores = "attention-specialised";
 
+/// The algorithm that a strategy has, or what is decided; "": none. It may be null.
+llvm::StringRef algorithmIn(mlir::DictionaryAttr dictionary);
+
 /// What plans of this target rest on besides the body.
 struct CudaRequest : PlanRequest {
   /// Operand i of the region is a constant; asked without a strategy.
@@ -76,9 +79,10 @@ bool waitsForMatrix(mlir::Operation *product);
 /// `rounds`: operands are rounded to bf16.
 llvm::SmallVector<mlir::Operation *> computedOnTheWay(const hw::Machine &machine, mlir::Operation *product,
                                                       bool rounds);
-/// Whether an operand's elementwise producer, or a reshape of one, is better computed where the product's kernel reads
-/// it: few rows of attention.
-bool takesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer);
+/// Whether an operand's producer is better computed where an attention's kernel reads it, as what is elementwise before
+/// queries, or is not, as what rounds values; nothing where it is as in other kernels.
+std::optional<bool> takesProducer(const hw::Machine &machine, mlir::Operation *root, mlir::OpOperand &use,
+                                  mlir::Operation *producer, bool rounds);
 
 /// Emits the kernel's body.
 void emitGemm(CudaBuilder &b, const RegionBody &body, const GemmProduct &product, const Pipeline &pipeline);

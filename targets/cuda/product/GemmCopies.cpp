@@ -42,9 +42,10 @@ SmallVector<Value> GemmCopies::fill(const From &from, Value left, Value right, V
     async.arriveAndExpect(barrier, mapBytes());
     unsigned map = 0;
     if (product.left.byThreads.empty())
-      byMap(map++, product.left, tile.rows, left, barrier, from.row, from.k, from.item);
+      copyByMap(b, product, product.left, b.map(map++), tile.rows, left, barrier, from.row, from.k, from.item);
     if (product.right.byThreads.empty())
-      byMap(map, product.right, tile.columns, right, barrier, from.column, from.rightK, from.item);
+      copyByMap(b, product, product.right, b.map(map), tile.columns, right, barrier, from.column, from.rightK,
+                from.item);
   };
   SmallVector<Value> next;
   if (!byThreads())
@@ -63,7 +64,7 @@ SmallVector<Value> GemmCopies::fill(const From &from, Value left, Value right, V
   return next;
 }
 
-SmallVector<Value> GemmCopies::batchOf(Value item) {
+static SmallVector<Value> batchOf(CudaBuilder &b, const GemmProduct &product, Value item) {
   SmallVector<Value> batch(product.joined ? 0 : product.batchDims.size());
   for (size_t axis = batch.size(); axis-- > 0;) {
     Value size = b.idx(product.batchDims[axis]);
@@ -75,14 +76,15 @@ SmallVector<Value> GemmCopies::batchOf(Value item) {
 
 Value GemmCopies::placeOf(const GemmOperand &operand, Value item) {
   Value place = b.idx(operand.offset);
-  for (auto [position, stride] : llvm::zip(batchOf(item), operand.strides))
+  for (auto [position, stride] : llvm::zip(batchOf(b, product, item), operand.strides))
     place = b.add(place, b.mulC(position, stride));
   return place;
 }
 
-void GemmCopies::byMap(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row,
-                       Value k, Value item) {
-  SmallVector<Value> batch = batchOf(item), at{k, row};
+void dmxc::cuda::copyByMap(CudaBuilder &b, const GemmProduct &product, const GemmOperand &operand, Value map,
+                           int64_t rows, Value to, Value barrier, Value row, Value k, Value item) {
+  Asynchronous async(b);
+  SmallVector<Value> batch = batchOf(b, product, item), at{k, row};
   if (!operand.isKMajor)
     std::swap(at[0], at[1]);
   for (unsigned axis : product.mapAxes(operand))
@@ -91,7 +93,7 @@ void GemmCopies::byMap(unsigned map, const GemmOperand &operand, int64_t rows, V
   for (int64_t done = 0; done < rows; done += boxRows) {
     if (!operand.isKMajor)
       at[0] = b.addC(row, done);
-    async.copy(async.shared(b.addC(to, done * kTileRowBytes)), b.map(map), barrier, at);
+    async.copy(async.shared(b.addC(to, done * kTileRowBytes)), map, barrier, at);
   }
 }
 

@@ -9,6 +9,11 @@
 
 namespace dmxc::cuda {
 
+/// Copies by a tensor map what a tile has of an operand from a row and a term on: 64 terms of `rows` rows of a batch
+/// item.
+void copyByMap(CudaBuilder &b, const GemmProduct &product, const GemmOperand &operand, mlir::Value map, int64_t rows,
+               mlir::Value to, mlir::Value barrier, mlir::Value row, mlir::Value k, mlir::Value item);
+
 /// What the warpgroup that copies does for one slot: tensor maps bring what they can read; the rest its threads load
 /// and store where a map would put it.
 class GemmCopies {
@@ -56,11 +61,8 @@ public:
 private:
   int64_t mapBytes() const;
   llvm::SmallVector<Value> fillTaps(Value k, Value to, llvm::ArrayRef<llvm::SmallVector<Value>> loaded, Value nextK);
-  llvm::SmallVector<Value> batchOf(Value item);
   /// Elements before a batch item of an operand.
   Value placeOf(const GemmOperand &operand, Value item);
-  void byMap(unsigned map, const GemmOperand &operand, int64_t rows, Value to, Value barrier, Value row, Value k,
-             Value item);
   void byThread(const GemmOperand &operand, int64_t rows, int64_t pairs, Value to, Value row, Value k, Value item);
   /// Two terms of a row of a tile.
   struct Pair {

@@ -27,6 +27,21 @@ GemmProduct::GemmProduct(const RegionBody &body, llvm::function_ref<bool(unsigne
   placeAll(body, constant);
 }
 
+GemmProduct::GemmProduct(dmir::MatMulOp op, Block *block) : Contraction(op, /*throughCasts=*/true) {
+  if (!rhs)
+    why = "its right operand is no view of memory";
+  else if (unclear)
+    why = "whether a batch axis is broadcast is known at run time only";
+  else if (Type inMemory = elementOf(block->getArgument(rhs->buffer)); !inMemory.isBF16())
+    why = "its right operand is not in bf16";
+  else
+    lhsElement = rhsElement = inMemory;
+  if (!why.empty())
+    return;
+  mayLackTerms = termsMayLack(block);
+  place(rightOperand(), right);
+}
+
 std::string GemmProduct::whyNot() const {
   if (!isHalf())
     return "its operands are no floats of 16 bits";

@@ -50,6 +50,8 @@ struct GemmProduct : Contraction {
 
   /// `constant(i)`: whether operand i of the region is a constant that may be packed.
   GemmProduct(const RegionBody &body, llvm::function_ref<bool(unsigned)> constant);
+  /// Of its right operand alone, where memory has that in bf16; of an attention, whose other ops are in the block.
+  GemmProduct(dmir::MatMulOp op, mlir::Block *block);
   GemmProduct(const GemmProduct &) = delete;
   GemmProduct &operator=(const GemmProduct &) = delete;
 

@@ -114,7 +114,7 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
                                                 DictionaryAttr decided) {
   RegionProduct of(machine, region);
   if (std::optional<FewQueries> few = of.body.root ? FewQueries::of(of.body.root) : std::nullopt)
-    return few->preferred() == kQueriesByWarps ? few->decisions(machine, decided) : std::vector<Decision>();
+    return attentionDecisions(machine, region, *few, decided);
   if (!of.product || (!of.product->refusal().empty() && !of.few && !of.tiled && !of.patched))
     return {};
   std::vector<Decision> free = of.ways();
@@ -131,6 +131,8 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
 }
 
 std::string dmxc::cuda::whyNotLeftOut(dmir::RegionOp region, const KernelPlan &plan) {
+  if (!region.getBlock()->getOps<dmir::SoftmaxOp>().empty())
+    return ""; // of attention more is said where its mask is
   auto products = region.getBlock()->getOps<dmir::MatMulOp>();
   StringRef fact = products.empty() ? StringRef() : unusedFact(*products.begin(), plan.skips);
   if (fact.empty())

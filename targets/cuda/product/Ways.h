@@ -10,8 +10,6 @@ namespace dmxc::cuda {
 /// The names of the ways.
 llvm::StringRef specialisedOf(mlir::Operation *product);
 llvm::StringRef plainOf(mlir::Operation *product);
-/// The algorithm that a dictionary, which may be null, has; "" where it has none.
-llvm::StringRef algorithmIn(mlir::DictionaryAttr dictionary);
 /// A kernel's pipeline; null where it has none.
 PipelineOp pipelineOf(mlir::Block *kernel);
 /// A block and the product in it.

@@ -1,16 +1,18 @@
 //===- AttentionEmitter.cpp - attention by tensor cores: the kernel -----------===//
 //
-// A warpgroup has 64 rows of a group, and goes over the keys 64 at a time: scores by wgmma, in registers; the running
-// greatest score and sum of each row; powers, rounded, to shared memory; the result by wgmma, in registers.
+// What copies fills slots with 64 keys and their values. A warpgroup multiplies its queries with the keys by wgmma, has
+// the scores in registers, the running greatest score and sum of each row, and the powers, rounded, as the left operand
+// of the wgmma that adds up the result, in registers.
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionParts.h"
+#include "KeyCopies.h"
 
-#include "targets/cuda/code/Asynchronous.h"
+#include "targets/cuda/product/GemmSums.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace dmxc;
@@ -20,12 +22,15 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kThreads = 128, kKeys = kTileRowElements;
+constexpr int64_t kWarpgroup = 128, kWarp = 32, kKeys = CoreAttention::kKeys, kRowLanes = 4, kAtOnce = 16;
+/// Registers of threads that copy, by maps and by themselves, and of those that multiply meanwhile.
+constexpr unsigned kMapRegisters = 24, kBesideMaps = 240, kThreadRegisters = 104, kBesideThreads = 200;
 
-class AttentionEmitter : AttentionParts {
+class AttentionEmitter : KeyCopies {
 public:
-  AttentionEmitter(CudaBuilder &b, const RegionBody &body, const FewQueries &few)
-      : AttentionParts(b, body, few), async(b) {
+  AttentionEmitter(CudaBuilder &b, const RegionBody &body, const CoreAttention &core)
+      : KeyCopies(b, body, core), product(Contraction::of(attention.result)),
+        layout(dealtLayout(body, product, 1, few.width, 32)), sums(b, body, product, layout) {
     rounds = true;
   }
 
@@ -35,217 +40,375 @@ private:
   /// Of the thread's two rows the greatest score and its part of the sum; its part of the result's sums.
   struct State {
     Value most[2], sum[2], result;
+    Value scores; ///< of the tile that is next
+
+    SmallVector<Value> all() const { return {most[0], most[1], sum[0], sum[1], result, scores}; }
+    static State of(ValueRange v) { return {{v[0], v[1]}, {v[2], v[3]}, v[4], v[5]}; }
   };
-  /// A number of a tile in memory, at a row and a place along the terms of its product.
-  using Source = llvm::function_ref<Value(Value row, Value term)>;
+  using Scores = std::array<SmallVector<Value>, 2>; ///< of both rows, in the order of columns
 
-  void emitItem(Value item);
-  void put(int64_t to, int64_t rows, int64_t terms, bool alongRows, Source source);
-  void putKeys(Value firstKey);
-  Value whereTerm(Value term, llvm::function_ref<Value(Value)> read);
-  State overKeys(Value firstKey, const State &before);
-  Value multiply(Value sums, int64_t left, int64_t right, int64_t slabs, int64_t columns);
-  void soften(Value firstKey, Value scores, int64_t half, State &state);
+  void copyAll();
+  void copyPlaces();
+  void multiplyAll();
+  Carried multiplyPlace(const Place &place, ValueRange slot);
+  void putQueries();
+  State start();
+  Carried overPasses(const Place &place, ValueRange init, size_t kept, llvm::function_ref<Value(ValueRange)> asks,
+                     Begin begin, OneTile one);
+  Value meetVotes(Value asks);
+  void beginKeys(Value hasTiles, Carried &carried);
+  Carried overKeys(const Tile &tile, ValueRange before);
+  Value multiplyQueries(Value slot);
+  Value addValues(Value result, SmallVectorImpl<Value> &powers, Value slot);
+  Scores scoresOf(Value firstKey, Value isFull, Value sums);
+  SmallVector<Value> scoresOf(Value firstKey, Value sums, bool whole);
+  void soften(const Scores &scores, State &state, SmallVectorImpl<Value> &powers);
+  std::array<Value, 2> greatestOf(const Scores &scores, State &state);
+  Value powersOf(Value scores, Value from);
   void finish(const State &state);
-  void meet() {
-    NVVM::FenceProxyOp::create(b, NVVM::ProxyKind::async, NVVM::SharedSpaceAttr());
-    NVVM::Barrier0Op::create(b);
-  }
-  /// Two numbers of f32 as a word of bf16, and two words of one each.
-  Value roundedPair(Value low, Value high);
-  Value pairOf(Value low, Value high) {
-    if (low.getType() == f32)
-      return roundedPair(low, high);
-    return arith::OrIOp::create(b, low, arith::ShLIOp::create(b, high, b.constantInt(b.getI32Type(), 16)));
-  }
-  Value orZero(Value isThere, Value value) {
-    Value zero = value.getType() == f32 ? b.constant(f32, 0) : b.constantInt(value.getType(), 0);
-    return arith::SelectOp::create(b, isThere, value, zero);
-  }
-  void store(Value pair, int64_t to, Value row, Value term);
 
-  // Tiles in shared memory, each in slabs of 64 terms: queries, keys, values, powers.
-  int64_t keysAt() const { return few.slabs() * kMmaRows * kTileRowBytes; }
-  int64_t valuesAt() const { return 2 * keysAt(); }
-  int64_t powersAt() const { return valuesAt() + few.width * kTileRowBytes; }
-
-  Asynchronous async;
-  Value firstRow, ownRow, ownColumn; ///< of the block; of the thread's part of a product's sums
+  Contraction product;
+  SumLayout layout;
+  SumWriter sums;
+  Value warpgroup, firstRow, ownRow, ownColumn; ///< the warpgroup's rows; the thread's part of a product's sums
 };
 
 void AttentionEmitter::emit() {
-  Value thread = b.threadInBlock(), lane = b.rem(thread, b.idx(32));
-  ownRow = b.add(b.mulC(b.floorDiv(thread, b.idx(32)), 16), b.floorDiv(lane, b.idx(4)));
-  ownColumn = b.mulC(b.rem(lane, b.idx(4)), 2);
-  b.forItems(few.coreBlocks(), [&](Value item) { emitItem(item); });
+  initBarriers();
+  Value thread = b.threadInBlock(), lane = b.rem(thread, b.idx(kWarp));
+  warpgroup = b.floorDiv(thread, b.idx(kWarpgroup));
+  Value own = b.rem(thread, b.idx(kWarpgroup));
+  ownRow = b.add(b.mulC(b.floorDiv(own, b.idx(kWarp)), 16), b.floorDiv(lane, b.idx(kRowLanes)));
+  ownColumn = b.mulC(b.rem(lane, b.idx(kRowLanes)), 2);
+  Value isCopier = b.cmp(arith::CmpIPredicate::sge, thread, b.idx(core.consumers()));
+  b.ifThen(isCopier, [&] { copyAll(); }, [&] { multiplyAll(); });
 }
 
-void AttentionEmitter::emitItem(Value item) {
-  Dim parts = Dim::ceilDiv(few.groupRows(), kMmaRows);
-  group = parts.is(1) ? item : b.floorDiv(item, b.idx(parts));
-  firstRow = parts.is(1) ? b.idx(0) : b.mulC(b.rem(item, b.idx(parts)), kMmaRows);
-  put(0, kMmaRows, few.slabs() * kTileRowElements, /*alongRows=*/false, [&](Value row, Value term) {
-    Row own = rowOf(b.add(firstRow, row));
-    return whereTerm(term, [&](Value read) { return query(own, read); });
+/// Slots are empty at first: the phase before the first one counts as ended.
+void AttentionEmitter::copyAll() {
+  if (core.movesRegisters())
+    async.setRegisters(core.byMaps() ? kMapRegisters : kThreadRegisters, /*takes=*/false);
+  Value walks = b.cmp(arith::CmpIPredicate::slt, b.threadInBlock(), b.idx(core.consumers() + core.walkers()));
+  if (core.walkers() < core.copiers())
+    return b.ifThen(walks, [&] { copyPlaces(); });
+  copyPlaces();
+}
+
+void AttentionEmitter::copyPlaces() {
+  forPlaces({b.idx(0), parity(1)}, [&](const Place &place, ValueRange slot) {
+    group = place.group;
+    return overPasses(place, slot, slot.size(), nullptr, nullptr, [&](const Tile &tile, ValueRange state) {
+      return fill(tile.firstKey, {state[0], state[1]}).all();
+    });
   });
+}
+
+void AttentionEmitter::multiplyAll() {
+  if (core.movesRegisters())
+    async.setRegisters(core.byMaps() ? kBesideMaps : kBesideThreads, /*takes=*/true);
+  forPlaces({b.idx(0), parity(0)}, [&](const Place &place, ValueRange slot) { return multiplyPlace(place, slot); });
+}
+
+AttentionEmitter::State AttentionEmitter::start() {
   Value zero = b.constant(f32, 0);
-  SmallVector<Value> last =
-      b.forLoop(b.idx(0), b.idx(few.keys), b.idx(kKeys), {lowest(), lowest(), zero, zero, async.zeroSums(few.width)},
-                [&](Value key, ValueRange c) {
-                  State state = overKeys(key, {{c[0], c[1]}, {c[2], c[3]}, c[4]});
-                  return SmallVector<Value>{state.most[0], state.most[1], state.sum[0], state.sum[1], state.result};
-                });
-  finish({{last[0], last[1]}, {last[2], last[3]}, last[4]});
+  return {{lowest(), lowest()}, {zero, zero}, async.zeroSums(few.width), async.zeroSums(kKeys)};
 }
 
-Value AttentionEmitter::roundedPair(Value low, Value high) {
-  return LLVM::InlineAsmOp::create(b, b.getI32Type(), ValueRange{high, low}, "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f",
-                                   /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::TailCallKind::None,
-                                   LLVM::AsmDialectAttr(), ArrayAttr())
-      .getRes();
-}
-
-/// Pairs of terms, as swizzled() has them.
-void AttentionEmitter::store(Value pair, int64_t to, Value row, Value term) {
-  Value slab = b.floorDiv(term, b.idx(kTileRowElements)), own = b.rem(term, b.idx(kTileRowElements));
-  Value offset = b.add(b.mulC(row, kTileRowBytes), b.mulC(own, 2));
-  Value turn = b.mulC(b.rem(row, b.idx(kPatternRows)), 16);
-  Value place = b.add(b.mulC(slab, kMmaRows * kTileRowBytes), arith::XOrIOp::create(b, offset, turn));
-  LLVM::StoreOp::create(b, pair, async.shared(b.addC(place, to)), /*alignment=*/4);
-}
-
-/// A tile by all threads; neighbours have neighbouring terms, or rows.
-void AttentionEmitter::put(int64_t to, int64_t rows, int64_t terms, bool alongRows, Source source) {
-  constexpr int64_t atOnce = 16;
-  int64_t pairs = rows * terms / 2, rounds = llvm::divideCeil(pairs, kThreads);
-  auto putSome = [&](Value round, int64_t count) {
-    SmallVector<std::array<Value, 4>> all;
-    e.forget();
-    for (int64_t i = 0; i < count; ++i) {
-      Value number = b.add(b.mulC(b.addC(round, i), kThreads), b.threadInBlock());
-      Value size = b.idx(alongRows ? rows : terms / 2), outer = b.floorDiv(number, size), inner = b.rem(number, size);
-      Value row = alongRows ? inner : outer, term = b.mulC(alongRows ? outer : inner, 2);
-      all.push_back({source(row, term), source(row, b.addC(term, 1)), row, term});
+KeyTiles::Carried AttentionEmitter::multiplyPlace(const Place &place, ValueRange slot) {
+  group = place.group;
+  firstRow = b.add(place.firstRow, b.mulC(warpgroup, kMmaRows));
+  putQueries();
+  SmallVector<Value> init(slot);
+  llvm::append_range(init, start().all());
+  auto asks = [&](ValueRange state) { // whether a row has seen nothing that outweighs what is left out
+    constexpr double enough = 110;
+    State own = State::of(state.drop_front(2));
+    Value found = b.constant(f32, core.fill() + enough), any;
+    for (Value most : own.most) {
+      Value is = arith::CmpFOp::create(b, arith::CmpFPredicate::ULE, most, found);
+      any = any ? arith::OrIOp::create(b, any, is).getResult() : is;
     }
-    e.forget();
-    for (auto &[low, high, row, term] : all)
-      store(pairOf(low, high), to, row, term);
+    return any;
   };
-  // Rows are multiples of 8: of 64 terms, all rounds are whole ones or halves.
-  int64_t full = pairs / kThreads, looped = full / atOnce * atOnce;
-  if (looped)
-    b.forLoop(0, looped, atOnce, [&](Value round) { putSome(round, atOnce); });
-  if (full > looped)
-    putSome(b.idx(looped), full - looped);
-  if (rounds > full)
-    b.ifThen(b.cmp(arith::CmpIPredicate::slt, b.threadInBlock(), b.idx(pairs - full * kThreads)),
-             [&] { putSome(b.idx(full), 1); });
+  Carried last = overPasses(
+      place, init, 2, asks, [&](Value hasTiles, Carried &carried) { beginKeys(hasTiles, carried); },
+      [&](const Tile &tile, ValueRange state) { return overKeys(tile, state); });
+  finish(State::of(ArrayRef(last).drop_front(2)));
+  return {last[0], last[1]};
 }
 
-/// Keys as rows of terms, values as columns with keys side by side; what is not there is 0.
-void AttentionEmitter::putKeys(Value firstKey) {
-  Value item = b.mulC(group, few.share), last = b.addC(b.idx(few.keys), -1);
-  bool isWhole = few.keys.known() && *few.keys.known() % kKeys == 0;
-  put(keysAt(), kKeys, few.slabs() * kTileRowElements, /*alongRows=*/false, [&](Value row, Value term) {
-    Value at = b.add(firstKey, row);
-    if (!isWhole)
-      at = b.minS(at, last);
-    return whereTerm(term, [&](Value read) { return key(item, at, read); });
+/// Over the keys that a rule leaves, and where that is asked for over all of them: then what is carried begins anew,
+/// but the first `kept` values.
+KeyTiles::Carried AttentionEmitter::overPasses(const Place &place, ValueRange init, size_t kept,
+                                               llvm::function_ref<Value(ValueRange)> asks, Begin begin, OneTile one) {
+  if (!core.looksAgain())
+    return forTiles(place, std::nullopt, init, begin, one);
+  SmallVector<Value> before(init);
+  before.push_back(b.constantInt(b.getI1Type(), 0));
+  Carried last = b.forLoop(b.idx(0), b.idx(2), b.idx(1), before, [&](Value pass, ValueRange state) {
+    Value isAgain = b.cmp(arith::CmpIPredicate::ne, pass, b.idx(0)), isAsked = state.back();
+    SmallVector<Value> own(state.drop_back());
+    for (size_t i = kept; i < own.size(); ++i)
+      own[i] = arith::SelectOp::create(b, isAsked, init[i], own[i]);
+    Carried carried = forTiles(place, Again{isAgain, isAsked}, own, begin, one);
+    carried.push_back(meetVotes(asks ? asks(carried) : Value()));
+    return carried;
   });
-  put(valuesAt(), few.width, kKeys, /*alongRows=*/true, [&](Value column, Value term) {
-    Value at = b.add(firstKey, term);
-    if (isWhole)
-      return value(item, at, column);
-    Value isThere = b.cmp(arith::CmpIPredicate::sle, at, last);
-    return orZero(isThere, value(item, b.minS(at, last), column));
-  });
+  last.pop_back();
+  return last;
 }
 
-/// A term of a row in slabs, 0 behind the last one.
-Value AttentionEmitter::whereTerm(Value term, llvm::function_ref<Value(Value)> read) {
-  if (few.depth % kTileRowElements == 0)
-    return read(term);
-  Value isThere = b.cmp(arith::CmpIPredicate::slt, term, b.idx(few.depth));
-  return orZero(isThere, read(b.minS(term, b.idx(few.depth - 1))));
+/// Whether some thread of those that multiply asks for it, told to all of the block. `asks` (i1); null: one that
+/// copies.
+Value AttentionEmitter::meetVotes(Value asks) {
+  auto placeOf = [&](Value warp) { return async.shared(b.addC(b.mulC(warp, 4), core.votesAt())); };
+  Type i32 = b.getI32Type();
+  if (asks) {
+    Value all = b.constantInt(i32, -1);
+    Value any = NVVM::VoteSyncOp::create(b, b.getI1Type(), all, asks, NVVM::VoteSyncKind::any);
+    any = arith::ExtUIOp::create(b, i32, any);
+    async.inOneLane([&] { LLVM::StoreOp::create(b, any, placeOf(b.floorDiv(b.threadInBlock(), b.idx(kWarp)))); });
+  }
+  const int64_t all = core.consumers() + core.walkers();
+  async.meet(b.idx(0), all);
+  Value found = b.constantInt(i32, 0);
+  for (int64_t warp = 0; warp < core.consumers() / kWarp; ++warp)
+    found = arith::OrIOp::create(b, found, LLVM::LoadOp::create(b, i32, placeOf(b.idx(warp))));
+  async.meet(b.idx(0), all); // before others are told
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, found, b.constantInt(i32, 0));
 }
 
-/// sums + left * right, over slabs of 64 terms.
-Value AttentionEmitter::multiply(Value sums, int64_t left, int64_t right, int64_t slabs, int64_t columns) {
-  constexpr int64_t slabBytes = kMmaRows * kTileRowBytes;
-  sums = async.beginProducts(sums);
-  for (int64_t slab = 0; slab < slabs; ++slab) {
-    Value a = async.descriptor(async.shared(left + slab * slabBytes), KMajor::leading());
-    Value c = async.descriptor(async.shared(right + slab * slabBytes), KMajor::leading());
-    for (int64_t i = 0; i < kTileRowElements / kMmaDepth; ++i) {
-      auto step = static_cast<int64_t>(KMajor::kStep) * i;
-      sums = async.multiply(sums, async.advance(a, step), async.advance(c, step), {true, true, true, columns});
-    }
+/// By the warpgroup's own threads, which have read those before.
+void AttentionEmitter::putQueries() {
+  Value barrier = b.addC(warpgroup, 1), to = b.mulC(warpgroup, few.slabs() * CoreAttention::kSlabBytes);
+  async.meet(barrier, kWarpgroup);
+  put(to, b.rem(b.threadInBlock(), b.idx(kWarpgroup)), kMmaRows, few.slabs() * kTileRowElements, /*alongRows=*/false,
+      kAtOnce, [&](Value row, Value term) {
+        Row own = rowOf(b.add(firstRow, row));
+        return whereTerm(term, [&](Value read) { return query(own, read); });
+      });
+  NVVM::FenceProxyOp::create(b, NVVM::ProxyKind::async, NVVM::SharedSpaceAttr());
+  async.meet(barrier, kWarpgroup);
+}
+
+/// The scores of the first tile.
+void AttentionEmitter::beginKeys(Value hasTiles, Carried &carried) {
+  if (!core.isAhead(few))
+    return;
+  Value &scores = carried.back();
+  auto branch = scf::IfOp::create(b, scores.getType(), hasTiles, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    async.wait(full(carried[0]), carried[1]);
+    scf::YieldOp::create(b, async.waitForProducts(multiplyQueries(carried[0]), 0));
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, scores);
+  }
+  scores = branch.getResult(0);
+}
+
+/// The scores of the tile that follows are multiplied while this one's softmax is taken; behind the last tile its own
+/// ones are, once more, since what runs cannot depend on a branch.
+KeyTiles::Carried AttentionEmitter::overKeys(const Tile &tile, ValueRange before) {
+  Slot slot{before[0], before[1]}, following = next(slot);
+  State state = State::of(before.drop_front(2));
+  Value scores;
+  if (core.isAhead(few)) {
+    auto orThis = [&](Value other, Value own) -> Value { return arith::SelectOp::create(b, tile.isLast, own, other); };
+    Slot ahead{orThis(following.number, slot.number), orThis(following.parity, slot.parity)};
+    async.wait(full(ahead.number), ahead.parity);
+    scores = multiplyQueries(ahead.number);
+  } else {
+    async.wait(full(slot.number), slot.parity);
+    state.scores = async.waitForProducts(multiplyQueries(slot.number), 0);
+  }
+  SmallVector<Value> powers;
+  soften(scoresOf(tile.firstKey, tile.isFull, state.scores), state, powers);
+  state.result = addValues(state.result, powers, slot.number);
+  state.scores = scores ? async.waitForProducts(scores, 0) : before.back();
+  async.inOneLane([&] { async.arrive(empty(slot.number)); });
+  Carried carried = following.all();
+  llvm::append_range(carried, state.all());
+  return carried;
+}
+
+Value AttentionEmitter::multiplyQueries(Value slot) {
+  const bool isKMajor = keysAreKMajor();
+  Value queries = b.mulC(warpgroup, few.slabs() * CoreAttention::kSlabBytes), keys = keysOf(slot);
+  Value result = async.beginProducts(async.zeroSums(kKeys));
+  for (int64_t slab = 0; slab < few.slabs(); ++slab) {
+    auto at = [&](Value tile, uint64_t leading) {
+      return async.descriptor(async.shared(b.addC(tile, slab * CoreAttention::kSlabBytes)), leading);
+    };
+    Value left = at(queries, KMajor::leading()),
+          right = at(keys, isKMajor ? KMajor::leading() : MnMajor::leading(kTileRowElements));
+    const auto step = static_cast<int64_t>(isKMajor ? KMajor::kStep : MnMajor::kStep);
+    for (int64_t i = 0; i < kTileRowElements / kMmaDepth; ++i)
+      result = async.multiply(result, async.advance(left, static_cast<int64_t>(KMajor::kStep) * i),
+                              async.advance(right, step * i), {true, true, isKMajor, kKeys});
   }
   async.commitProducts();
-  return async.waitForProducts(sums, 0);
+  return result;
 }
 
-AttentionEmitter::State AttentionEmitter::overKeys(Value firstKey, const State &before) {
-  putKeys(firstKey);
-  meet();
-  Value scores = multiply(async.zeroSums(kKeys), 0, keysAt(), few.slabs(), kKeys);
-  State state = before;
-  for (int64_t half = 0; half < 2; ++half)
-    soften(firstKey, scores, half, state);
-  meet();
-  state.result = multiply(state.result, powersAt(), valuesAt(), 1, few.width);
-  NVVM::Barrier0Op::create(b); // before the tiles are filled again
-  return state;
+/// `powers`: words of the thread's part of a left operand, four a step.
+Value AttentionEmitter::addValues(Value result, SmallVectorImpl<Value> &powers, Value slot) {
+  const bool isKMajor = valuesAreKMajor();
+  const auto step = static_cast<int64_t>(isKMajor ? KMajor::kStep : MnMajor::kStep);
+  Value values =
+      async.descriptor(async.shared(valuesOf(slot)), isKMajor ? KMajor::leading() : MnMajor::leading(kTileRowElements));
+  result = async.beginProducts(result, powers);
+  for (int64_t i = 0; i < kKeys / kMmaDepth; ++i)
+    result = async.multiply(result, ArrayRef<Value>(powers).slice(static_cast<size_t>(i) * 4, 4),
+                            async.advance(values, step * i), {true, true, isKMajor, few.width});
+  async.commitProducts();
+  return async.waitForProducts(result, 0);
 }
 
-/// Of one of the thread's rows: its scores' powers, and what they make of those before. Four lanes have a row.
-void AttentionEmitter::soften(Value firstKey, Value scores, int64_t half, State &state) {
-  auto most = [&](Value x, Value y) { return emitMax(b, x, y, false); };
-  Value row = b.addC(ownRow, half * 8), last = b.addC(b.idx(few.keys), -1), highest = state.most[half];
-  Row of = rowOf(b.add(firstRow, row));
-  SmallVector<Value> own;
-  for (int64_t column = 0; column < kKeys; column += 8)
-    for (int64_t i = 0; i < 2; ++i) {
-      Value sum = LLVM::ExtractValueOp::create(b, scores, ArrayRef<int64_t>{registerOf(half, column + i)});
-      Value at = b.add(firstKey, b.addC(ownColumn, column + i));
-      Value isThere = b.cmp(arith::CmpIPredicate::sle, at, last);
-      own.push_back(arith::SelectOp::create(b, isThere, scoreOf(of, sum, b.minS(at, last)), lowest()));
-      highest = most(highest, own.back());
+/// What the softmax takes of both rows; where all of the tile is seen, without asking the mask.
+AttentionEmitter::Scores AttentionEmitter::scoresOf(Value firstKey, Value isFull, Value sums) {
+  const bool isWhole = few.keys.known() && *few.keys.known() % kKeys == 0;
+  SmallVector<Value> all;
+  if (!core.mask && isWhole) {
+    all = scoresOf(firstKey, sums, /*whole=*/true);
+  } else {
+    SmallVector<Type> types(kKeys / 2, f32);
+    auto branch = scf::IfOp::create(b, types, isFull, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    for (bool whole : {true, false}) {
+      b.setInsertionPointToStart(whole ? branch.thenBlock() : branch.elseBlock());
+      scf::YieldOp::create(b, scoresOf(firstKey, sums, whole));
     }
-  highest = ofLanes(highest, 1, 4, most);
-  Value scale = powerOver(state.most[half], highest), total = mul(state.sum[half], scale);
-  // All powers in step, so that none waits for another one.
-  auto type = VectorType::get({static_cast<int64_t>(own.size())}, f32);
-  Value powers = powerOver(vector::FromElementsOp::create(b, type, own), highest);
-  for (int64_t i = 0; i < type.getNumElements(); i += 2) {
-    Value low = vector::ExtractOp::create(b, powers, i), high = vector::ExtractOp::create(b, powers, i + 1);
-    total = add(total, add(low, high));
-    store(roundedPair(low, high), powersAt(), row, b.addC(ownColumn, i * 4));
+    llvm::append_range(all, branch.getResults());
   }
-  state.most[half] = highest;
-  state.sum[half] = total;
-  for (int64_t column = 0; column < few.width; column += 8)
-    for (int64_t i = 0; i < 2; ++i) {
-      const int64_t number[] = {registerOf(half, column + i)};
-      Value scaled = mul(LLVM::ExtractValueOp::create(b, state.result, number), scale);
-      state.result = LLVM::InsertValueOp::create(b, state.result, scaled, number);
+  const size_t each = all.size() / 2;
+  return {SmallVector<Value>(ArrayRef(all).take_front(each)), SmallVector<Value>(ArrayRef(all).drop_front(each))};
+}
+
+SmallVector<Value> AttentionEmitter::scoresOf(Value firstKey, Value sums, bool whole) {
+  Value last = b.addC(b.idx(few.keys), -1), masked = core.mask ? Value(dmir::MaskOp(core.mask).getResult()) : Value();
+  if (whole && masked)
+    e.bind(masked, [&](ArrayRef<Index> index) { return e.evaluate(dmir::MaskOp(core.mask).getInput(), index); });
+  SmallVector<Value> all;
+  for (int64_t half = 0; half < 2; ++half) {
+    Row of = rowOf(b.add(firstRow, b.addC(ownRow, half * 8)));
+    for (int64_t column = 0; column < kKeys; column += 8)
+      for (int64_t i = 0; i < 2; ++i) {
+        Value sum = LLVM::ExtractValueOp::create(b, sums, ArrayRef<int64_t>{registerOf(half, column + i)});
+        Value at = b.add(firstKey, b.addC(ownColumn, column + i));
+        if (whole) {
+          all.push_back(scoreOf(of, sum, at));
+          continue;
+        }
+        Value isThere = b.cmp(arith::CmpIPredicate::sle, at, last);
+        all.push_back(arith::SelectOp::create(b, isThere, scoreOf(of, sum, b.minS(at, last)), lowest()));
+      }
+  }
+  if (whole && masked)
+    e.unbind(masked);
+  return all;
+}
+
+/// e^(scores - from), of what is not above 0: 0 where that is below -88, which the sum of a row does not see. As
+/// 2^n 2^f, n an integer, f from -1/2 to 1/2, by a polynomial that is off by 1e-4 at most: powers are rounded to 2^-9.
+Value AttentionEmitter::powersOf(Value scores, Value from) {
+  constexpr double log2e = 0x1.715476p+0, lowest = -88, magic = 0x1.8p23 + 127;
+  constexpr double terms[] = {0x1.bf7122p-5, 0x1.f01026p-3, 0x1.63007ep-1, 1};
+  Type type = scores.getType(), words = VectorType::get(cast<VectorType>(type).getShape(), b.getI32Type());
+  auto number = [&](double value) { return b.constant(type, value); };
+  Value x = arith::SubFOp::create(b, scores, from);
+  x = arith::MaximumFOp::create(b, x, number(lowest));
+  Value shifted = b.fma(x, number(log2e), number(magic)),
+        f = b.fma(x, number(log2e), arith::SubFOp::create(b, number(magic), shifted)), power = number(terms[0]);
+  for (double term : ArrayRef(terms).drop_front())
+    power = b.fma(power, f, number(term));
+  // Its low bits hold the exponent, as a float has it.
+  Value bits = arith::BitcastOp::create(b, words, shifted);
+  bits = arith::ShLIOp::create(b, bits, b.constantInt(words, 23));
+  return arith::MulFOp::create(b, power, arith::BitcastOp::create(b, type, bits));
+}
+
+/// The scores' powers, and what they make of those before. Four lanes have a row. What is done for both rows is done in
+/// step, so that one does not wait for the other.
+void AttentionEmitter::soften(const Scores &scores, State &state, SmallVectorImpl<Value> &powers) {
+  constexpr int64_t together = 8; // so many are computed in step
+  std::array<Value, 2> before{state.most[0], state.most[1]}, from = greatestOf(scores, state);
+  powers.assign(kKeys / kMmaDepth * 4, Value());
+  auto vectorOf = [&](ArrayRef<Value> all) -> Value {
+    return vector::FromElementsOp::create(b, VectorType::get({static_cast<int64_t>(all.size())}, f32), all);
+  };
+  Value scales = powersOf(vectorOf(before), vectorOf(from));
+  for (int64_t half = 0; half < 2; ++half) {
+    ArrayRef<Value> own = scores[half];
+    Value base = b.splat(from[half], together), total;
+    for (size_t first = 0; first < own.size(); first += together) {
+      Value part = powersOf(vectorOf(own.slice(first, together)), base);
+      total = total ? add(total, part) : part;
+      for (int64_t i = 0; i < together; i += 2) {
+        Value low = vector::ExtractOp::create(b, part, i), high = vector::ExtractOp::create(b, part, i + 1);
+        const auto block = (static_cast<int64_t>(first) + i) / 2; // of eight columns
+        powers[static_cast<size_t>(block / 2 * 4 + block % 2 * 2 + half)] = roundedPair(low, high);
+      }
     }
+    Value scale = vector::ExtractOp::create(b, scales, half);
+    Value sum = combineLanes(b, total, [&](Value x, Value y) { return add(x, y); });
+    state.sum[half] = b.fma(state.sum[half], scale, sum);
+    for (int64_t column = 0; column < few.width; column += 8)
+      for (int64_t i = 0; i < 2; ++i) {
+        const int64_t number[] = {registerOf(half, column + i)};
+        Value scaled = mul(LLVM::ExtractValueOp::create(b, state.result, number), scale);
+        state.result = LLVM::InsertValueOp::create(b, state.result, scaled, number);
+      }
+  }
+}
+
+/// The rows' greatest scores so far, and what is taken off of scores: where nothing is there yet, anything may be.
+std::array<Value, 2> AttentionEmitter::greatestOf(const Scores &scores, State &state) {
+  auto most = [&](Value x, Value y) { return emitMax(b, x, y, false); };
+  Scores greatest = scores;
+  for (size_t count = greatest[0].size() / 2; count; count /= 2)
+    for (SmallVector<Value> &own : greatest)
+      for (size_t i = 0; i < count; ++i)
+        own[i] = most(own[i], own[i + count]);
+  for (size_t half = 0; half < 2; ++half)
+    state.most[half] = most(state.most[half], greatest[half][0]);
+  for (int64_t apart = kRowLanes / 2; apart; apart /= 2) {
+    Value distance = b.constantInt(b.getI32Type(), apart);
+    std::array<Value, 2> other{b.shuffled(state.most[0], "bfly", distance),
+                               b.shuffled(state.most[1], "bfly", distance)};
+    for (size_t half = 0; half < 2; ++half)
+      state.most[half] = most(state.most[half], other[half]);
+  }
+  std::array<Value, 2> from;
+  for (size_t half = 0; half < 2; ++half) {
+    Value isThere = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, state.most[half], lowest());
+    from[half] = arith::SelectOp::create(b, isThere, state.most[half], b.constant(f32, 0));
+  }
+  return from;
 }
 
 void AttentionEmitter::finish(const State &state) {
+  Value lane = b.rem(b.threadInBlock(), b.idx(kWarp)), column = firstColumnOf(b, layout, lane);
   for (int64_t half = 0; half < 2; ++half) {
-    Value total = ofLanes(state.sum[half], 1, 4, [&](Value x, Value y) { return add(x, y); });
-    Value row = b.add(firstRow, b.addC(ownRow, half * 8));
-    for (int64_t column = 0; column < few.width; column += 8)
-      for (int64_t i = 0; i < 2; ++i) {
-        Value sum = LLVM::ExtractValueOp::create(b, state.result, ArrayRef<int64_t>{registerOf(half, column + i)});
-        write(row, b.addC(ownColumn, column + i), arith::DivFOp::create(b, sum, total));
-      }
+    Value total = ofLanes(state.sum[half], 1, kRowLanes, [&](Value x, Value y) { return add(x, y); });
+    Value part = whereKeys(arith::DivFOp::create(b, b.constant(f32, 1), total));
+    SmallVector<Value> own;
+    for (int64_t at = 0; at < few.width; at += 8)
+      for (int64_t i = 0; i < 2; ++i)
+        own.push_back(
+            mul(LLVM::ExtractValueOp::create(b, state.result, ArrayRef<int64_t>{registerOf(half, at + i)}), part));
+    own = dealSums(b, std::move(own), dealtOf(layout), lane);
+    Value number = b.add(firstRow, b.addC(ownRow, half * 8));
+    b.ifThen(b.cmp(arith::CmpIPredicate::slt, number, b.idx(few.groupRows())), [&] {
+      Row row = rowOf(number);
+      sums.write(own, row.item, row.at, column);
+    });
   }
 }
 
 } // namespace
 
-void dmxc::cuda::emitAttention(CudaBuilder &b, const RegionBody &body, const FewQueries &attention) {
+void dmxc::cuda::emitAttention(CudaBuilder &b, const RegionBody &body, const CoreAttention &attention) {
   AttentionEmitter(b, body, attention).emit();
 }

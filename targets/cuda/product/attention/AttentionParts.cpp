@@ -16,7 +16,6 @@ AttentionParts::Row AttentionParts::rowOf(Value number) {
   return {b.add(first, b.floorDiv(number, b.idx(few.rows))), b.rem(number, b.idx(few.rows))};
 }
 
-/// An index of a tensor whose batch meets these batch axes.
 Indices AttentionParts::indexOf(Value tensor, Value item, ArrayRef<Dim> batch, Value row, Value column) {
   SmallVector<Dim> own = dmir::dimsOf(tensor);
   size_t missing = batch.size() + 2 - own.size();
@@ -65,6 +64,13 @@ Value AttentionParts::load(Value tensor, Value item, ArrayRef<Dim> batch, Value 
     return e.evaluateWide(tensor, index);
   Value bits = arith::BitcastOp::create(b, b.getIntegerType(16), e.evaluate(tensor, index));
   return arith::ExtUIOp::create(b, b.getI32Type(), bits);
+}
+
+Value AttentionParts::whereKeys(Value value) {
+  if (few.keys.known())
+    return value;
+  Value isNone = b.cmp(arith::CmpIPredicate::eq, b.idx(few.keys), b.idx(0));
+  return arith::SelectOp::create(b, isNone, b.constant(f32, 0), value);
 }
 
 Value AttentionParts::powerOver(Value x, Value most) {

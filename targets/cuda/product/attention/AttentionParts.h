@@ -31,6 +31,8 @@ protected:
   /// Stores what becomes of an element of the result, if the group has the row.
   void write(Value number, Value column, Value value);
 
+  /// A number of the result; 0 where a run has no keys.
+  Value whereKeys(Value value);
   /// exp(x - most), where nothing is there yet: 0; of one or a vector of them.
   Value powerOver(Value x, Value most);
   /// Combines the values of lanes that are `from` to `to` / 2 apart.
@@ -49,8 +51,10 @@ protected:
 
   bool rounds = false; ///< operands are asked for to be rounded to bf16: as words with their bits, or as f32 still
 
-private:
+  /// An index of a tensor whose batch meets these batch axes.
   Indices indexOf(Value tensor, Value item, llvm::ArrayRef<Dim> batch, Value row, Value column);
+
+private:
   Value load(Value tensor, Value item, llvm::ArrayRef<Dim> batch, Value row, Value column);
 };
 

@@ -90,19 +90,18 @@ StringRef FewQueries::preferred() const {
   return fitsCores() ? StringRef(kAttentionByCores) : StringRef();
 }
 
-Launch FewQueries::coreLaunch() const {
-  constexpr int64_t threads = 128;
-  using dmx::cuda::kMmaRows, dmx::cuda::kTileRowBytes;
-  return {coreBlocks(), threads, (2 * slabs() * kMmaRows + width + kMmaRows) * kTileRowBytes};
-}
-
-/// A block alone waits at each tile of keys for what it copies and for both products; several share the schedulers.
+/// A block begins with its queries and the first keys, and ends with its result; a tile of keys takes the softmax of
+/// its rows or the products, whichever is longer.
 double FewQueries::coreClocks(const hw::Machine &machine) const {
   Block *block = attention.result->getBlock();
-  double size = static_cast<double>(depth + width), alone = 1500 + 27 * size, shared = 1800 + 12.5 * size,
+  const int64_t ofGroup = nominal(block, groupRows()),
+                rows = ofGroup > dmx::cuda::kMmaRows ? 2 * dmx::cuda::kMmaRows : dmx::cuda::kMmaRows;
+  double size = static_cast<double>(depth + width), ends = 2200 + 16 * size,
+         tile = (rows > dmx::cuda::kMmaRows ? 1 : 0.75) * std::max(1730.0, 9 * size),
          tiles = std::ceil(static_cast<double>(nominal(block, keys)) / dmx::cuda::kTileRowElements),
-         ofEach = std::ceil(static_cast<double>(nominal(block, coreBlocks())) / machine.multiprocessors);
-  return machine.clock.launchClocks + alone + tiles * std::max(alone, ofEach * shared);
+         rounds = std::ceil(static_cast<double>(nominal(block, groups()) * llvm::divideCeil(ofGroup, rows)) /
+                            machine.multiprocessors);
+  return machine.clock.launchClocks + rounds * (ends + tiles * tile);
 }
 
 /// Scores of f32 are written, read twice and, rounded, written and read: the softmax takes half as much again.
@@ -117,7 +116,11 @@ double FewQueries::plainClocks(const hw::Machine &machine) const {
          gemmClocks(machine, result, chooseGemmTile(machine, result));
 }
 
-bool FewQueries::paysByCores(const hw::Machine &machine) const { return coreClocks(machine) <= plainClocks(machine); }
+bool FewQueries::paysByCores(const hw::Machine &machine) const {
+  constexpr int64_t barriers = 64, slots = 2; // the fewest
+  const int64_t shared = (slabs() + slots * (slabs() + widthSlabs())) * dmx::cuda::kMmaRows * dmx::cuda::kTileRowBytes;
+  return shared + barriers <= machine.mostShared && coreClocks(machine) <= plainClocks(machine);
+}
 
 /// A row's parts: of 32 scores, of its terms and of its result.
 int64_t FewQueries::mostRows() const {

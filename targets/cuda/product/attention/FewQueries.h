@@ -52,10 +52,9 @@ struct FewQueries {
   int64_t blockFloats(const QueryTile &tile) const { return tile.blocks > 1 ? tile.blocks * tile.rows * told() : 0; }
   Launch launch(const QueryTile &tile) const;
 
-  /// By tensor cores: slabs of 64 terms of scores, blocks of 64 rows, and their launch.
+  /// By tensor cores: slabs of 64 terms of scores, and of columns.
   int64_t slabs() const { return llvm::divideCeil(depth, dmx::cuda::kTileRowElements); }
-  Dim coreBlocks() const { return groups() * Dim::ceilDiv(groupRows(), dmx::cuda::kMmaRows); }
-  Launch coreLaunch() const;
+  int64_t widthSlabs() const { return llvm::divideCeil(width, dmx::cuda::kTileRowElements); }
 
   /// The tile of the least clocks, but what is decided of its domains.
   QueryTile choose(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
@@ -70,7 +69,13 @@ private:
   double plainClocks(const hw::Machine &machine) const;
 };
 
-void emitAttention(CudaBuilder &b, const RegionBody &body, const FewQueries &attention);
+/// Whether one is a kernel of tensor cores; `rounds`: operands are rounded to bf16.
+bool isForCores(const FewQueries &few, const hw::Machine &machine, bool rounds);
+/// An attention as one kernel, by warps or tensor cores: there is no other way, as its region has all of it.
+Result<KernelPlan> planAttention(const RegionBody &body, const CudaRequest &request, const FewQueries &few);
+/// What is free of it.
+std::vector<Decision> attentionDecisions(const hw::Machine &machine, dmir::RegionOp region, const FewQueries &few,
+                                         mlir::DictionaryAttr decided);
 void emitFewQueries(CudaBuilder &b, const RegionBody &body, const FewQueries &attention, const QueryTile &tile);
 
 } // namespace dmxc::cuda

@@ -267,7 +267,7 @@ void QueryEmitter::finish() {
   if (tile.blocks == 1) {
     each([&](Value row, Value column) {
       Combined all = combine(b.shared(), tile.warps, row, column);
-      write(b.add(firstRow, row), column, arith::DivFOp::create(b, all.result, all.sum));
+      write(b.add(firstRow, row), column, whereKeys(arith::DivFOp::create(b, all.result, all.sum)));
     });
     NVVM::Barrier0Op::create(b); // before the room is used again
     return;
@@ -286,7 +286,7 @@ void QueryEmitter::finish() {
   b.ifThen(b.cmp(arith::CmpIPredicate::eq, rank, b.idx(0)), [&] {
     each([&](Value row, Value column) {
       Combined all = combine(ofBlocks, tile.blocks, row, column);
-      write(b.add(firstRow, row), column, arith::DivFOp::create(b, all.result, all.sum));
+      write(b.add(firstRow, row), column, whereKeys(arith::DivFOp::create(b, all.result, all.sum)));
     });
   });
   NVVM::Barrier0Op::create(b);
