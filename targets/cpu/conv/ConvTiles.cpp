@@ -122,8 +122,8 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvKernel &original, const IsaLevel 
       t.vectors /= 2;
     t.vectors = decided[&ConvTiles::vectors].value_or(t.vectors);
   }
-  // Without taps along the row there is little code in an iteration.
-  t.unroll = decided[&ConvTiles::unroll].value_or(spec.kernel[2] == 1 ? 16 : 4);
+  // Without taps along the row there is little code in an iteration; of fours that take several instructions, enough.
+  t.unroll = decided[&ConvTiles::unroll].value_or(spec.fours && !isa.hasVnni ? 1 : spec.kernel[2] == 1 ? 16 : 4);
   int64_t tiles = tilesOfRow(spec, t.rows);
   int64_t rowCount = spec.out[0] * spec.out[1];
   // A weight is used once a register tile: with flat tiles that is more than L2

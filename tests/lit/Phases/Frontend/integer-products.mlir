@@ -211,6 +211,23 @@ func.func @conv_at_run(%x: tensor<1x2x4x4xui8>, %zero: tensor<ui8>) -> tensor<1x
 
 // -----
 
+// Of any number of images, and of a channel each: bytes where the target wants them. An open height leaves integers.
+// CHECK-LABEL: func @convs_of_images
+// CHECK: dmir.conv %{{.*}}groups = 8{{.*}} : (tensor<?x8x4x4xui8, #dmir.dims<"n">>, tensor<8x1x1x1xi8>) -> tensor<?x8x4x4xi32, #dmir.dims<"n">>
+// CHECK: dmir.conv {{.*}} : (tensor<?x8x?x4xi32
+func.func @convs_of_images(%x: tensor<?x8x4x4xui8, #dmir.dims<"n">>, %y: tensor<?x8x?x4xui8, #dmir.dims<"n", "h">>)
+    -> (tensor<?x8x4x4xi32, #dmir.dims<"n">>, tensor<?x8x?x4xi32, #dmir.dims<"n", "h">>) {
+  %w = dmir.constant dense<3> : tensor<8x1x1x1xi8>
+  %0 = dmir.cast %x : (tensor<?x8x4x4xui8, #dmir.dims<"n">>) -> tensor<?x8x4x4xi32, #dmir.dims<"n">>
+  %1 = dmir.cast %w : (tensor<8x1x1x1xi8>) -> tensor<8x1x1x1xi32>
+  %2 = dmir.conv %0, %1 {groups = 8 : i64, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<?x8x4x4xi32, #dmir.dims<"n">>, tensor<8x1x1x1xi32>) -> tensor<?x8x4x4xi32, #dmir.dims<"n">>
+  %3 = dmir.cast %y : (tensor<?x8x?x4xui8, #dmir.dims<"n", "h">>) -> tensor<?x8x?x4xi32, #dmir.dims<"n", "h">>
+  %4 = dmir.conv %3, %1 {groups = 8 : i64, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<?x8x?x4xi32, #dmir.dims<"n", "h">>, tensor<8x1x1x1xi32>) -> tensor<?x8x?x4xi32, #dmir.dims<"n", "h">>
+  return %2, %4 : tensor<?x8x4x4xi32, #dmir.dims<"n">>, tensor<?x8x?x4xi32, #dmir.dims<"n", "h">>
+}
+
+// -----
+
 // Padding with a zero point that may be no byte, few output channels: left alone.
 // CHECK-LABEL: func @convs_left_alone
 // CHECK-NOT: xui8>, tensor
