@@ -99,13 +99,20 @@ void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
 RightSource GemmEmitter::rightSource(const Item &item, Value k0, Value depth) {
   RightSource source;
   if (spec.copiesB()) {
-    source = {packed, spec.accType, t.columns(), {}};
+    source = {packed, spec.accType, b.idx(t.columns()), {}};
+    for (int64_t v = 0; v < item.vectors; ++v)
+      source.vectorOffset.push_back(b.idx(v * t.lanes));
+    return source;
+  }
+  if (spec.readsB()) {
+    Value first = b.add(b.mul(k0, right.rowStride), item.column);
+    source = {b.elementPtr(spec.bType, item.bBase, first), spec.bType, right.rowStride, {}};
     for (int64_t v = 0; v < item.vectors; ++v)
       source.vectorOffset.push_back(b.idx(v * t.lanes));
     return source;
   }
   Value first = spec.runs ? b.idx(0) : rightRow(k0);
-  source = {b.elementPtr(spec.bType, item.bBase, b.mulC(first, 16)), spec.bType, 16, {}};
+  source = {b.elementPtr(spec.bType, item.bBase, b.mulC(first, 16)), spec.bType, b.idx(16), {}};
   for (int64_t v = 0; v < item.vectors; ++v) {
     int64_t column = v * t.lanes;
     source.vectorOffset.push_back(b.addC(b.mulC(item.panelRows, column / 16 * 16), column % 16));

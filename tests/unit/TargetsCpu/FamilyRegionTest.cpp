@@ -1,0 +1,68 @@
+//===- FamilyRegionTest.cpp - random cases of operators' families -------------===//
+//
+// Shapes that are drawn, extents 0 and 1 among them, of operators whose kernels take several ways by shape. A plain run
+// takes one of so many cases, the long one all.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/Sample.h"
+#include "tests/unit/TargetsCommon/RegionHarness.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace dmxc::kernels::test;
+
+namespace {
+
+constexpr int kCases = 400;
+
+class Draw {
+public:
+  explicit Draw(unsigned seed) : random(seed) {}
+  int64_t upTo(int64_t most) { return std::uniform_int_distribution<int64_t>(0, most)(random); }
+  int64_t of(std::initializer_list<int64_t> values) { return values.begin()[upTo(values.size() - 1)]; }
+  /// An extent: often small, now and then 0 or 1.
+  int64_t extent(int64_t most) {
+    return upTo(9) == 0 ? upTo(1) : 1 + upTo(upTo(1) ? most - 1 : std::min<int64_t>(most - 1, 20));
+  }
+  std::string type(std::initializer_list<const char *> types) { return types.begin()[upTo(types.size() - 1)]; }
+
+private:
+  std::mt19937 random;
+};
+
+std::string tensor(std::initializer_list<int64_t> shape, const std::string &type) {
+  std::string text = "tensor<";
+  for (int64_t dim : shape)
+    text += std::to_string(dim) + "x";
+  return text + type + ">";
+}
+
+/// Cases that `make` writes, a function each, of which a plain run takes one of `share`.
+void expectFamily(uint64_t share, const std::function<std::string(Draw &, const std::string &name)> &make) {
+  dmxc::sampling::Sample sample(share);
+  std::string text;
+  for (int i = 0; i < kCases; ++i) {
+    Draw draw(i);
+    std::string one = make(draw, "case_" + std::to_string(i));
+    if (sample.takesNext())
+      text += one;
+  }
+  expectAgree(text, 1);
+}
+
+TEST(FamilyRegion, FewRowsByAMatrixOfTheRun) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t batch = draw.of({1, 1, 3}), m = draw.upTo(5), k = draw.extent(300), n = draw.extent(300);
+    std::string type = draw.type({"f32", "f32", "f16", "f64", "i32", "ui8"});
+    std::string a = tensor({batch, m, k}, type), b = tensor({batch, k, n}, type), r = tensor({batch, m, n}, type);
+    bool exact = type[0] != 'f';
+    return "func.func @" + name + "(%a: " + a + ", %b: " + b + ") -> " + r +
+           (exact ? "" : " attributes {ulp = 4.0, abs = 2.0e-4}") + " {\n  %r = dmir.matmul %a, %b : (" + a + ", " + b +
+           ") -> " + r + "\n  return %r : " + r + "\n}\n";
+  });
+}
+
+} // namespace
