@@ -65,4 +65,21 @@ TEST(FamilyRegion, FewRowsByAMatrixOfTheRun) {
   });
 }
 
+TEST(FamilyRegion, TopK) {
+  expectFamily(20, [](Draw &draw, const std::string &name) {
+    int64_t lines = draw.of({1, 1, 2, 5}), axis = draw.upTo(1),
+            n = draw.upTo(2) ? draw.extent(600) : 512 + draw.upTo(3000);
+    int64_t k = draw.upTo(2) ? draw.upTo(n) : std::min<int64_t>(n, 1 + draw.upTo(8));
+    std::string type = draw.type({"f32", "f32", "f16", "f64", "i32", "i8", "ui8", "i64"}),
+                more = draw.upTo(1) ? " {test.lo = -6, test.hi = 6}" : "";
+    std::string a = axis ? tensor({lines, n}, type) : tensor({n, lines}, type);
+    std::string v = axis ? tensor({lines, k}, type) : tensor({k, lines}, type),
+                i = axis ? tensor({lines, k}, "i64") : tensor({k, lines}, "i64");
+    return "func.func @" + name + "(%a: " + a + (type == "ui8" ? "" : more) + ") -> (" + v + ", " + i +
+           ") attributes {specials} {\n  %v, %i = dmir.top_k %a {k = " + std::to_string(k) +
+           " : i64, axis = " + std::to_string(axis) + " : i64, largest = " + (draw.upTo(1) ? "true" : "false") +
+           "} : (" + a + ") -> (" + v + ", " + i + ")\n  return %v, %i : " + v + ", " + i + "\n}\n";
+  });
+}
+
 } // namespace
