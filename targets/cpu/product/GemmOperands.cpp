@@ -59,7 +59,7 @@ SmallVector<Value> GemmEmitter::loadLeftVectors(const Item &item, const RowTile 
     else
       rows.push_back(loadLeft(item.aBase, b.add(b.mul(leftRow(tile, r), a.rowStride), leftDepth(kk)), t.lanes));
   }
-  return transposeVectors(b, rows);
+  return b.transposed(rows);
 }
 
 void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
@@ -173,7 +173,7 @@ void GemmEmitter::packTransposed(const Item &item, Value k0, Value depth, int64_
     SmallVector<Value> rows;
     for (int64_t j = 0; j < t.lanes; ++j)
       rows.push_back(rightElements(b.load(spec.bType, item.bBase, b.add(source(j), i), t.lanes)));
-    SmallVector<Value> turned = transposeVectors(b, rows);
+    SmallVector<Value> turned = b.transposed(rows);
     for (int64_t j = 0; j < t.lanes; ++j)
       b.store(turned[j], packed, b.addC(b.mulC(b.addC(i, j), t.columns()), v * t.lanes));
   });

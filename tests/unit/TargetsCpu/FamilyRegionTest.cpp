@@ -82,4 +82,59 @@ TEST(FamilyRegion, TopK) {
   });
 }
 
+TEST(FamilyRegion, ReductionsOverOuterAxes) {
+  expectFamily(20, [](Draw &draw, const std::string &name) {
+    int64_t outer = draw.of({1, 1, 2}), lines = draw.upTo(2) ? 128 + draw.upTo(40) : draw.extent(300);
+    int64_t rows = draw.upTo(2) ? 64 + draw.upTo(1200) : draw.extent(100);
+    std::string kind = draw.type({"sum", "mean", "max", "min"});
+    std::string type = draw.type({"f32", "f32", "f16", "f64", "i32", "i8", "ui8"});
+    if (!lines && kind != "sum") // of nothing the interpreter has no extreme
+      lines = 1;
+    std::string a = tensor({outer, lines, rows}, type), r = tensor({outer, rows}, type);
+    return "func.func @" + name + "(%a: " + a + ") -> " + r +
+           " attributes {ulp = 8.0, abs = 2.0e-5} {\n  %r = dmir.reduce " + kind +
+           " %a {axes = array<i64: 1>, keepDims = false} : (" + a + ") -> " + r + "\n  return %r : " + r + "\n}\n";
+  });
+}
+
+TEST(FamilyRegion, Transposes) {
+  expectFamily(20, [](Draw &draw, const std::string &name) {
+    int64_t n = draw.of({1, 2, 3}), h = draw.extent(90), w = draw.extent(90), c = draw.of({1, 3, 16, 40});
+    std::string type = draw.type({"f32", "f32", "f16", "bf16", "f64", "i32", "i8", "i1"});
+    int64_t way = draw.upTo(3);
+    if (way == 3)
+      h = draw.of({2, 3, 4, 8, 16});
+    std::string a = tensor({n, h, w, c}, type);
+    std::string r = way == 0   ? tensor({n, w, h, c}, type)
+                    : way == 1 ? tensor({n, c, h, w}, type)
+                    : way == 3 ? tensor({n, w, c, h}, type)
+                               : tensor({n, h, c, w}, type);
+    std::string order = way == 0 ? "0, 2, 1, 3" : way == 1 ? "0, 3, 1, 2" : way == 3 ? "0, 2, 3, 1" : "0, 1, 3, 2";
+    std::string more = type[0] == 'f' && draw.upTo(1) ? "  %s = dmir.neg %r : (" + r + ") -> " + r + "\n" : "";
+    return "func.func @" + name + "(%a: " + a + ") -> " + r +
+           " {\n  %r = dmir.transpose %a {permutation = array<i64: " + order + ">} : (" + a + ") -> " + r + "\n" +
+           more + "  return " + (more.empty() ? "%r" : "%s") + " : " + r + "\n}\n";
+  });
+}
+
+TEST(FamilyRegion, Pads) {
+  expectFamily(20, [](Draw &draw, const std::string &name) {
+    int64_t c = draw.of({1, 2, 5}), h = 1 + draw.upTo(20), w = 1 + draw.upTo(draw.upTo(1) ? 100 : 20);
+    std::string mode = draw.type({"edge", "reflect", "constant", "wrap"}),
+                type = draw.type({"f32", "f32", "f16", "i8", "i64"});
+    auto most = [&](int64_t size) {
+      return mode == "reflect" ? std::min<int64_t>(size - 1, 9) : mode == "wrap" ? std::min<int64_t>(size, 9) : 9;
+    };
+    int64_t low[] = {draw.upTo(most(h)), draw.upTo(most(w))}, high[] = {draw.upTo(most(h)), draw.upTo(most(w))};
+    std::string a = tensor({c, h, w}, type), r = tensor({c, h + low[0] + high[0], w + low[1] + high[1]}, type);
+    auto ofPlane = [](const int64_t *sizes) {
+      return "array<i64: 0, " + std::to_string(sizes[0]) + ", " + std::to_string(sizes[1]) + ">";
+    };
+    return "func.func @" + name + "(%a: " + a + ", %v: tensor<" + type + ">) -> " + r +
+           " {\n  %r = dmir.pad %a, %v {low = " + ofPlane(low) + ", high = " + ofPlane(high) +
+           ", interior = array<i64: 0, 0, 0>, mode = #dmir<pad_mode " + mode + ">} : (" + a + ", tensor<" + type +
+           ">) -> " + r + "\n  return %r : " + r + "\n}\n";
+  });
+}
+
 } // namespace
