@@ -130,10 +130,15 @@ static void chooseTurned(const RegionBody &body, PointwisePlan &plan, int64_t la
   if (body.results.size() != 1 || lanes == 1 || lanes > kTurned || element.getIntOrFloatBitWidth() < 8 || last == 0 ||
       !(few || isLong(last)))
     return;
+  // Lanes that would be stored apart from each other cost what no count of instructions tells.
+  double most = plan.laneGroup == last ? 0.7 * best : best;
   for (unsigned g = few ? last - 1 : 0; g < last; ++g) {
+    // A tile is written out vector by vector: heavy functions would be much code.
+    constexpr double mostOfVector = 100;
     double cost = isLong(g) ? costTurned(body, plan.groups, g, lanes, processor) : best;
-    if (cost < 0.7 * best) {
+    if (cost < most && cost * static_cast<double>(lanes) <= mostOfVector) {
       best = cost;
+      most = 0.7 * cost;
       plan.across = g;
       plan.laneGroup = last;
     }
