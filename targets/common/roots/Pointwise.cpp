@@ -145,6 +145,36 @@ static void chooseTurned(const RegionBody &body, PointwisePlan &plan, int64_t la
   }
 }
 
+/// The group that lanes lie along, and items of a row-major result.
+static void planLanes(const RegionBody &body, PointwisePlan &plan, int64_t lanes, const Processor &processor) {
+  // The innermost axis unless another one is much cheaper: stores in order are kind to caches.
+  plan.laneGroup = plan.groups.size() - 1;
+  double best = 0;
+  for (unsigned g = plan.groups.size(); g-- > 0;) {
+    int64_t size = nominal(body.block, plan.groups[g].size);
+    if (size < lanes / 2 && g + 1 != plan.groups.size())
+      continue;
+    double fill = std::max(1.0, double(llvm::alignTo(size, lanes)) / std::max<int64_t>(size, 1));
+    double cost = costAlong(body, plan.groups, g, lanes, processor) * (processor.hasMasks(32) ? fill : 1);
+    if (g + 1 == plan.groups.size() || cost < 0.7 * best) {
+      best = cost;
+      plan.laneGroup = g;
+    }
+  }
+  chooseTurned(body, plan, lanes, best, processor);
+  SmallVector<Dim> dims;
+  for (auto [g, group] : llvm::enumerate(plan.groups))
+    if (g != plan.laneGroup && plan.across != g)
+      dims.push_back(group.size);
+  dims.push_back(plan.across ? Dim::ceilDiv(plan.groups[plan.laneGroup].size, kTurned)
+                             : plan.groups[plan.laneGroup].size);
+  if (plan.across) {
+    dims.push_back(plan.groups[*plan.across].size);
+    best *= kTurned;
+  }
+  plan.work = processor.planWork(body.block, dims, best / 3);
+}
+
 static PointwisePlan planOf(const RegionBody &body, const PlanRequest &request) {
   const Processor &processor = request.nominal;
   PointwisePlan plan;
@@ -183,31 +213,7 @@ static PointwisePlan planOf(const RegionBody &body, const PlanRequest &request) 
     plan.work = processor.planWork(body.block, dims, 4.0 * plan.block / lanes);
     return plan;
   }
-  // The innermost axis unless another one is much cheaper: stores in order are kind to caches.
-  plan.laneGroup = plan.groups.size() - 1;
-  double best = 0;
-  for (unsigned g = plan.groups.size(); g-- > 0;) {
-    int64_t size = nominal(body.block, plan.groups[g].size);
-    if (size < lanes / 2 && g + 1 != plan.groups.size())
-      continue;
-    double fill = std::max(1.0, double(llvm::alignTo(size, lanes)) / std::max<int64_t>(size, 1));
-    double cost = costAlong(body, plan.groups, g, lanes, processor) * (processor.hasMasks(32) ? fill : 1);
-    if (g + 1 == plan.groups.size() || cost < 0.7 * best) {
-      best = cost;
-      plan.laneGroup = g;
-    }
-  }
-  chooseTurned(body, plan, lanes, best, processor);
-  for (auto [g, group] : llvm::enumerate(plan.groups))
-    if (g != plan.laneGroup && plan.across != g)
-      dims.push_back(group.size);
-  dims.push_back(plan.across ? Dim::ceilDiv(plan.groups[plan.laneGroup].size, kTurned)
-                             : plan.groups[plan.laneGroup].size);
-  if (plan.across) {
-    dims.push_back(plan.groups[*plan.across].size);
-    best *= kTurned;
-  }
-  plan.work = processor.planWork(body.block, dims, best / 3);
+  planLanes(body, plan, lanes, processor);
   return plan;
 }
 

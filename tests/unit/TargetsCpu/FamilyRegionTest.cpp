@@ -66,7 +66,7 @@ TEST(FamilyRegion, FewRowsByAMatrixOfTheRun) {
 }
 
 TEST(FamilyRegion, TopK) {
-  expectFamily(20, [](Draw &draw, const std::string &name) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
     int64_t lines = draw.of({1, 1, 2, 5}), axis = draw.upTo(1),
             n = draw.upTo(2) ? draw.extent(600) : 512 + draw.upTo(3000);
     int64_t k = draw.upTo(2) ? draw.upTo(n) : std::min<int64_t>(n, 1 + draw.upTo(8));
@@ -83,7 +83,7 @@ TEST(FamilyRegion, TopK) {
 }
 
 TEST(FamilyRegion, ReductionsOverOuterAxes) {
-  expectFamily(20, [](Draw &draw, const std::string &name) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
     int64_t outer = draw.of({1, 1, 2}), lines = draw.upTo(2) ? 128 + draw.upTo(40) : draw.extent(300);
     int64_t rows = draw.upTo(2) ? 64 + draw.upTo(1200) : draw.extent(100);
     std::string kind = draw.type({"sum", "mean", "max", "min"});
@@ -98,7 +98,7 @@ TEST(FamilyRegion, ReductionsOverOuterAxes) {
 }
 
 TEST(FamilyRegion, Transposes) {
-  expectFamily(20, [](Draw &draw, const std::string &name) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
     int64_t n = draw.of({1, 2, 3}), h = draw.extent(90), w = draw.extent(90), c = draw.of({1, 3, 16, 40});
     std::string type = draw.type({"f32", "f32", "f16", "bf16", "f64", "i32", "i8", "i1"});
     int64_t way = draw.upTo(3);
@@ -118,7 +118,7 @@ TEST(FamilyRegion, Transposes) {
 }
 
 TEST(FamilyRegion, Pads) {
-  expectFamily(20, [](Draw &draw, const std::string &name) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
     int64_t c = draw.of({1, 2, 5}), h = 1 + draw.upTo(20), w = 1 + draw.upTo(draw.upTo(1) ? 100 : 20);
     std::string mode = draw.type({"edge", "reflect", "constant", "wrap"}),
                 type = draw.type({"f32", "f32", "f16", "i8", "i64"});

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Rows.h"
+#include "targets/common/roots/Rows.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 
