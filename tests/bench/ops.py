@@ -27,27 +27,34 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def our_side(build, bundle, case, threads):
-    """What runs the case, compiled with a build."""
+    """What runs the case, compiled with a build, on arrays that are bound once; and its results."""
     import dmxrt
 
     compare_peers.run([build / "bin/dmxc", bundle.with_name("model.onnx"), "-o", bundle, "-q"])
     session = dmxrt.Session(bundle, threads=threads, library=build / "lib/libdmxrt.so")
-    feeds, out = case.arrays(), {}
+    feeds = case.arrays()
+    results = list(session.run(feeds).values())  # what it binds stays bound
 
     def run():
-        out.update(session.run(feeds, out={name: value for name, value in out.items() if value.flags.writeable}))
-        return list(out.values())
+        session.call("dmx_session_run", session.session)
+        return results, feeds
 
-    return run
+    return run, results
 
 
 def peer_side(model, case, threads):
+    """The same of ONNX Runtime."""
     import onnxruntime
 
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads, settings.log_severity_level = threads, 3
     session, feeds = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"]), case.arrays()
-    return lambda: session.run(None, feeds)
+    results, bound = session.run(None, feeds), session.io_binding()
+    for name, value in feeds.items():
+        bound.bind_cpu_input(name, value)
+    for port in session.get_outputs():
+        bound.bind_output(port.name)
+    return lambda: session.run_with_iobinding(bound), results
 
 
 def figure(run, clock, seconds):
@@ -101,10 +108,11 @@ def row_of(case, options, roof):
         onnx.save(case.model(), folder / "model.onnx")
         for threads in options.threads:
             sides = {"ours": our_side(options.build, folder / "ours.bundle", case, threads), "peer": peer_side(folder / "model.onnx", case, threads)}
-            row["differs"] |= differs(sides["ours"](), sides["peer"]())
+            row["differs"] |= differs(sides["ours"][1], sides["peer"][1])
             if options.before:
                 sides["before"] = our_side(options.before, folder / "before.bundle", case, threads)
-            times = in_turns(sides, time.process_time if threads == 1 else time.perf_counter, options.rounds, options.seconds)
+            runs = {name: side[0] for name, side in sides.items()}
+            times = in_turns(runs, time.process_time if threads == 1 else time.perf_counter, options.rounds, options.seconds)
             row[threads] = {name: 1000 * value for name, value in times.items()}
             if threads == 1:
                 row["roof"] = share_of_roof(options.build, folder / "ours.bundle", case.arrays(), folder, times["ours"], roof)

@@ -269,6 +269,29 @@ Value KernelBuilder::widened(Value vector, int64_t lanes) {
   return vector::InsertStridedSliceOp::create(*this, vector, zeros, first, step);
 }
 
+SmallVector<Value> KernelBuilder::transposed(ArrayRef<Value> rows) {
+  // Stage by stage, exchange the off-diagonal blocks of size s: after the last
+  // one (s = 1) element (i, j) is at (j, i).
+  SmallVector<Value> v(rows);
+  int64_t n = rows.size();
+  for (int64_t s = n / 2; s >= 1; s /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t j = 0; j < n; ++j) {
+      bool upper = j & s;
+      low.push_back(upper ? n + j - s : j);
+      high.push_back(upper ? n + j : j + s);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      if (i & s)
+        continue;
+      Value x = v[i], y = v[i + s];
+      v[i] = vector::ShuffleOp::create(*this, x, y, low);
+      v[i + s] = vector::ShuffleOp::create(*this, x, y, high);
+    }
+  }
+  return v;
+}
+
 Type KernelBuilder::laneType(Type element, int64_t lanes) {
   return lanes == 1 ? element : VectorType::get({lanes}, element);
 }

@@ -111,6 +111,8 @@ public:
   /// or a scalar's one: itself.
   Value narrowed(Value vector, int64_t lanes);
   Value widened(Value vector, int64_t lanes);
+  /// Of as many vectors as each has lanes, element j of vector i as element i of vector j.
+  llvm::SmallVector<Value> transposed(llvm::ArrayRef<Value> rows);
   /// vector<lanes x T>, or T for lanes == 1.
   mlir::Type laneType(mlir::Type element, int64_t lanes);
   /// Fused multiply-add a*b+c of floats where the level has it, else a multiply

@@ -77,6 +77,8 @@ private:
   Type valueType(Value tensor) { return b.laneType(e.carried(getElementTypeOrSelf(tensor.getType())), e.lanes()); }
   Value concatFrom(dmir::ConcatOp op, ValueRange parts, Index along);
   Index padAxis(dmir::PadOp op, unsigned axis, Value &inside);
+  Value insidePad(dmir::PadOp op, unsigned &along);
+  Value evaluatePad(dmir::PadOp op, std::optional<unsigned> within);
   Value guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside);
   Index readIndex(Value tensor, ArrayRef<Index> at, Dim dim, int32_t failure = DMX_KERNEL_INDEX_OUT_OF_RANGE);
   Value readPicked(Value data, ArrayRef<Index> from, ArrayRef<Dim> picked);
@@ -185,11 +187,40 @@ Index Movement::padAxis(dmir::PadOp op, unsigned axis, Value &inside) {
   llvm_unreachable("not a pad mode");
 }
 
+/// i1: no lane of a mirrored or repeated edge is beyond it; null where that is not asked. `along` is the axis of lanes.
+Value Movement::insidePad(dmir::PadOp op, unsigned &along) {
+  bool moves = op.getMode() == dmir::PadMode::edge || op.getMode() == dmir::PadMode::reflect;
+  for (along = 0; moves && along < index.size(); ++along)
+    if (index[along].stride == 1 && !index[along].vec &&
+        !(op.getLowDims()[along].is(0) && op.getHighDims()[along].is(0))) {
+      Value first = b.sub(index[along].base, b.idx(op.getLowDims()[along])), zero = b.idx(0);
+      Value last = b.addC(first, e.lanes()), dim = b.idx(dimsOf(op.getInput())[along]);
+      return both(b, b.cmp(arith::CmpIPredicate::sge, first, zero), b.cmp(arith::CmpIPredicate::sle, last, dim));
+    }
+  return {};
+}
+
 Value Movement::evaluate(dmir::PadOp op) {
+  unsigned along;
+  Value inside = insidePad(op, along);
+  if (!inside)
+    return evaluatePad(op, std::nullopt);
+  // Most vectors are read as they lie.
+  return choose(
+      b, inside, valueType(op.getInput()), [&] { return evaluatePad(op, along); },
+      [&] { return evaluatePad(op, std::nullopt); });
+}
+
+/// `within`: the axis of which no lane is beyond an edge.
+Value Movement::evaluatePad(dmir::PadOp op, std::optional<unsigned> within) {
   Indices from;
   Value scalarInside, laneInside;
   for (unsigned axis = 0; axis < index.size(); ++axis) {
     Value inside;
+    if (within == axis) {
+      from.push_back(e.at(b.sub(index[axis].base, b.idx(op.getLowDims()[axis])), 1, 1));
+      continue;
+    }
     from.push_back(padAxis(op, axis, inside));
     if (!inside)
       continue;

@@ -124,9 +124,22 @@ bool Answers::yieldsProducer(Operation *root, Operation *producer) const {
          dmir::dimsOf(producer->getResult(0)) == dmir::dimsOf(root->getResult(0));
 }
 
+/// Whether a relayout out of blocks is done tile by tile.
+static bool turnsFromBlocks(dmir::RelayoutOp op) {
+  constexpr int64_t fewest = 16;
+  ArrayRef<int64_t> shape = shapeOf(op.getResult());
+  int64_t positions = 1;
+  for (int64_t size : shape.drop_front(std::min<size_t>(2, shape.size())))
+    positions *= ShapedType::isDynamic(size) ? fewest : size;
+  return !dmir::layoutOf(op.getResult().getType()) && shape.size() > 2 && shape[1] >= fewest && positions >= fewest;
+}
+
 bool Answers::fusesConsumer(Operation *root, Value result, Operation *consumer) const {
-  // A relayout only changes where the result is written.
-  bool follows = consumer->hasTrait<dmir::Elementwise>() || mlir::isa<dmir::RelayoutOp>(consumer);
+  // A relayout only changes where the result is written, but out of blocks of channels each number of a vector would go
+  // elsewhere: a kernel of its own turns tiles of them.
+  bool moves = mlir::isa<dmir::RelayoutOp>(consumer) &&
+               !(mlir::isa<dmir::ConvOp>(root) && turnsFromBlocks(cast<dmir::RelayoutOp>(consumer)));
+  bool follows = consumer->hasTrait<dmir::Elementwise>() || moves;
   return table.hasEpilogue(root) && !hasPacked(consumer) && follows && consumer->getNumResults() == 1 &&
          dmir::dimsOf(consumer->getResult(0)) == dmir::dimsOf(result);
 }

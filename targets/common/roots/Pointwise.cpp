@@ -6,6 +6,7 @@
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/masks/Where.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace dmxc;
@@ -20,8 +21,9 @@ struct PointwisePlan {
   unsigned laneGroup = 0;              ///< the group that lanes run along
   int64_t block = 0;                   ///< of a blocked result: its lanes run along the block
   unsigned blockedAxis = 0;
-  int64_t wide = 1;  ///< elements beside each other that a thread takes at a time; of a flat one
-  bool flat = false; ///< every operand has the result's layout, or one element: one loop over memory
+  int64_t wide = 1;               ///< elements beside each other that a thread takes at a time; of a flat one
+  std::optional<unsigned> across; ///< the group that lanes run along before tiles of them are turned to the lane group
+  bool flat = false;              ///< every operand has the result's layout, or one element: one loop over memory
   WorkPlan work;
 };
 
@@ -77,6 +79,22 @@ static double costAlong(const RegionBody &body, ArrayRef<AxisGroup> groups, unsi
   });
 }
 
+/// Positions of the lane group that a work item of turned tiles has: a multiple of every level's lanes.
+static constexpr int64_t kTurned = 16;
+
+/// The same where tiles of values are computed with lanes along `group` and turned in registers before they are stored.
+static double costTurned(const RegionBody &body, ArrayRef<AxisGroup> groups, unsigned group, int64_t lanes,
+                         const Processor &processor) {
+  double cost = dryRunCost(body.block, processor, lanes, [&](ElementExpr &e, llvm::function_ref<Value()> opaque) {
+    SmallVector<Index> at;
+    for (unsigned g = 0; g < groups.size(); ++g)
+      at.push_back(g == group ? e.at(opaque(), lanes, 1) : e.at(opaque()));
+    ResultWriter(e, body).evaluate(spread(e, groups, at, body.resultType().getRank()));
+  });
+  // A vector's store, and an exchange of halves for each bit of its lanes.
+  return cost + (1 + static_cast<double>(llvm::Log2_64(lanes))) / static_cast<double>(lanes);
+}
+
 /// The key of a strategy that has PointwisePlan::wide.
 static constexpr StringLiteral kWide = "neighbours";
 
@@ -93,6 +111,68 @@ static int64_t chooseWide(const RegionBody &body, const PlanRequest &request, Di
   while (wide > 1 && cost * static_cast<double>(wide) > most)
     wide /= 2;
   return wide;
+}
+
+/// Whether elements of the last group are so few that vectors of the group before it are interleaved.
+static bool interleaves(const PointwisePlan &plan) {
+  constexpr int64_t most = 8;
+  std::optional<int64_t> size = plan.groups.back().size.known();
+  return size && *size > 1 && *size <= most && llvm::isPowerOf2_64(*size);
+}
+
+/// Tiles where they are cheaper than `best`, the cost with lanes along the lane group.
+static void chooseTurned(const RegionBody &body, PointwisePlan &plan, int64_t lanes, double &best,
+                         const Processor &processor) {
+  Type element = getElementTypeOrSelf(body.results.front().getType());
+  auto isLong = [&](unsigned g) { return nominal(body.block, plan.groups[g].size) >= kTurned; };
+  const unsigned last = plan.groups.size() - 1;
+  const bool few = interleaves(plan);
+  if (body.results.size() != 1 || lanes == 1 || lanes > kTurned || element.getIntOrFloatBitWidth() < 8 || last == 0 ||
+      !(few || isLong(last)))
+    return;
+  // Lanes that would be stored apart from each other cost what no count of instructions tells.
+  double most = plan.laneGroup == last ? 0.7 * best : best;
+  for (unsigned g = few ? last - 1 : 0; g < last; ++g) {
+    // A tile is written out vector by vector: heavy functions would be much code.
+    constexpr double mostOfVector = 100;
+    double cost = isLong(g) ? costTurned(body, plan.groups, g, lanes, processor) : best;
+    if (cost < most && cost * static_cast<double>(lanes) <= mostOfVector) {
+      best = cost;
+      most = 0.7 * cost;
+      plan.across = g;
+      plan.laneGroup = last;
+    }
+  }
+}
+
+/// The group that lanes lie along, and items of a row-major result.
+static void planLanes(const RegionBody &body, PointwisePlan &plan, int64_t lanes, const Processor &processor) {
+  // The innermost axis unless another one is much cheaper: stores in order are kind to caches.
+  plan.laneGroup = plan.groups.size() - 1;
+  double best = 0;
+  for (unsigned g = plan.groups.size(); g-- > 0;) {
+    int64_t size = nominal(body.block, plan.groups[g].size);
+    if (size < lanes / 2 && g + 1 != plan.groups.size())
+      continue;
+    double fill = std::max(1.0, double(llvm::alignTo(size, lanes)) / std::max<int64_t>(size, 1));
+    double cost = costAlong(body, plan.groups, g, lanes, processor) * (processor.hasMasks(32) ? fill : 1);
+    if (g + 1 == plan.groups.size() || cost < 0.7 * best) {
+      best = cost;
+      plan.laneGroup = g;
+    }
+  }
+  chooseTurned(body, plan, lanes, best, processor);
+  SmallVector<Dim> dims;
+  for (auto [g, group] : llvm::enumerate(plan.groups))
+    if (g != plan.laneGroup && plan.across != g)
+      dims.push_back(group.size);
+  dims.push_back(plan.across ? Dim::ceilDiv(plan.groups[plan.laneGroup].size, kTurned)
+                             : plan.groups[plan.laneGroup].size);
+  if (plan.across) {
+    dims.push_back(plan.groups[*plan.across].size);
+    best *= kTurned;
+  }
+  plan.work = processor.planWork(body.block, dims, best / 3);
 }
 
 static PointwisePlan planOf(const RegionBody &body, const PlanRequest &request) {
@@ -133,25 +213,7 @@ static PointwisePlan planOf(const RegionBody &body, const PlanRequest &request) 
     plan.work = processor.planWork(body.block, dims, 4.0 * plan.block / lanes);
     return plan;
   }
-  // The innermost axis unless another one is much cheaper: stores in order are kind to caches.
-  plan.laneGroup = plan.groups.size() - 1;
-  double best = 0;
-  for (unsigned g = plan.groups.size(); g-- > 0;) {
-    int64_t size = nominal(body.block, plan.groups[g].size);
-    if (size < lanes / 2 && g + 1 != plan.groups.size())
-      continue;
-    double fill = std::max(1.0, double(llvm::alignTo(size, lanes)) / std::max<int64_t>(size, 1));
-    double cost = costAlong(body, plan.groups, g, lanes, processor) * (processor.hasMasks(32) ? fill : 1);
-    if (g + 1 == plan.groups.size() || cost < 0.7 * best) {
-      best = cost;
-      plan.laneGroup = g;
-    }
-  }
-  for (auto [g, group] : llvm::enumerate(plan.groups))
-    if (g != plan.laneGroup)
-      dims.push_back(group.size);
-  dims.push_back(plan.groups[plan.laneGroup].size);
-  plan.work = processor.planWork(body.block, dims, best / 3);
+  planLanes(body, plan, lanes, processor);
   return plan;
 }
 
@@ -251,11 +313,104 @@ static void emitBlocked(KernelBuilder &b, const RegionBody &body, const Pointwis
   });
 }
 
+/// Lanes lie along one group where values are computed, and along the last one where they are stored.
+class TurnedEmitter {
+public:
+  TurnedEmitter(KernelBuilder &b, const RegionBody &body, const PointwisePlan &plan)
+      : b(b), e(b, body.block), writer(e, body), body(body), plan(plan), at(plan.groups.size()) {
+    lanes = std::min(chooseLanes(body.results, b.processor(), &narrowest), kTurned);
+  }
+
+  void emit() {
+    emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
+      const Value *position = outer.begin();
+      for (unsigned g = 0; g < plan.groups.size(); ++g)
+        if (g != plan.laneGroup && g != *plan.across)
+          at[g] = e.at(*position++);
+      Value first = b.mulC(outer.back(), kTurned), size = b.idx(plan.groups[plan.laneGroup].size);
+      item(first, b.minS(b.addC(first, kTurned), size), lo, hi);
+    });
+  }
+
+private:
+  Indices index(Index along, Index across) {
+    at[plan.laneGroup] = along;
+    at[*plan.across] = across;
+    return spread(e, plan.groups, at, body.resultType().getRank());
+  }
+  /// Whole tiles, then what is left of both groups.
+  void item(Value first, Value last, Value lo, Value hi) {
+    auto whole = [&](Value from, Value to) {
+      return b.add(from, b.mulC(b.floorDiv(b.sub(to, from), b.idx(lanes)), lanes));
+    };
+    Value hiWhole = whole(lo, hi), one = b.idx(1), step = b.idx(lanes);
+    if (interleaves(plan)) {
+      b.forLoop(lo, hiWhole, step, [&](Value q) { interleave(q); });
+      return b.forLoop(hiWhole, hi, one, [&](Value q) {
+        b.forLoop(first, last, one, [&](Value p) { writer.write(index(e.at(p), e.at(q))); });
+      });
+    }
+    Value lastWhole = whole(first, last);
+    b.forLoop(first, lastWhole, step, [&](Value p) { b.forLoop(lo, hiWhole, step, [&](Value q) { tile(p, q); }); });
+    b.forLoop(hiWhole, hi, one, [&](Value q) {
+      laneLoop(e, first, last, lanes, narrowest, kTurned, [&](Index p) { writer.write(index(p, e.at(q))); });
+    });
+    b.forLoop(lastWhole, last, one,
+              [&](Value p) { b.forLoop(lo, hiWhole, one, [&](Value q) { writer.write(index(e.at(p), e.at(q))); }); });
+  }
+  /// All elements of the last group, beside each other for each of the positions.
+  void interleave(Value q) {
+    ElementExpr::Lanes all(e, lanes);
+    SmallVector<Value> rows;
+    for (int64_t i = 0; i < *plan.groups.back().size.known(); ++i)
+      rows.append(writer.evaluate(index(e.at(i), e.at(q, lanes, lanes > 1))));
+    for (auto [i, row] : llvm::enumerate(zipped(rows))) // further on in the last group is the next position
+      writer.store(row, index(e.at(b.idx(static_cast<int64_t>(i) * lanes), lanes, lanes > 1), e.at(q)));
+    e.forget();
+  }
+  /// The elements of vectors in turn, as as many vectors.
+  SmallVector<Value> zipped(ArrayRef<Value> rows) {
+    if (rows.size() == 1 || lanes == 1)
+      return llvm::to_vector(rows);
+    SmallVector<Value> parts[2], result;
+    for (auto [i, row] : llvm::enumerate(rows))
+      parts[i % 2].push_back(row);
+    for (auto [even, odd] : llvm::zip(zipped(parts[0]), zipped(parts[1])))
+      for (int64_t half = 0; half < 2; ++half) {
+        SmallVector<int64_t> from;
+        for (int64_t i = half * lanes / 2; i < (half + 1) * lanes / 2; ++i)
+          from.append({i, lanes + i});
+        result.push_back(vector::ShuffleOp::create(b, even, odd, from));
+      }
+    return result;
+  }
+  void tile(Value p, Value q) {
+    ElementExpr::Lanes all(e, lanes);
+    SmallVector<Value> rows;
+    for (int64_t i = 0; i < lanes; ++i)
+      rows.append(writer.evaluate(index(e.at(b.addC(p, i)), e.at(q, lanes, lanes > 1))));
+    for (auto [i, row] : llvm::enumerate(lanes > 1 ? b.transposed(rows) : rows))
+      writer.store(row, index(e.at(p, lanes, lanes > 1), e.at(b.addC(q, static_cast<int64_t>(i)))));
+    e.forget();
+  }
+
+  KernelBuilder &b;
+  ElementExpr e;
+  ResultWriter writer;
+  const RegionBody &body;
+  const PointwisePlan &plan;
+  SmallVector<Index> at;
+  int64_t lanes;
+  unsigned narrowest = 8;
+};
+
 static void emitPointwise(KernelBuilder &b, const RegionBody &body, const PointwisePlan &plan) {
   if (plan.flat)
     return emitFlat(b, body, plan);
   if (plan.block)
     return emitBlocked(b, body, plan);
+  if (plan.across)
+    return TurnedEmitter(b, body, plan).emit();
   ElementExpr e(b, body.block);
   ResultWriter writer(e, body);
   int64_t rank = body.resultType().getRank();
@@ -278,7 +433,7 @@ static void emitPointwise(KernelBuilder &b, const RegionBody &body, const Pointw
 
 KernelPlan dmxc::kernels::planPointwise(const RegionBody &body, const PlanRequest &request) {
   PointwisePlan details = planOf(body, request);
-  KernelPlan plan(details.flat ? "elementwise" : "pointwise", details.work);
+  KernelPlan plan(details.flat ? "elementwise" : details.across ? "pointwise-turned" : "pointwise", details.work);
   if (details.wide > 1)
     plan.own.set(kWide, Builder(body.block->getParentOp()->getContext()).getI64IntegerAttr(details.wide));
   plan.emit = [body, details](KernelBuilder &b) { emitPointwise(b, body, details); };

@@ -110,13 +110,14 @@ struct Kind {
 void emitSimple(RowWalker &walker, dmir::ReduceOp op) {
   KernelBuilder &b = walker.b;
   Kind kind(b, op);
-  walker.rows([&] {
-    Type scalar = kind.accumulator(walker.e);
-    Value sum = walker.fold(
-        scalar, [&](Type type) { return kind.start(type); }, [&](Value x, Value y) { return kind.combine(x, y); },
-        [&](Value) { return kind.widen(walker.element(), scalar); });
-    walker.write(kind.finish(walker.e, sum, walker.plan.count), /*whole=*/false);
-  });
+  Type scalar = kind.accumulator(walker.e);
+  auto start = [&](Type type) { return kind.start(type); };
+  auto combine = [&](Value x, Value y) { return kind.combine(x, y); };
+  auto element = [&] { return kind.widen(walker.element(), scalar); };
+  auto finish = [&](Value sum) { walker.write(kind.finish(walker.e, sum, walker.plan.count), /*whole=*/false); };
+  if (walker.plan.inBlocks)
+    return walker.foldBlocks(scalar, start, combine, element, finish);
+  walker.rows([&] { finish(walker.fold(scalar, start, combine, [&](Value) { return element(); })); });
 }
 
 /// i1: `value`, which comes later, takes the place of `best`.
@@ -242,7 +243,10 @@ static RowPlan rowsOf(const RegionBody &body, const Processor &processor) {
 
 static Result<KernelPlan> planReduce(const RegionBody &body, const PlanRequest &request) {
   RowPlan details = rowsOf(body, request.nominal);
+  if (mlir::isa<dmir::ReduceOp>(body.root) && request.nominal.lanes(32) > 1)
+    details.chooseBlocks(body);
   KernelPlan plan = planOfRows(body, request.nominal, details);
+  plan.scratch = plan.scratch + details.blockBytes();
   plan.emit = [body, details](KernelBuilder &b) {
     RowWalker walker(b, body, details);
     if (auto op = dyn_cast<dmir::ReduceOp>(body.root))

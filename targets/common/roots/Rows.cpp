@@ -395,20 +395,25 @@ int64_t RowWalker::chains() const {
   return nominal(body.block, plan.groups[plan.laneGroup].size) > usual * plan.team.members() ? most : usual;
 }
 
+Value RowWalker::combineChains(Carried acc, llvm::function_ref<Value(Value, Value)> combine) {
+  for (size_t chains = acc.size(); chains > 1; chains /= 2)
+    for (size_t i = 0; i < chains / 2; ++i)
+      acc[i] = combine(acc[i], acc[i + chains / 2]);
+  return acc[0];
+}
+
 Value RowWalker::fold(Type scalar, llvm::function_ref<Value(Type)> start,
                       llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value(Value)> elementFn,
                       bool reads, bool isMost) {
   // Independent chains hide the latency of the combination; a sum's rounding errors are those of its longest chain.
   if (plan.lanesAcross()) {
-    int64_t chains = !outer.empty() && plan.groups[outer.back()].size.valueOr(16) >= 16 ? 8 : 1;
+    bool several = !outer.empty() && plan.groups[outer.back()].size.valueOr(16) >= 16;
+    int64_t chains = several ? RowPlan::kChains : 1;
     Carried acc(chains, start(b.laneType(scalar, e.lanes())));
     acc = outerLoops(
         acc, [&](Value slot, ValueRange c) { return Carried{combine(c[0], elementFn(b.mulC(slot, e.lanes())))}; },
         chains);
-    for (; chains > 1; chains /= 2)
-      for (int64_t i = 0; i < chains / 2; ++i)
-        acc[i] = combine(acc[i], acc[i + chains / 2]);
-    return acc[0];
+    return combineChains(acc, combine);
   }
   const int64_t unroll = chains();
   Carried init(unroll, start(b.laneType(scalar, lanes)));

@@ -22,8 +22,16 @@ struct RowPlan {
   llvm::SmallVector<unsigned> kept;    ///< kept groups, in loop order (the lane group last)
   Dim count = 1;                       ///< elements of a row
   WorkPlan work;
-  Team team;          ///< that shares a row; its members lie along the lane group
-  bool copies = true; ///< whether a copy of the row is kept in scratch; else elements are computed again
+  Team team;             ///< that shares a row; its members lie along the lane group
+  bool inBlocks = false; ///< rows beside each other are folded together, line by line: see RowBlocks.cpp
+  bool copies = true;    ///< whether a copy of the row is kept in scratch; else elements are computed again
+
+  /// Independent partial results of a row that lanes lie across.
+  static constexpr int64_t kChains = 8;
+  /// Makes blocks of rows where that pays.
+  void chooseBlocks(const RegionBody &body);
+  /// Scratch for their partial results, which have at most 64 bits.
+  Dim blockBytes() const;
 
   bool lanesAcross() const { return !groups.empty() && !reduced[laneGroup]; }
   /// The name of the root's kernel.
@@ -80,6 +88,10 @@ public:
   Value fold(mlir::Type scalar, llvm::function_ref<Value(mlir::Type)> start,
              llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value(Value slot)> element,
              bool reads = true, bool isMost = false);
+  /// `fold` for all rows of a plan in blocks: finish(result) is where a result is written.
+  void foldBlocks(mlir::Type scalar, llvm::function_ref<Value(mlir::Type)> start,
+                  llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value()> element,
+                  llvm::function_ref<void(Value)> finish);
   /// Runs body(slot) for all elements of the current row.
   void each(llvm::function_ref<void(Value slot)> body);
   /// Of the current row visits from now on, by `fold` and `each`, what a mask keeps some of and a little more; what it
@@ -119,6 +131,7 @@ private:
                      int64_t chains = 1);
   using Combiner = llvm::function_ref<Value(Value acc, Value element)>;
   int64_t chains() const;
+  static Value combineChains(llvm::SmallVector<Value> acc, llvm::function_ref<Value(Value, Value)> combine);
   Carried alongOfTeam(mlir::ValueRange carried, int64_t unroll,
                       llvm::function_ref<Value(Value position, Value slot)> elementAt, Combiner combine, bool reads);
   Carried along(Value outerSlot, mlir::ValueRange carried, int64_t unroll,

@@ -357,9 +357,11 @@ void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource 
   SmallVector<Value> vectors;
   Value kk = b.addC(from, u);
   Value row = asFloats() ? b.addC(rightRow(from), u / 2) : shift ? b.add(kk, shift) : kk;
-  Value kOffset = b.mulC(row, source.kStride);
+  Value kOffset = b.mul(row, source.kStride);
   for (int64_t v = 0; v < item.vectors; ++v) {
-    Value raw = b.load(source.element, source.base, b.add(kOffset, source.vectorOffset[v]), t.lanes);
+    Value at = b.add(kOffset, source.vectorOffset[v]), inside = spec.readsB() ? mask(item, v) : Value();
+    Value raw = inside ? b.maskedLoad(source.element, source.base, at, inside)
+                       : b.load(source.element, source.base, at, t.lanes);
     Value x = asFloats()    ? halfOfPairs(b, raw, u % 2)
               : spec.dots() ? raw
                             : convertElements(b, {source.element, spec.accType, spec.bUnsigned}, raw);
@@ -376,6 +378,18 @@ void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource 
     return loadLeft(rowBase[shared ? 0 : r], offset);
   };
   accumulateTile(b, regs, acc, left, vectors, u % regs.chains);
+}
+
+/// The next rows of a B that is read where it lies: they are on pages of their own, where the hardware foresees
+/// nothing.
+void GemmEmitter::prefetchRows(const Item &item, const RightSource &source, Value kk) {
+  constexpr int64_t ahead = 8, line = 64;
+  int64_t bytes = spec.bType.getIntOrFloatBitWidth() / 8;
+  for (int64_t u = 0; u < t.unroll; ++u) {
+    Value row = b.mul(b.addC(kk, ahead + u), source.kStride);
+    for (int64_t column = 0; column < item.vectors * t.lanes; column += std::max<int64_t>(1, line / bytes))
+      b.prefetch(spec.bType, source.base, b.addC(row, column), /*locality=*/3);
+  }
 }
 
 void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, Value depth) {
@@ -406,6 +420,8 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
     SmallVector<Value> sums = llvm::to_vector(carried);
     if (prefetch)
       prefetchNext(item, tile, kk, depth);
+    if (spec.readsB() && unroll == t.unroll)
+      prefetchRows(item, source, kk);
     for (int64_t u = 0; u < unroll; ++u)
       step(item, tile, source, rowBase, kk, shift, u, regs, sums);
     return sums;

@@ -78,8 +78,8 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   /// B is a constant in pairs16 form: two bf16 of a column that are adjacent along k, the first in the low half, are
   /// one i32 (bType). aType is bf16, accType f32, k is static and counts elements.
   bool pairs = false;
-  /// Columns of A are adjacent.
-  bool adjacentA = false;
+  /// Columns of A, and of a B of this run, are adjacent.
+  bool adjacentA = false, adjacentB = false;
   /// What levels may multiply pairs and fours with, where they have it.
   Units units{true, true};
   /// How a level multiplies pairs: see `at`. Otherwise as floats, first the low halves, then the high ones.
@@ -135,8 +135,10 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   GemmKernel at(const IsaLevel &isa) const;
   /// Whether sums of a tile, all of k, come to lie in scratch.
   bool sumsInScratch() const { return heavyEpilogue || tiles() || micro; }
+  /// Whether a B of this run is read where it lies: so few rows do not pay for a copy.
+  bool readsB() const { return !packedB && adjacentB && skinny() && !nested && !grouped && !micro && !roundsB; }
   /// Whether panels of B are written to scratch as accumulator elements before they are multiplied.
-  bool copiesB() const { return !packedB || (blocks && !skinny()); }
+  bool copiesB() const { return packedB ? blocks && !skinny() : !readsB(); }
 };
 
 /// The blocking chosen for a spec; part of a region's strategy.

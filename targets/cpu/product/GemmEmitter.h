@@ -18,7 +18,7 @@ namespace dmxc::cpu {
 struct RightSource {
   mlir::Value base;
   mlir::Type element;
-  int64_t kStride;
+  mlir::Value kStride;
   llvm::SmallVector<mlir::Value> vectorOffset;
 };
 
@@ -130,6 +130,7 @@ private:
                  bool adds);
   Values rowPointers(const Item &item, const RowTile &tile, Value k0);
   void prefetchNext(const Item &item, const RowTile &tile, Value k, Value depth);
+  void prefetchRows(const Item &item, const RightSource &source, Value kk);
   void finishTile(const Item &item, const RowTile &tile, ValueList acc);
   void storeTile(const Item &item, const RowTile &tile, ValueList acc);
   void storeRow(const Item &item, Value row, llvm::function_ref<Value(int64_t)> value);

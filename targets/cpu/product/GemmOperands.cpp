@@ -59,7 +59,7 @@ SmallVector<Value> GemmEmitter::loadLeftVectors(const Item &item, const RowTile 
     else
       rows.push_back(loadLeft(item.aBase, b.add(b.mul(leftRow(tile, r), a.rowStride), leftDepth(kk)), t.lanes));
   }
-  return transposeVectors(b, rows);
+  return b.transposed(rows);
 }
 
 void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
@@ -99,13 +99,20 @@ void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
 RightSource GemmEmitter::rightSource(const Item &item, Value k0, Value depth) {
   RightSource source;
   if (spec.copiesB()) {
-    source = {packed, spec.accType, t.columns(), {}};
+    source = {packed, spec.accType, b.idx(t.columns()), {}};
+    for (int64_t v = 0; v < item.vectors; ++v)
+      source.vectorOffset.push_back(b.idx(v * t.lanes));
+    return source;
+  }
+  if (spec.readsB()) {
+    Value first = b.add(b.mul(k0, right.rowStride), item.column);
+    source = {b.elementPtr(spec.bType, item.bBase, first), spec.bType, right.rowStride, {}};
     for (int64_t v = 0; v < item.vectors; ++v)
       source.vectorOffset.push_back(b.idx(v * t.lanes));
     return source;
   }
   Value first = spec.runs ? b.idx(0) : rightRow(k0);
-  source = {b.elementPtr(spec.bType, item.bBase, b.mulC(first, 16)), spec.bType, 16, {}};
+  source = {b.elementPtr(spec.bType, item.bBase, b.mulC(first, 16)), spec.bType, b.idx(16), {}};
   for (int64_t v = 0; v < item.vectors; ++v) {
     int64_t column = v * t.lanes;
     source.vectorOffset.push_back(b.addC(b.mulC(item.panelRows, column / 16 * 16), column % 16));
@@ -166,7 +173,7 @@ void GemmEmitter::packTransposed(const Item &item, Value k0, Value depth, int64_
     SmallVector<Value> rows;
     for (int64_t j = 0; j < t.lanes; ++j)
       rows.push_back(rightElements(b.load(spec.bType, item.bBase, b.add(source(j), i), t.lanes)));
-    SmallVector<Value> turned = transposeVectors(b, rows);
+    SmallVector<Value> turned = b.transposed(rows);
     for (int64_t j = 0; j < t.lanes; ++j)
       b.store(turned[j], packed, b.addC(b.mulC(b.addC(i, j), t.columns()), v * t.lanes));
   });

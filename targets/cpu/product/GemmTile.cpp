@@ -251,26 +251,3 @@ TileShape dmxc::cpu::largestConvTile(const IsaLevel &isa, Type acc, int64_t term
     most.rows /= 2;
   return most;
 }
-
-SmallVector<Value> dmxc::cpu::transposeVectors(CpuBuilder &b, ArrayRef<Value> rows) {
-  // Stage by stage, exchange the off-diagonal blocks of size s: after the last
-  // one (s = 1) element (i, j) is at (j, i).
-  SmallVector<Value> v(rows);
-  int64_t n = rows.size();
-  for (int64_t s = n / 2; s >= 1; s /= 2) {
-    SmallVector<int64_t> low, high;
-    for (int64_t j = 0; j < n; ++j) {
-      bool upper = j & s;
-      low.push_back(upper ? n + j - s : j);
-      high.push_back(upper ? n + j : j + s);
-    }
-    for (int64_t i = 0; i < n; ++i) {
-      if (i & s)
-        continue;
-      Value x = v[i], y = v[i + s];
-      v[i] = vector::ShuffleOp::create(b, x, y, low);
-      v[i + s] = vector::ShuffleOp::create(b, x, y, high);
-    }
-  }
-  return v;
-}

@@ -111,7 +111,4 @@ TileShape largestTile(const IsaLevel &isa, mlir::Type acc, bool fours = false);
 /// registers, so that totals stay in registers: storing them costs more than reading the right operand twice as often.
 TileShape largestConvTile(const IsaLevel &isa, mlir::Type acc, int64_t terms, bool fours = false);
 
-/// Transposes L vectors of L elements (L a power of two).
-llvm::SmallVector<mlir::Value> transposeVectors(CpuBuilder &b, llvm::ArrayRef<mlir::Value> rows);
-
 } // namespace dmxc::cpu

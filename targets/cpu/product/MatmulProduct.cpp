@@ -119,6 +119,7 @@ GemmKernel MatmulProduct::kernel() const {
   static_cast<ProductTypes &>(kernel) = ProductTypes(lhsElement, rhsElement, element);
   kernel.grouped = grouped;
   kernel.packedB = packedRhs;
+  kernel.adjacentB = rhs && rhs->strides.back().is(1);
   kernel.roundsB = roundsRhs;
   kernel.units = units;
   kernel.runs = runs;

@@ -38,11 +38,11 @@ void GemmEmitter::microTile(const Item &item, const RowTile &tile, const RightSo
   Value stretch = b.idx(productStretch(spec.depth(), /*fewRows=*/false));
   DictionaryAttr body = spec.micro->bodyAt(b.isa());
   b.forLoop(b.idx(0), depth, stretch, [&](Value from) {
-    Value right = b.add(b.mulC(from, source.kStride), source.vectorOffset.front());
+    Value right = b.add(b.mul(from, source.kStride), source.vectorOffset.front());
     Value isLater = adds ? b.constantInt(b.getI1Type(), 1) : b.cmp(arith::CmpIPredicate::sgt, from, b.idx(0));
     callBody(b, body, LLVM::LLVMVoidType::get(b.getContext()),
              {b.elementPtr(spec.accType, left, b.mulC(from, tile.rows)),
               b.elementPtr(source.element, source.base, right), sums, b.minS(stretch, b.sub(depth, from)),
-              b.idx(source.kStride), panel, b.idx(t.columns()), arith::ExtUIOp::create(b, b.getI32Type(), isLater)});
+              source.kStride, panel, b.idx(t.columns()), arith::ExtUIOp::create(b, b.getI32Type(), isLater)});
   });
 }

@@ -4,6 +4,8 @@
 
 #include "targets/common/element/ElementExpr.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 #include <limits>
 
 using namespace dmxc;
@@ -19,8 +21,10 @@ bool Ranks::fit(Type element, Dim size) {
 
 Value Ranks::orderOf(Value value) const {
   Type i32 = b.getI32Type(), type = value.getType();
+  if (auto vector = dyn_cast<VectorType>(type))
+    i32 = vector.clone(i32);
   Value top = b.constantInt(i32, std::numeric_limits<int32_t>::min()), ones = b.constantInt(i32, -1), order = value;
-  bool isFloat = isa<FloatType>(type);
+  bool isFloat = isa<FloatType>(getElementTypeOrSelf(type));
   if (isFloat) { // a number's bits, all turned where it is negative; -0 and 0 are equal
     Value bits = arith::BitcastOp::create(b, i32, arith::AddFOp::create(b, value, b.constant(type, 0)));
     Value sign = arith::ShRSIOp::create(b, bits, b.constantInt(i32, 31));

@@ -16,7 +16,8 @@ struct Ranks {
   bool lastFirst = false; ///< of equal elements the last one is the best
 
   static bool fit(mlir::Type element, Dim size);
-  /// i32, of an element's computed value: higher without a sign where it is better, the same for equal values.
+  /// i32, of an element's computed value, or a vector of them: higher without a sign where it is better, the same for
+  /// equal values.
   Value orderOf(Value value) const;
   Value pack(Value order, Value place) const;
   Value placeOf(Value packed) const;

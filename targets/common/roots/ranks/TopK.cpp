@@ -1,11 +1,13 @@
 //===- TopK.cpp - the k best elements of a line -------------------------------===//
 //
-// The best k so far are a heap in scratch, the last of them at its root: an element that is not better costs one
-// comparison, another one takes the root's place. At the end the heap is sorted from its back. Of equal elements the
-// one with the lower index comes first.
+// Elements that are no ranks, of a size that a run brings or wider than 32 bits: the best k so far are a heap in
+// scratch, the last of them at its root: an element that is not better costs one comparison, another one takes the
+// root's place. At the end the heap is sorted from its back. Of equal elements the one with the lower index comes
+// first.
 //
 //===----------------------------------------------------------------------===//
 
+#include "TopKOfRanks.h"
 #include "TopKOfTeam.h"
 #include "targets/common/roots/KernelTable.h"
 #include "targets/common/roots/Loops.h"
@@ -173,6 +175,8 @@ void TopKEmitter::line(ArrayRef<Value> others) {
 static Result<KernelPlan> planTopK(const RegionBody &body, const PlanRequest &request) {
   if (std::optional<KernelPlan> shared = planTopKOfTeam(body, request))
     return std::move(*shared);
+  if (std::optional<KernelPlan> ranks = planTopKOfRanks(body, request))
+    return std::move(*ranks);
   auto op = cast<dmir::TopKOp>(body.root);
   SmallVector<Dim> dims = dmir::dimsOf(op.getInput());
   double line = nominal(body.block, dims[op.getAxis()]), k = nominal(body.block, sizeOf(op));

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Rows.h"
+#include "targets/common/roots/Rows.h"
 
 #include "targets/common/element/ElementMask.h"
 

@@ -1,0 +1,140 @@
+//===- FamilyRegionTest.cpp - random cases of operators' families -------------===//
+//
+// Shapes that are drawn, extents 0 and 1 among them, of operators whose kernels take several ways by shape. A plain run
+// takes one of so many cases, the long one all.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tests/Sample.h"
+#include "tests/unit/TargetsCommon/RegionHarness.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace dmxc::kernels::test;
+
+namespace {
+
+constexpr int kCases = 400;
+
+class Draw {
+public:
+  explicit Draw(unsigned seed) : random(seed) {}
+  int64_t upTo(int64_t most) { return std::uniform_int_distribution<int64_t>(0, most)(random); }
+  int64_t of(std::initializer_list<int64_t> values) { return values.begin()[upTo(values.size() - 1)]; }
+  /// An extent: often small, now and then 0 or 1.
+  int64_t extent(int64_t most) {
+    return upTo(9) == 0 ? upTo(1) : 1 + upTo(upTo(1) ? most - 1 : std::min<int64_t>(most - 1, 20));
+  }
+  std::string type(std::initializer_list<const char *> types) { return types.begin()[upTo(types.size() - 1)]; }
+
+private:
+  std::mt19937 random;
+};
+
+std::string tensor(std::initializer_list<int64_t> shape, const std::string &type) {
+  std::string text = "tensor<";
+  for (int64_t dim : shape)
+    text += std::to_string(dim) + "x";
+  return text + type + ">";
+}
+
+/// Cases that `make` writes, a function each, of which a plain run takes one of `share`.
+void expectFamily(uint64_t share, const std::function<std::string(Draw &, const std::string &name)> &make) {
+  dmxc::sampling::Sample sample(share);
+  std::string text;
+  for (int i = 0; i < kCases; ++i) {
+    Draw draw(i);
+    std::string one = make(draw, "case_" + std::to_string(i));
+    if (sample.takesNext())
+      text += one;
+  }
+  expectAgree(text, 1);
+}
+
+TEST(FamilyRegion, FewRowsByAMatrixOfTheRun) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t batch = draw.of({1, 1, 3}), m = draw.upTo(5), k = draw.extent(300), n = draw.extent(300);
+    std::string type = draw.type({"f32", "f32", "f16", "f64", "i32", "ui8"});
+    std::string a = tensor({batch, m, k}, type), b = tensor({batch, k, n}, type), r = tensor({batch, m, n}, type);
+    bool exact = type[0] != 'f';
+    return "func.func @" + name + "(%a: " + a + ", %b: " + b + ") -> " + r +
+           (exact ? "" : " attributes {ulp = 4.0, abs = 2.0e-4}") + " {\n  %r = dmir.matmul %a, %b : (" + a + ", " + b +
+           ") -> " + r + "\n  return %r : " + r + "\n}\n";
+  });
+}
+
+TEST(FamilyRegion, TopK) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t lines = draw.of({1, 1, 2, 5}), axis = draw.upTo(1),
+            n = draw.upTo(2) ? draw.extent(600) : 512 + draw.upTo(3000);
+    int64_t k = draw.upTo(2) ? draw.upTo(n) : std::min<int64_t>(n, 1 + draw.upTo(8));
+    std::string type = draw.type({"f32", "f32", "f16", "f64", "i32", "i8", "ui8", "i64"}),
+                more = draw.upTo(1) ? " {test.lo = -6, test.hi = 6}" : "";
+    std::string a = axis ? tensor({lines, n}, type) : tensor({n, lines}, type);
+    std::string v = axis ? tensor({lines, k}, type) : tensor({k, lines}, type),
+                i = axis ? tensor({lines, k}, "i64") : tensor({k, lines}, "i64");
+    return "func.func @" + name + "(%a: " + a + (type == "ui8" ? "" : more) + ") -> (" + v + ", " + i +
+           ") attributes {specials} {\n  %v, %i = dmir.top_k %a {k = " + std::to_string(k) +
+           " : i64, axis = " + std::to_string(axis) + " : i64, largest = " + (draw.upTo(1) ? "true" : "false") +
+           "} : (" + a + ") -> (" + v + ", " + i + ")\n  return %v, %i : " + v + ", " + i + "\n}\n";
+  });
+}
+
+TEST(FamilyRegion, ReductionsOverOuterAxes) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t outer = draw.of({1, 1, 2}), lines = draw.upTo(2) ? 128 + draw.upTo(40) : draw.extent(300);
+    int64_t rows = draw.upTo(2) ? 64 + draw.upTo(1200) : draw.extent(100);
+    std::string kind = draw.type({"sum", "mean", "max", "min"});
+    std::string type = draw.type({"f32", "f32", "f16", "f64", "i32", "i8", "ui8"});
+    if (!lines && kind != "sum") // of nothing the interpreter has no extreme
+      lines = 1;
+    std::string a = tensor({outer, lines, rows}, type), r = tensor({outer, rows}, type);
+    return "func.func @" + name + "(%a: " + a + ") -> " + r +
+           " attributes {ulp = 8.0, abs = 2.0e-5} {\n  %r = dmir.reduce " + kind +
+           " %a {axes = array<i64: 1>, keepDims = false} : (" + a + ") -> " + r + "\n  return %r : " + r + "\n}\n";
+  });
+}
+
+TEST(FamilyRegion, Transposes) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t n = draw.of({1, 2, 3}), h = draw.extent(90), w = draw.extent(90), c = draw.of({1, 3, 16, 40});
+    std::string type = draw.type({"f32", "f32", "f16", "bf16", "f64", "i32", "i8", "i1"});
+    int64_t way = draw.upTo(3);
+    if (way == 3)
+      h = draw.of({2, 3, 4, 8, 16});
+    std::string a = tensor({n, h, w, c}, type);
+    std::string r = way == 0   ? tensor({n, w, h, c}, type)
+                    : way == 1 ? tensor({n, c, h, w}, type)
+                    : way == 3 ? tensor({n, w, c, h}, type)
+                               : tensor({n, h, c, w}, type);
+    std::string order = way == 0 ? "0, 2, 1, 3" : way == 1 ? "0, 3, 1, 2" : way == 3 ? "0, 2, 3, 1" : "0, 1, 3, 2";
+    std::string more = type[0] == 'f' && draw.upTo(1) ? "  %s = dmir.neg %r : (" + r + ") -> " + r + "\n" : "";
+    return "func.func @" + name + "(%a: " + a + ") -> " + r +
+           " {\n  %r = dmir.transpose %a {permutation = array<i64: " + order + ">} : (" + a + ") -> " + r + "\n" +
+           more + "  return " + (more.empty() ? "%r" : "%s") + " : " + r + "\n}\n";
+  });
+}
+
+TEST(FamilyRegion, Pads) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t c = draw.of({1, 2, 5}), h = 1 + draw.upTo(20), w = 1 + draw.upTo(draw.upTo(1) ? 100 : 20);
+    std::string mode = draw.type({"edge", "reflect", "constant", "wrap"}),
+                type = draw.type({"f32", "f32", "f16", "i8", "i64"});
+    auto most = [&](int64_t size) {
+      return mode == "reflect" ? std::min<int64_t>(size - 1, 9) : mode == "wrap" ? std::min<int64_t>(size, 9) : 9;
+    };
+    int64_t low[] = {draw.upTo(most(h)), draw.upTo(most(w))}, high[] = {draw.upTo(most(h)), draw.upTo(most(w))};
+    std::string a = tensor({c, h, w}, type), r = tensor({c, h + low[0] + high[0], w + low[1] + high[1]}, type);
+    auto ofPlane = [](const int64_t *sizes) {
+      return "array<i64: 0, " + std::to_string(sizes[0]) + ", " + std::to_string(sizes[1]) + ">";
+    };
+    return "func.func @" + name + "(%a: " + a + ", %v: tensor<" + type + ">) -> " + r +
+           " {\n  %r = dmir.pad %a, %v {low = " + ofPlane(low) + ", high = " + ofPlane(high) +
+           ", interior = array<i64: 0, 0, 0>, mode = #dmir<pad_mode " + mode + ">} : (" + a + ", tensor<" + type +
+           ">) -> " + r + "\n  return %r : " + r + "\n}\n";
+  });
+}
+
+} // namespace
