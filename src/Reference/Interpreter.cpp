@@ -1,6 +1,7 @@
 //===- Interpreter.cpp - the table of ops and the walk over functions -----===//
 #include "dmxc/Reference/Interpreter.h"
 #include "Evaluator.h"
+#include "dmxc/Reference/KernelReference.h"
 #include "dmxc/Support/WorkCount.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
@@ -177,6 +178,8 @@ private:
       return checked(op, runIf(branch, operands));
     if (auto loop = llvm::dyn_cast<dmir::LoopOp>(op))
       return checked(op, runLoop(loop, operands));
+    if (auto kernel = llvm::dyn_cast<dmir::ExternOp>(op))
+      return checked(op, evaluateKernel(kernel, operands));
     return evaluateOp(&op, operands);
   }
 

@@ -5,6 +5,7 @@
 #include "code/Ptx.h"
 #include "passes/Passes.h"
 #include "product/Gemm.h"
+#include "product/convolution/PatchProduct.h"
 
 #include "targets/common/code/CompileQueue.h"
 #include "targets/common/code/MachineFile.h"
@@ -127,8 +128,8 @@ static DictionaryAttr decidedOf(DictionaryAttr given) {
   bool follows = why && why.getValue() != kDecidedPlain;
   if (auto algorithm = given.getAs<StringAttr>(strategy::kAlgorithm); algorithm && !follows)
     decided.set(strategy::kAlgorithm, algorithm);
-  for (StringRef key : {StringRef(kProduct), StringRef(kFew), StringRef(kQueries), StringRef(kTiles), StringRef(kTeam),
-                        StringRef(strategy::kDecided)})
+  for (StringRef key : {StringRef(kProduct), StringRef(kFew), StringRef(kQueries), StringRef(kTiles),
+                        StringRef(kPatches), StringRef(kTeam), StringRef(strategy::kDecided)})
     if (auto own = dyn_cast_or_null<DictionaryAttr>(given.get(key)))
       for (NamedAttribute each : own)
         decided.set(each.getName(), each.getValue());

@@ -50,6 +50,9 @@ set_tests_properties(cli.kernels PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
 dmxc_frontend_test(cli.micro-kernels "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/micro_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 set_tests_properties(cli.micro-kernels PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
+dmxc_frontend_test(cli.kernel-references "onnx;mlir"
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/reference_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+set_tests_properties(cli.kernel-references PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
 dmxc_frontend_test(cli.commands "mlir"
   Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/kernels/commands_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 dmxc_frontend_test(cli.misuse "onnx;mlir"

@@ -92,7 +92,7 @@ class Case:
         exact = convolve(self.x, self.w, self.strides, self.dilations, self.low, self.high, self.groups)
         pixels = int(np.prod(exact.shape[3:]))
         number = NUMBERS[self.numbers] if self.rounds(pixels) and "image" not in self.open or kind else lambda x: x
-        if "image" in self.open and not kind:
+        if "image" in self.open and self.numbers == "rounded":
             number = NUMBERS["rounded"] if self.w.shape[0] // self.groups > FEW else number
         value, size = convolve(number(self.x), number(self.w), self.strides, self.dilations, self.low, self.high, self.groups)
         bound = SPAN * int(np.prod(self.w.shape[1:])) * size * (not self.exact)

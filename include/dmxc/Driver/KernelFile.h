@@ -9,6 +9,10 @@ namespace dmxc::driver {
 /// to `files`, itself first. Errors name the file and the place in it.
 Status readKernelFile(const std::string &path, dmir::KernelSet &kernels, std::vector<std::string> &files);
 
+/// Whether a kernel's reference is there and has the kernel's operands, results, types and dims. Fails with the name of
+/// the function and what of it is wrong.
+Status checkReference(const dmir::KernelDecl &decl, mlir::MLIRContext *context);
+
 /// Says of each micro-kernel named whether it is "on", "off" or "auto"; fails where there is none of a name.
 Status applyUses(const std::map<std::string, std::string> &uses, dmir::KernelSet &kernels);
 

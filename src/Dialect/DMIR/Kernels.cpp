@@ -2,6 +2,7 @@
 #include "dmxc/Dialect/DMIR/Kernels.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/DataFiles.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -58,6 +59,8 @@ Status KernelSet::add(KernelDecl decl) {
     if (!what.empty())
       return twoKernels(what, decl.name, decl.file, other.name, other.file);
   }
+  if (decl.reference)
+    getDialect()->getRegisteredInterface<DataFiles>()->admit(decl.reference->file);
   decls.push_back(std::move(decl));
   return Status::ok();
 }
@@ -108,13 +111,14 @@ public:
     for (auto step : {&Binding::bindTypes, &Binding::bindDims})
       if (Status s = (this->*step)(); !s)
         return s.takeError();
+    KernelUse use;
     for (const auto &[name, otherwise] : decl.attributes) {
       auto number = given.find(name);
       if (number == given.end() && !otherwise)
         return modelError("the kernel '" + decl.name + "' wants a number '" + name + "', which is not given");
-      values[name] = number == given.end() ? *otherwise : number->second;
+      use.numbers[name] = number == given.end() ? *otherwise : number->second;
+      values[name] = use.numbers[name];
     }
-    KernelUse use;
     if (Status s = expect(use); !s)
       return s.takeError();
     if (Status s = addResults(use); !s)
@@ -239,6 +243,19 @@ static DictionaryAttr bodyAttr(Builder &builder, const KernelBody &body) {
   return entry.getDictionary(builder.getContext());
 }
 
+static DictionaryAttr referenceAttr(Builder &builder, const KernelReference &reference,
+                                    const std::map<std::string, int64_t> &numbers) {
+  NamedAttrList entry, given;
+  for (const auto &[name, number] : numbers)
+    given.set(name, builder.getI64IntegerAttr(number));
+  SmallVector<StringRef> functions(reference.functions.begin(), reference.functions.end());
+  entry.set("file", builder.getStringAttr(reference.file));
+  entry.set("sha256", builder.getStringAttr(reference.sha256));
+  entry.set("functions", builder.getStrArrayAttr(functions));
+  entry.set("numbers", given.getDictionary(builder.getContext()));
+  return entry.getDictionary(builder.getContext());
+}
+
 ExternOp makeExtern(OpBuilder &builder, Location loc, const KernelDecl &decl, const KernelUse &use,
                     ValueRange operands) {
   SmallVector<Attribute> bodies;
@@ -247,13 +264,37 @@ ExternOp makeExtern(OpBuilder &builder, Location loc, const KernelDecl &decl, co
   MLIRContext *context = builder.getContext();
   return ExternOp::create(builder, loc, use.results, builder.getStringAttr(decl.name), operands,
                           builder.getArrayAttr(bodies), DimsAttr::get(context, use.counts),
-                          dimsAttr(context, use.scalars));
+                          dimsAttr(context, use.scalars),
+                          decl.reference ? referenceAttr(builder, *decl.reference, use.numbers) : DictionaryAttr());
+}
+
+static bool areTexts(ArrayAttr items) {
+  return items && llvm::all_of(items, [](Attribute item) { return isa<StringAttr>(item); });
+}
+
+static bool isI64(Attribute attr) {
+  auto number = dyn_cast<IntegerAttr>(attr);
+  return number && number.getType().isInteger(64);
+}
+
+bool isKernelReference(Attribute attr) {
+  auto entry = dyn_cast_or_null<DictionaryAttr>(attr);
+  auto numbers = entry ? entry.getAs<DictionaryAttr>("numbers") : DictionaryAttr();
+  return numbers && entry.size() == 4 && entry.getAs<StringAttr>("file") && entry.getAs<StringAttr>("sha256") &&
+         areTexts(entry.getAs<ArrayAttr>("functions")) &&
+         llvm::all_of(numbers, [](NamedAttribute number) { return isI64(number.getValue()); });
+}
+
+KernelReference kernelReferenceOf(DictionaryAttr attr) {
+  KernelReference reference{attr.getAs<StringAttr>("file").str(), attr.getAs<StringAttr>("sha256").str(), {}};
+  for (auto name : attr.getAs<ArrayAttr>("functions").getAsRange<StringAttr>())
+    reference.functions.push_back(name.str());
+  return reference;
 }
 
 bool isKernelBody(Attribute attr) {
   auto body = dyn_cast<DictionaryAttr>(attr);
-  auto features = body ? body.getAs<ArrayAttr>("features") : ArrayAttr();
-  return features && llvm::all_of(features, [](Attribute item) { return isa<StringAttr>(item); }) &&
+  return body && areTexts(body.getAs<ArrayAttr>("features")) &&
          llvm::all_of(ArrayRef<StringRef>{"target", "file", "sha256", "symbol", "abi"},
                       [&](StringRef key) { return bool(body.getAs<StringAttr>(key)); });
 }
@@ -261,6 +302,8 @@ bool isKernelBody(Attribute attr) {
 LogicalResult ExternOp::verify() {
   if (!llvm::all_of(getBodies(), isKernelBody))
     return emitOpError("C1: each body must be {target, file, sha256, symbol, abi, features} of texts");
+  if (getReferenceAttr() && !isKernelReference(getReferenceAttr()))
+    return emitOpError("C4: the reference must be {file, sha256, functions, numbers}: texts, and integers by names");
   if (getCounts().getDims().size() != 3)
     return emitOpError("C2: counts must be the work items, the grain and the bytes of scratch");
   std::set<std::string, std::less<>> known;
@@ -300,11 +343,6 @@ DictionaryAttr microKernelAttr(const MicroDecl &decl, MLIRContext *context) {
   entry.set("tile", builder.getI64ArrayAttr({decl.rows, decl.columns}));
   entry.set("bodies", builder.getArrayAttr(bodies));
   return entry.getDictionary(context);
-}
-
-static bool isI64(Attribute attr) {
-  auto number = dyn_cast<IntegerAttr>(attr);
-  return number && number.getType().isInteger(64);
 }
 
 bool isMicroKernel(Attribute attr) {

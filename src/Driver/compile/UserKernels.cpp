@@ -9,6 +9,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <set>
+
 using namespace mlir;
 
 namespace dmxc::driver {
@@ -37,20 +39,43 @@ static Status checkBodies(const std::string &file, const std::string &name, Arra
 
 static Status checkKernel(const dmir::KernelDecl &decl, MLIRContext *context) {
   Status good = checkBodies(decl.file, decl.name, decl.bodies);
-  return good && decl.op ? checkOp(decl, context) : std::move(good);
+  if (good && decl.op)
+    good = checkOp(decl, context);
+  if (!good || !decl.reference)
+    return good;
+  Status meant = checkReference(decl, context);
+  return meant ? std::move(meant) : Status(Error{meant.error().kind, decl.file + ": " + meant.error().message});
 }
 
-/// Whether the target that it is for can call it, where it shall.
-static Status checkMicro(const dmir::MicroDecl &decl, ArrayRef<const TargetBackend *> targets, MLIRContext *context) {
+/// Fails where no target of the compile has a body of it.
+static Status checkTargets(const dmir::MicroDecl &decl, ArrayRef<const TargetBackend *> targets) {
+  std::set<std::string> has, wanted;
+  for (const dmir::KernelBody &body : decl.bodies)
+    has.insert(body.target);
+  for (const TargetBackend *target : targets)
+    wanted.insert(target->name().str());
+  if (llvm::any_of(wanted, [&](const std::string &target) { return has.count(target); }))
+    return Status::ok();
+  return Error{ErrorKind::Constraint,
+               "it has no body for " + llvm::join(wanted, " or ") + "; it has some for " + llvm::join(has, ", ")};
+}
+
+/// Whether a target that it is for can call it, where it shall. One that its file prefers is not idle without a word.
+static Status checkMicro(const dmir::MicroDecl &decl, ArrayRef<const TargetBackend *> targets, MLIRContext *context,
+                         Diagnostics &diagnostics) {
   if (Status good = checkBodies(decl.file, decl.name, decl.bodies); !good)
     return good;
-  for (const TargetBackend *target : targets) {
-    bool isFor = llvm::any_of(decl.bodies, [&](const auto &body) { return target->name() == body.target; });
-    Status good = isFor ? target->checkMicroKernel(dmir::microKernelAttr(decl, context)) : Status::ok();
-    bool isIdle = !good && good.error().kind == ErrorKind::Constraint;
-    if (!good && (!isIdle || decl.use == dmir::MicroDecl::Use::On))
-      return Error{good.error().kind, decl.file + ": the micro-kernel '" + decl.name + "': " + good.error().message};
-  }
+  Status good = checkTargets(decl, targets);
+  for (const TargetBackend *target : targets)
+    if (good && llvm::any_of(decl.bodies, [&](const auto &body) { return target->name() == body.target; }))
+      good = target->checkMicroKernel(dmir::microKernelAttr(decl, context));
+  if (good)
+    return good;
+  std::string text = "the micro-kernel '" + decl.name + "': " + good.error().message;
+  if (good.error().kind != ErrorKind::Constraint || decl.use == dmir::MicroDecl::Use::On)
+    return Error{good.error().kind, decl.file + ": " + text};
+  if (decl.isPreferred())
+    diagnostics.report({Severity::Warning, "ukernel-idle", decl.file, "", std::move(text), ErrorKind::Model, {}});
   return Status::ok();
 }
 
@@ -67,7 +92,7 @@ bool Compilation::loadKernels() {
       good = checkKernel(decl, mlirContext.get());
   for (const dmir::MicroDecl &decl : kernels.micros())
     if (good)
-      good = checkMicro(decl, phaseCtx.targets, mlirContext.get());
+      good = checkMicro(decl, phaseCtx.targets, mlirContext.get(), diagnostics);
   if (!good)
     diagnostics.report(good.error(), "kernel-file");
   return bool(good);
@@ -116,16 +141,23 @@ void Compilation::warnOfIdleMicroKernels(Diagnostics &idle) {
   }
 }
 
-/// The bodies of users' kernels that an op's text names.
-static SmallVector<DictionaryAttr> bodiesNamedBy(Operation *op) {
+/// The files that an op's text names of users' kernels: their code, and what says what they compute.
+static SmallVector<std::string> kernelFilesNamedBy(Operation *op) {
   auto how = op->getAttrOfType<DictionaryAttr>("strategy");
   Attribute micro = how ? how.get(strategy::kMicroKernel) : Attribute();
   ArrayAttr bodies;
-  if (auto called = dyn_cast<dmir::ExternOp>(op))
+  SmallVector<std::string> files;
+  auto called = dyn_cast<dmir::ExternOp>(op);
+  if (called && called.getReferenceAttr())
+    files.push_back(dmir::kernelReferenceOf(called.getReferenceAttr()).file);
+  if (called)
     bodies = called.getBodies();
   else if (dmir::isMicroKernel(micro))
     bodies = cast<DictionaryAttr>(micro).getAs<ArrayAttr>("bodies");
-  return bodies ? llvm::to_vector(bodies.getAsRange<DictionaryAttr>()) : SmallVector<DictionaryAttr>();
+  if (bodies)
+    for (auto body : bodies.getAsRange<DictionaryAttr>())
+      files.push_back(body.getAs<StringAttr>("file").str());
+  return files;
 }
 
 /// Code that a text names lies where its constants may, and some target runs each kernel.
@@ -136,8 +168,8 @@ bool Compilation::resolveKernels() {
   const dmir::DataFiles &files = dmir::DataFiles::of(mlirContext.get());
   bool good = true;
   theModule->walk([&](Operation *op) {
-    for (auto body : bodiesNamedBy(op)) {
-      Result<std::string> real = files.find(body.getAs<StringAttr>("file").str());
+    for (const std::string &file : kernelFilesNamedBy(op)) {
+      Result<std::string> real = files.find(file);
       if (real) {
         if (!llvm::is_contained(inputs, *real))
           inputs.push_back(*real);

@@ -28,28 +28,37 @@ std::string readName(const KernelJson &json) {
   return name;
 }
 
-/// What all bodies have: whose code it is, which file below the kernel file's own folder, and what in it. Who sends a
-/// kernel file sends what it names.
+/// A file below the kernel file's own folder: who sends a kernel file sends what it names.
+struct NamedFile {
+  std::string real, sha256;
+};
+
+NamedFile readNamed(const KernelJson &json, const char *key, const std::string &file, std::vector<std::string> &files) {
+  std::string given = json.text(key);
+  Result<DataFile> found = findDataFile(given, {folderOf(file)});
+  if (!found)
+    throw ioError(json.place() + ": '" + key + "': " + found.error().message);
+  if (!found->isBelow)
+    json.fail("the " + std::string(key) + " '" + given + "' lies in '" + folderOf(found->real) +
+              "'; a kernel file may name files below its own folder alone");
+  Result<std::shared_ptr<const MappedFile>> bytes = MappedFile::open(found->path);
+  if (!bytes)
+    throw ioError(json.place() + ": " + bytes.error().message);
+  if (std::find(files.begin(), files.end(), found->path) == files.end())
+    files.push_back(found->path);
+  return {found->real, Sha256::hexOf((*bytes)->bytes())};
+}
+
+/// What all bodies have: whose code it is, which file, and what in it.
 KernelBody readCode(const KernelJson &json, const std::string &file, std::vector<std::string> &files) {
   KernelBody body;
   body.target = json.text("target");
   body.symbol = json.text("symbol");
   if (json.has("features"))
     body.features = json.texts("features");
-  std::string given = json.text("object");
-  Result<DataFile> found = findDataFile(given, {folderOf(file)});
-  if (!found)
-    throw ioError(json.place() + ": 'object': " + found.error().message);
-  if (!found->isBelow)
-    json.fail("the object '" + given + "' lies in '" + folderOf(found->real) +
-              "'; a kernel file may name files below its own folder alone");
-  Result<std::shared_ptr<const MappedFile>> object = MappedFile::open(found->path);
-  if (!object)
-    throw ioError(json.place() + ": " + object.error().message);
-  body.file = found->real;
-  body.sha256 = Sha256::hexOf((*object)->bytes());
-  if (std::find(files.begin(), files.end(), found->path) == files.end())
-    files.push_back(found->path);
+  NamedFile object = readNamed(json, "object", file, files);
+  body.file = object.real;
+  body.sha256 = object.sha256;
   return body;
 }
 
@@ -83,7 +92,7 @@ public:
 
   KernelDecl read(const KernelJson &json) {
     json.onlyKeys({"kind", "name", "match", "operands", "results", "attributes", "dims", "scalars", "work", "grain",
-                   "scratch", "effects", "bodies"});
+                   "scratch", "effects", "reference", "bodies"});
     decl.file = file;
     decl.name = readName(json);
     if (json.has("effects") && json.text("effects") != "none")
@@ -99,6 +108,8 @@ public:
     for (const KernelJson &result : json.list("results", 1))
       decl.results.push_back(readResult(result, named));
     readCounts(json, named);
+    if (json.has("reference"))
+      readReference(json.at("reference"));
     for (const KernelJson &body : json.list("bodies", 0))
       decl.bodies.push_back(readBody(body));
     return std::move(decl);
@@ -197,6 +208,13 @@ private:
     decl.work = named.resolve(json.dim("work", 1), json);
     decl.grain = named.resolve(json.dim("grain", 1), json);
     decl.scratch = named.resolve(json.dim("scratch", 0), json);
+  }
+
+  void readReference(const KernelJson &json) {
+    json.onlyKeys({"file", "functions"});
+    NamedFile text = readNamed(json, "file", file, files);
+    json.list("functions", 1);
+    decl.reference = dmir::KernelReference{text.real, text.sha256, json.texts("functions")};
   }
 
   KernelBody readBody(const KernelJson &json) {

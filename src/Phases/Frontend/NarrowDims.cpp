@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Dialect/DMIR/Constraints.h"
+#include "dmxc/Dialect/DMIR/OpDims.h"
 #include "dmxc/Phases/Phases.h"
 #include "dmxc/Support/DimFacts.h"
 
@@ -122,34 +123,10 @@ private:
     value.setType(dmir::tensorOf(next, type.getElementType(), dmir::layoutOf(type)));
   }
 
-  /// Dims that become numbers stand where numbers do.
   void narrowAttr(Operation *op) {
-    auto dims = op->getAttrOfType<dmir::DimsAttr>("dims");
-    if (!dims)
-      return;
-    SmallVector<Dim> next, open;
-    for (Dim dim : dims.getDims())
-      next.push_back(narrowed(dim));
-    if (ArrayRef<Dim>(next) == dims.getDims())
-      return;
-    MLIRContext *context = op->getContext();
-    SmallVector<std::pair<StringRef, Attribute>> numbers;
-    size_t position = 0;
-    for (StringRef name : {"values", "starts", "sizes", "low", "high"})
-      if (auto old = op->getAttrOfType<DenseI64ArrayAttr>(name)) {
-        SmallVector<Dim> mixed = dmir::mixDims(old.asArrayRef(), dmir::dimsAttr(context, next), position);
-        position += dmir::countDynamic(old.asArrayRef());
-        numbers.push_back({name, DenseI64ArrayAttr::get(context, dmir::splitDims(mixed, open))});
-      }
-    if (position != next.size()) // of a rule, or the k of top_k
-      return;
-    undo.push_back([op, old = op->getAttrDictionary()] { op->setAttrs(old); });
-    for (auto [name, attr] : numbers)
-      op->setAttr(name, attr);
-    if (dmir::DimsAttr left = dmir::dimsAttr(context, open))
-      op->setAttr("dims", left);
-    else
-      op->removeAttr("dims");
+    DictionaryAttr old = op->getAttrDictionary();
+    if (dmir::replaceDims(op, [&](Dim dim) { return narrowed(dim); }))
+      undo.push_back([op, old] { op->setAttrs(old); });
   }
 
   //--- conditions that no run can meet may make types that no op has; then all stays as it was

@@ -42,7 +42,8 @@ public:
       kernel->walk([](Operation *op) { op->removeAttr(dmir::kSparsityAttr); });
     std::string text;
     llvm::raw_string_ostream stream(text);
-    stream << *kernel.getOperation();
+    // Whatever dmx-opt prints of its result.
+    kernel->print(stream, OpPrintingFlags().useLocalScope().enableDebugInfo(false));
     if (region.getStrategyAttr().contains(strategy::kOwnsConstants))
       stream << kernels.size();
     auto [entry, isNew] = kernels.try_emplace(text, kernel);

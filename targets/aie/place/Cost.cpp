@@ -36,9 +36,12 @@ public:
   int64_t next() const {
     return std::max({core(), streams() + stalls(), drain() + stalls(), ddr(), control(), alone() / flights()});
   }
+  /// What blocks take longer than others that wait for rows of a: their memory is free when cores have multiplied the
+  /// last ones, while results leave.
   int64_t refills() const {
     int64_t times = stay && stay->turns == 1 ? p.blocks() / stay->uses - 1 : 0;
-    return times * (load() + firstOfPanel());
+    return times > 0 ? times * std::max<int64_t>(0, load() + firstOfPanel() + std::max(products(), streams()) - next())
+                     : 0;
   }
 
 private:
@@ -53,9 +56,10 @@ private:
   int64_t call(std::string_view kernel, std::array<int64_t, hw::kScalars> scalars) const {
     return hw::clocksOf(machine, {*hw::kernelNamed(kernel), {}, scalars}) + kTileInstructions;
   }
+  int64_t products() const { return steps * call(n.matmul, {n.m, n.k, n.n}); }
   /// Of a core for a block: its multiplications and what stands before and behind them.
   int64_t core() const {
-    int64_t all = call(n.zero, {c}) + steps * call(n.matmul, {n.m, n.k, n.n});
+    int64_t all = call(n.zero, {c}) + products();
     if (p.has(Part::Bias))
       all += call(n.bias, {n.m, n.n});
     if (p.has(Part::Residual) && !p.addsBytes())

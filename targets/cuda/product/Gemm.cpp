@@ -3,6 +3,7 @@
 #include "FewRows.h"
 #include "TileProduct.h"
 #include "attention/FewQueries.h"
+#include "convolution/PatchProduct.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -108,11 +109,12 @@ struct Ways {
   const GemmProduct *specialised = nullptr; ///< by tensor cores
   const FewRows *few = nullptr;
   const TileProduct *tiled = nullptr;
+  const PatchProduct *patched = nullptr;
 
   Ways(const hw::Machine &machine, const GemmProduct &product, const std::optional<FewRows> &few,
-       const std::shared_ptr<const TileProduct> &tiled)
+       const std::shared_ptr<const TileProduct> &tiled, const std::shared_ptr<const PatchProduct> &patched)
       : machine(machine), specialised(product.refusal().empty() ? &product : nullptr), few(few ? &*few : nullptr),
-        tiled(tiled.get()) {}
+        tiled(tiled.get()), patched(patched.get()) {}
   /// The name of the one that is asked for, or where none is of the default.
   StringRef chosen(Operation *op, DictionaryAttr decided) const {
     if (StringRef asked = algorithmIn(decided); !asked.empty())
@@ -121,7 +123,11 @@ struct Ways {
       return kByWarps;
     if (specialised && rowsOf(op) > kPlainRows)
       return specialisedOf(op);
-    return tiled && tiled->pays(machine) ? tiledOf(op) : plainOf(op);
+    const bool isTiled = tiled && tiled->pays(machine);
+    const double others = isTiled ? tiled->clocks(machine, tiled->choose(machine, {})) : plainClocks(machine, op);
+    if (patched && patched->pays(machine, others))
+      return kConvByPatches;
+    return isTiled ? tiledOf(op) : plainOf(op);
   }
 };
 
@@ -155,7 +161,12 @@ static KernelPlan planFewRows(const RegionBody &body, const FewRows &few, const 
 static Result<KernelPlan> chooseProduct(const RegionBody &body, const CudaRequest &request, GemmProduct &product) {
   std::optional<FewRows> few = fewRowsOf(body, request);
   std::shared_ptr<const TileProduct> tiled = TileProduct::of(body.root);
-  StringRef name = Ways(request.machine, product, few, tiled).chosen(body.root, request.decided);
+  std::shared_ptr<const PatchProduct> patched = PatchProduct::of(body.root, request.machine);
+  StringRef name = Ways(request.machine, product, few, tiled, patched).chosen(body.root, request.decided);
+  if (patched && name == kConvByPatches) {
+    DecisionsMade::check("a tile of a convolution by patches");
+    return planPatches(body, patched, patched->choose(request.machine, request.decided));
+  }
   if (tiled && name == tiledOf(body.root)) {
     DecisionsMade::check("a tile of a product of f32");
     return planTiles(body, tiled, tiled->choose(request.machine, request.decided));
@@ -271,6 +282,8 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const PlanRequest 
                         algorithmIn(request.strategy).str());
     if (algorithmIn(request.strategy) == tiledOf(body.root))
       return tilesIn(body, request);
+    if (algorithmIn(request.strategy) == kConvByPatches)
+      return patchesIn(body, request);
     return algorithmIn(request.strategy) == kByWarps ? fewRowsIn(body, request)
                                                      : planPlain(body, request, *product, /*decided=*/false);
   }
@@ -323,6 +336,7 @@ struct RegionProduct {
   SharedProduct product; ///< null where the root is none
   std::optional<FewRows> few;
   std::shared_ptr<const TileProduct> tiled;
+  std::shared_ptr<const PatchProduct> patched;
 
   const hw::Machine &machine;
 
@@ -336,15 +350,17 @@ struct RegionProduct {
     few = FewRows::of(body, constant);
     if (normBefore(body.root).empty())
       tiled = TileProduct::of(body.root);
+    patched = PatchProduct::of(body.root, machine);
   }
   StringRef chosen(DictionaryAttr decided) const {
-    return Ways(machine, *product, few, tiled).chosen(body.root, decided);
+    return Ways(machine, *product, few, tiled, patched).chosen(body.root, decided);
   }
   bool isSpecialised(DictionaryAttr decided) const {
     return product && product->refusal().empty() && chosen(decided) == specialisedOf(body.root);
   }
   bool isFew(DictionaryAttr decided) const { return few && chosen(decided) == kByWarps; }
   bool isTiled(DictionaryAttr decided) const { return tiled && chosen(decided) == tiledOf(body.root); }
+  bool isPatched(DictionaryAttr decided) const { return patched && chosen(decided) == kConvByPatches; }
   std::vector<Decision> ways() const;
 };
 
@@ -362,6 +378,7 @@ std::vector<Decision> RegionProduct::ways() const {
   add(product->refusal().empty(), specialisedOf(body.root), "by tensor cores");
   add(few.has_value(), kByWarps, "by warps that share terms");
   add(tiled != nullptr, tiledOf(body.root), "by tiles in shared memory");
+  add(patched != nullptr, kConvByPatches, "by patches in shared memory");
   add(normBefore(body.root).empty(), plainOf(body.root), "or an element a thread");
   if (names.size() < 2)
     return {};
@@ -375,7 +392,7 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
   RegionProduct of(machine, region);
   if (std::optional<FewQueries> few = of.body.root ? FewQueries::of(of.body.root) : std::nullopt)
     return few->preferred() == kQueriesByWarps ? few->decisions(machine, decided) : std::vector<Decision>();
-  if (!of.product || (!of.product->refusal().empty() && !of.few && !of.tiled))
+  if (!of.product || (!of.product->refusal().empty() && !of.few && !of.tiled && !of.patched))
     return {};
   std::vector<Decision> free = of.ways();
   if (of.isSpecialised(decided))
@@ -385,6 +402,8 @@ std::vector<Decision> dmxc::cuda::gemmDecisions(const hw::Machine &machine, dmir
     llvm::append_range(free, of.few->decisions(machine, decided));
   if (of.isTiled(decided))
     llvm::append_range(free, of.tiled->decisions(machine, decided));
+  if (of.isPatched(decided))
+    llvm::append_range(free, of.patched->decisions(machine, decided));
   return free;
 }
 
@@ -421,11 +440,15 @@ std::string dmxc::cuda::whyNotLeftOut(dmir::RegionOp region, const KernelPlan &p
 
 std::string dmxc::cuda::explainGemm(const hw::Machine &machine, dmir::RegionOp region, DictionaryAttr decided) {
   RegionProduct of(machine, region);
+  auto expected = [&](const auto &way) {
+    return std::to_string(std::llround(way.clocks(machine, way.choose(machine, decided)))) + " clocks expected";
+  };
   if (of.isFew(decided))
-    return std::to_string(std::llround(of.few->clocks(machine, of.few->choose(machine, decided)))) + " clocks expected";
+    return expected(*of.few);
   if (of.isTiled(decided))
-    return std::to_string(std::llround(of.tiled->clocks(machine, of.tiled->choose(machine, decided)))) +
-           " clocks expected";
+    return expected(*of.tiled);
+  if (of.isPatched(decided))
+    return expected(*of.patched);
   if (!of.isSpecialised(decided))
     return {};
   std::string tiles =

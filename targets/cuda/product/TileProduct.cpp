@@ -41,7 +41,7 @@ std::shared_ptr<const TileProduct> TileProduct::of(Operation *root) {
 
 bool TileProduct::pays(const hw::Machine &machine) const {
   return nominally(m) >= kFewestRows && nominally(n) >= kFewestColumns && nominally(multiplyAdds()) >= kWorth &&
-         clocks(machine, choose(machine, {})) < plainClocks(machine);
+         clocks(machine, choose(machine, {})) < plainClocks(machine, op);
 }
 
 int64_t TileProduct::tableBytes() const {
@@ -88,12 +88,13 @@ double TileProduct::clocks(const hw::Machine &machine, const SumTile &tile) cons
          std::ceil(each / resident) * steps * std::max({issue * turns, reading, issue + waits});
 }
 
-/// Of an element a thread: instructions of a term, with its share of loops and places, and the wait for its operands
-/// from the second cache.
-double TileProduct::plainClocks(const hw::Machine &machine) const {
-  constexpr double ofMatrix = 20, ofWindows = 26, warp = 32;
-  double depth = static_cast<double>(nominally(k)), warps = static_cast<double>(nominally(batch * m * n)) / warp,
-         issue = warps * depth * (windows ? ofWindows : ofMatrix) / (machine.multiprocessors * hw::kSchedulers);
+double dmxc::cuda::plainClocks(const hw::Machine &machine, Operation *product) {
+  constexpr double ofElement = 150, ofMatrix = 20, ofWindows = 26, warp = 32;
+  const ContractionSizes sizes = Contraction::ofWhole(product);
+  auto real = [&](Dim size) { return static_cast<double>(std::max<int64_t>(nominal(product->getBlock(), size), 1)); };
+  double depth = real(sizes.k), warps = real(sizes.batch * sizes.m * sizes.n) / warp,
+         issue = warps * (ofElement + depth * (isa<dmir::ConvOp>(product) ? ofWindows : ofMatrix)) /
+                 (machine.multiprocessors * hw::kSchedulers);
   return machine.clock.launchClocks + std::max(issue, depth * machine.clock.l2Latency);
 }
 

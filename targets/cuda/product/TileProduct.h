@@ -59,7 +59,6 @@ struct TileProduct : Contraction {
   SumTile choose(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
   std::vector<Decision> decisions(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
   double clocks(const hw::Machine &machine, const SumTile &tile) const;
-  double plainClocks(const hw::Machine &machine) const;
   Result<SumTile> read(const hw::Machine &machine, mlir::Attribute written, llvm::StringRef key) const;
 
 private:
@@ -69,6 +68,9 @@ private:
   kernels::FreeTile<SumTile> freeTile(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
 };
 
+/// Of an element a thread: instructions of it and of its terms, with their share of loops and places, and the wait for
+/// operands from the second cache.
+double plainClocks(const hw::Machine &machine, mlir::Operation *product);
 /// The algorithm's name.
 llvm::StringRef tiledOf(mlir::Operation *product);
 KernelPlan planTiles(const RegionBody &body, const std::shared_ptr<const TileProduct> &product, const SumTile &tile);

@@ -82,7 +82,7 @@ class Commands(Base):
         self.assertEqual([bare(path.read_text()) for path in made], [bare(text) for text in texts])
 
     def test_modes_are_in_the_lines(self):
-        """-O, --numerics and a micro-kernel: dmx-opt makes the texts of the compile, with the same regions and strategies."""
+        """-O, --numerics and a micro-kernel: dmx-opt makes the texts of the compile, with the same regions, strategies and kernels."""
         matrix = "tensor<64x64xf32>"
         (self.dir / "m.mlir").write_text(f"""func.func @main(%x: {matrix} {{dmir.name = "x"}}, %w: {matrix} {{dmir.name = "w"}}) -> ({matrix} {{dmir.name = "y"}}) {{
   %0 = dmir.matmul %x, %w : ({matrix}, {matrix}) -> {matrix} loc("product")
@@ -97,7 +97,7 @@ class Commands(Base):
             cases.append(["--kernels", "k.json"])
         for options in sample(cases, 3):
             with self.subTest(options=options):
-                lines = [line for line in self.compile("-t", "cpu:x86-64-v3", *options).splitlines() if line.startswith("dmx-opt")][:2]  # partition and memory
+                lines = [line for line in self.compile("-t", "cpu:x86-64-v3", *options).splitlines() if line.startswith("dmx-opt")]
                 made = [self.dir / line.split(" -o ")[1] for line in lines]
                 bare = lambda path: [line for line in path.read_text().splitlines() if not line.startswith("module ")]  # which has reports
                 texts = [bare(path) for path in made]

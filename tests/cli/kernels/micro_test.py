@@ -129,6 +129,23 @@ class Products(MicroCase):
             self.declare(bodies=[{"target": "cpu", "object": "sgemm.bc", "symbol": "sgemm"}])
             self.assertIn("which x86-64-v3 lacks", self.make("--kernels", "k.json", code=1).stderr)
 
+    def test_of_targets(self):
+        """One that no target of the compile has a body of: an error where it shall be called, a warning where its file prefers it, else nothing."""
+        self.example()
+        (self.dir / "m.onnx").write_bytes(model(24, 32, 64))
+        self.make(out="without.bundle")
+        reason = "the micro-kernel 'acme.sgemm': it has no body for cpu; it has some for aie, cuda"
+        bodies = [{"target": target, "object": "sgemm.o", "symbol": "sgemm"} for target in ("cuda", "aie")]
+        self.declare(bodies=bodies)
+        said = self.make("--kernels", "k.json", "--ukernels", "acme.sgemm=on", code=4).stderr
+        self.assertIn("k.json: " + reason, said)
+        self.assertFalse((self.dir / "m.bundle").exists())
+        for prefer, options, warned in ((True, [], True), (False, [], False), (True, ["--ukernels", "acme.sgemm=off"], False)):
+            self.declare(bodies=bodies, prefer=prefer)
+            said = self.make("--kernels", "k.json", *options).stderr
+            self.assertEqual("warning: " + reason in said, warned, said)
+            self.assertEqual((self.dir / "m.bundle").read_bytes(), (self.dir / "without.bundle").read_bytes())
+
     def test_bert(self):
         if not LONG or not (ZOO / "model.onnx").exists():
             self.skipTest("not the long run, or the build has no zoo (bench/make_zoo.py)")

@@ -42,6 +42,12 @@ struct KernelBody {
   std::map<std::string, DType> types; ///< by operand: the body is for these types alone
 };
 
+/// What a kernel computes: DMIR functions in a file, of which each is for other types of operands.
+struct KernelReference {
+  std::string file, sha256; ///< its real path
+  std::vector<std::string> functions;
+};
+
 struct KernelDecl {
   struct Onnx {
     std::string domain, op;
@@ -63,6 +69,7 @@ struct KernelDecl {
   std::vector<std::pair<std::string, std::optional<int64_t>>> attributes;
   std::vector<Dim> scalars;
   Dim work = 1, grain = 1, scratch = 0;
+  std::optional<KernelReference> reference;
   std::vector<KernelBody> bodies;
 };
 
@@ -84,7 +91,7 @@ public:
   explicit KernelSet(mlir::Dialect *dialect) : Base(dialect) {}
   static KernelSet &of(mlir::MLIRContext *context);
 
-  /// Fails where a name, or what it is for, has one already.
+  /// Fails where a name, or what it is for, has one already. A reference's file is one that the interpreter may read.
   Status add(KernelDecl decl);
   Status add(MicroDecl decl);
   /// Of ONNX' operators of a domain; `version` is the opset that the model imports of it.
@@ -111,6 +118,7 @@ struct KernelUse {
   std::vector<Expected> expected;
   llvm::SmallVector<mlir::Type> results;
   llvm::SmallVector<Dim> scalars, counts;
+  std::map<std::string, int64_t> numbers; ///< what the declaration's attributes are
   std::vector<const KernelBody *> bodies; ///< for the operands' types
 };
 
@@ -121,6 +129,10 @@ Result<KernelUse> bindKernel(const KernelDecl &decl, llvm::ArrayRef<mlir::Ranked
 
 /// A body, in dmir.extern and elsewhere: {target, file, sha256, symbol, abi, features} of texts.
 bool isKernelBody(mlir::Attribute attr);
+
+/// A reference, in dmir.extern: {file, sha256, functions, numbers}, texts but for the `numbers` by their names.
+bool isKernelReference(mlir::Attribute attr);
+KernelReference kernelReferenceOf(mlir::DictionaryAttr attr);
 
 /// A micro-kernel as a strategy names it: {kernel = "acme.sgemm", tile = [rows, columns], bodies = [...]}. It has all
 /// that later phases need, as dmir.extern has.

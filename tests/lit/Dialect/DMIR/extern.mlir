@@ -6,6 +6,12 @@ func.func @kernel(%x: tensor<?x?xf16, #dmir.dims<"b", "n">>) -> tensor<?xi64, #d
   return %0 : tensor<?xi64, #dmir.dims<"b">>
 }
 
+// CHECK: reference = {file = "/k/k.mlir", functions = ["f"], numbers = {k = 3 : i64}, sha256 = "0f"}
+func.func @reference(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = dmir.extern "k"(%x) {bodies = [], counts = #dmir.dims<"1", "1", "0">, reference = {file = "/k/k.mlir", sha256 = "0f", functions = ["f"], numbers = {k = 3 : i64}}} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
 // -----
 
 func.func @c1(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -27,5 +33,13 @@ func.func @c2(%x: tensor<4xf32>) -> tensor<4xf32> {
 func.func @c3(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @+1 {{C3: no operand or result has the dim 'n'}}
   %0 = dmir.extern "k"(%x) {bodies = [], counts = #dmir.dims<"n", "1", "0">} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @c4(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{C4: the reference must be {file, sha256, functions, numbers}: texts, and integers by names}}
+  %0 = dmir.extern "k"(%x) {bodies = [], counts = #dmir.dims<"1", "1", "0">, reference = {file = "/k/k.mlir", sha256 = "0f", functions = ["f"], numbers = {k = true}}} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

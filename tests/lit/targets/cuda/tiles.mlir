@@ -23,13 +23,13 @@
 
 // COLUMNS: node 'product'{{.*}}'tiles.columns' of its strategy is 32 : i64, but must be 64 : i64
 // HALF: node 'half': its strategy has the algorithm matmul-by-tiles, but it is no product of f32 whose operands are views of memory with a known number of terms
-func.func @main(%a: tensor<128x128xf32> {dmir.name = "a"}, %b: tensor<128x128xf32> {dmir.name = "b"}, %i: tensor<1x32x14x14xf32> {dmir.name = "i"},
+func.func @main(%a: tensor<128x128xf32> {dmir.name = "a"}, %b: tensor<128x128xf32> {dmir.name = "b"}, %i: tensor<1x64x56x56xf32> {dmir.name = "i"},
                 %f: tensor<4x80xf16> {dmir.name = "f"}, %g: tensor<80x16xf16> {dmir.name = "g"})
-    -> (tensor<128x128xf32> {dmir.name = "x"}, tensor<1x64x14x14xf32> {dmir.name = "y"}, tensor<4x16xf32> {dmir.name = "z"}) {
-  %w = dmir.constant dense<0.5> : tensor<64x32x3x3xf32>
+    -> (tensor<128x128xf32> {dmir.name = "x"}, tensor<1x256x56x56xf32> {dmir.name = "y"}, tensor<4x16xf32> {dmir.name = "z"}) {
+  %w = dmir.constant dense<0.5> : tensor<256x64x1x1xf32>
   %0 = dmir.matmul %a, %b : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32> loc("product")
-  %1 = dmir.conv %i, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>}
-      : (tensor<1x32x14x14xf32>, tensor<64x32x3x3xf32>) -> tensor<1x64x14x14xf32> loc("windows")
+  %1 = dmir.conv %i, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>}
+      : (tensor<1x64x56x56xf32>, tensor<256x64x1x1xf32>) -> tensor<1x256x56x56xf32> loc("pixels")
   %2 = dmir.matmul %f, %g : (tensor<4x80xf16>, tensor<80x16xf16>) -> tensor<4x16xf32> loc("half")
-  return %0, %1, %2 : tensor<128x128xf32>, tensor<1x64x14x14xf32>, tensor<4x16xf32>
+  return %0, %1, %2 : tensor<128x128xf32>, tensor<1x256x56x56xf32>, tensor<4x16xf32>
 }
