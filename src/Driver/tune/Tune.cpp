@@ -4,6 +4,7 @@
 #include "../compile/TextOutput.h"
 #include "../options/OptionValues.h"
 #include "../schedule/TuningDatabase.h"
+#include "Clocks.h"
 #include "Descent.h"
 #include "Journal.h"
 #include "PairedTimes.h"
@@ -20,7 +21,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Path.h"
-#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -30,7 +30,6 @@
 #include <sstream>
 #include <unistd.h>
 
-using nlohmann::json;
 namespace fs = std::filesystem;
 
 namespace dmxc::driver {
@@ -42,12 +41,6 @@ constexpr size_t kPairs = 16, kConfirming = 32;
 
 /// Outputs of candidates must come this near to the default's: what another order of sums may change.
 constexpr double kLeastSqnr = 50;
-
-Error noClock() {
-  return usageError(
-      "nothing of this model runs on a processor, or on a device that reports clocks, which is what tuning "
-      "measures; choose another target with -t");
-}
 
 /// ", 3 members refused" of scripts' parameters.
 std::string refusedText(size_t count) {
@@ -227,20 +220,6 @@ bool Tuner::prepare() {
 //===----------------------------------------------------------------------===//
 // Measuring
 //===----------------------------------------------------------------------===//
-
-/// Clocks of the last run of all kernels in a device's report.
-static Result<int64_t> clocksOf(const std::string &report) {
-  std::ifstream in(report);
-  json document = json::parse(in, nullptr, /*allow_exceptions=*/false);
-  int64_t sum = 0;
-  if (document.is_object() && document.contains("last") && document["last"].is_array())
-    for (const json &kernel : document["last"])
-      if (kernel.is_object() && kernel.contains("main") && kernel["main"].contains("clocks"))
-        sum += kernel["main"]["clocks"].get<int64_t>();
-  if (sum > 0)
-    return sum;
-  return noClock();
-}
 
 Options Tuner::trialOptions() const {
   Options trial = options;

@@ -27,7 +27,8 @@ static bool dealsNothing(const Distribution &deal) {
 
 /// What a team takes besides what it computes: it fetches what the host brings, gives back results, and waits for its
 /// other chiplets wherever it gathers. A byte leaves a chiplet's DDR once for all of its quads, which fetch parts and
-/// send them to each other; where there are no equal parts the first quad sends all to each.
+/// send them to each other; where there are no equal parts the first quad sends all to each, in part while others
+/// compute.
 static double teamClocks(Block *body, const Distribution &deal, const hw::Machine &machine,
                          const ArgumentKinds &kinds) {
   constexpr double meeting = 100; // of two chiplets
@@ -39,14 +40,17 @@ static double teamClocks(Block *body, const Distribution &deal, const hw::Machin
   auto timesOf = [&](Value value) {
     const bool hasParts =
         deal.quads % sharers == 0 && llvm::any_of(shapeOf(value), [&](int64_t dim) { return dim % sharers == 0; });
-    return deal.at(value) ? static_cast<double>(sharers) / deal.quads : hasParts ? 1 : sharers;
+    return deal.at(value) ? static_cast<double>(sharers) / deal.quads : hasParts ? 1 : 0.25 + 0.6 * sharers;
   };
   double clocks = 0;
   for (BlockArgument argument : body->getArguments())
     if (kinds.isInput(argument) && !argument.use_empty())
       clocks += bytesOf(argument) * timesOf(argument) / ddr.read;
-  for (Value result : body->getTerminator()->getOperands())
-    clocks += bytesOf(result) * (deal.at(result) ? static_cast<double>(sharers) / deal.quads : 1) / ddr.write;
+  for (Value result : body->getTerminator()->getOperands()) {
+    const Split split = deal.at(result);
+    const bool byChannels = split.dim == 1 && shapeOf(result).size() > 3; // measured: chiplets wait for each other
+    clocks += bytesOf(result) * (split && !byChannels ? static_cast<double>(sharers) / deal.quads : 1) / ddr.write;
+  }
   const int chiplets = (deal.quads + machine.quadsPerChiplet() - 1) / machine.quadsPerChiplet();
   for (const auto &[op, values] : deal.gathers)
     clocks += meeting * (chiplets - 1) * static_cast<double>(values.size());

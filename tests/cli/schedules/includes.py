@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """transform.dmx.include and --schedule-path: files of several folders, schedules that targets ship, who has the last word, cycles.
-Usage: includes.py BIN REPO [unittest arguments]"""
+Usage: includes.py BIN REPO [unittest arguments]
+
+A plain run takes a sample; DMXC_LONG=1 takes all."""
 import pathlib
 import sys
 import unittest
@@ -8,6 +10,7 @@ import unittest
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parents[2])]
 from dmxc_case import DIGITS, Base  # noqa: E402
 from schedules.scripts import ANY, script  # noqa: E402
+import sampling  # noqa: E402
 
 BATCH = ("--dim", "batch=32")
 HEAD, END = "module attributes {transform.with_named_sequence} {\n", "}\n"
@@ -34,6 +37,7 @@ def decide(values, handle="r"):
     return f"transform.dmx.decide %{handle} {{{values}}} : {ANY}"
 
 
+@sampling.sampled(2)
 class Includes(Base):
     def write(self, file, *parts):
         (self.dir / file).parent.mkdir(parents=True, exist_ok=True)

@@ -4,8 +4,10 @@ Usage: saved.py BIN REPO [unittest arguments]
 
 A plain run takes a sample of models and targets; DMXC_LONG=1 takes all."""
 import itertools
+import os
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 from random import Random
@@ -50,7 +52,7 @@ class SavedBase(Base):
         return (self.dir / "saved.mlir").read_text()
 
 
-@sampling.sampled(2)
+@sampling.sampled(3)
 class Saved(SavedBase):
     def test_models(self):
         cases = [(name, target) for name, target in itertools.product(MODELS, self.targets()) if (ZOO / name).exists()]
@@ -123,6 +125,27 @@ class Saved(SavedBase):
         self.assertEqual(text.count("transform.dmx.decide"), len(names))
         for name in ('"a\\\\*b"', '"a\\\\?b"', 'node = "same", nth = 1} in %m expect 2'):
             self.assertIn(name, text)
+
+    def test_damaged(self):
+        """A script with bytes that are not its own is refused with a place in it, or decides something that computes the same."""
+        self.run_tool(DIGITS, "-q", "-o", "d.bundle", *BATCH, "--save-schedule", "s.mlir")
+        self.run_tool("d.bundle", "-q", "--random-inputs", "1", "--output-dir", "out", tool="dmx-run")
+        good, random, refused = (self.dir / "s.mlir").read_bytes(), Random(sampling.SEED), 0
+        for _ in range(400 if sampling.LONG else 5):
+            text = bytearray(good)
+            for _ in range(random.randrange(1, 4)):
+                at = random.randrange(text.index(b"{"), len(text))
+                text[at:at + random.randrange(0, 3)] = random.choice([b"", b"0", b"1", b"9", b"}", b'"', b" ", bytes([random.randrange(1, 256)])])
+            (self.dir / "x.mlir").write_bytes(text)
+            command = [str(BIN / "dmxc"), str(DIGITS), *BATCH, "-q", "-o", "x.bundle", "--schedule", "x.mlir"]
+            done = subprocess.run(command, cwd=self.dir, capture_output=True, timeout=300, env={**os.environ, "TMPDIR": str(self.dir)})
+            self.assertIn(done.returncode, (0, 1), done.stderr)
+            refused += done.returncode
+            if done.returncode:
+                self.assertRegex(done.stderr, rb"x\.mlir:?.*error: ")
+            else:
+                self.run_tool("x.bundle", "-q", "--random-inputs", "1", "--expect", "out", "--min-sqnr", "50", tool="dmx-run")
+        print(f"{refused} refused, DMXC_SAMPLE={sampling.SEED}")
 
     def test_refusals(self):
         err = self.run_tool(DIGITS, *BATCH, "-o", "x.bundle", "--save-schedule", "none/s.mlir", code=3).stderr

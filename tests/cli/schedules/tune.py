@@ -36,8 +36,8 @@ def net(layers, channels, size):
     return "\n".join([f'{head} -> ({kind} {{dmir.name = "y"}}) {{', *lines, f"  return {value} : {kind}", "}\n"])
 
 
-NETS = {"stem56": ([(16, 3, 2), (32, 3, 1)], 3, 56), "c16x56": ([(16, 3, 1), (16, 3, 1)], 16, 56), "c32x28": ([(32, 3, 1), (64, 3, 2)], 32, 28),
-        "c64x28": ([(64, 3, 1), (64, 3, 1)], 64, 28), "c128x14": ([(128, 3, 1), (128, 1, 1)], 128, 14), "mix28": ([(24, 1, 1), (48, 3, 2), (96, 1, 1)], 12, 28)}
+NETS = {"a3x14": ([(16, 3, 1), (32, 3, 2)], 3, 14), "c16x56": ([(16, 3, 1), (16, 3, 1)], 16, 56), "c32x28": ([(32, 3, 1), (64, 3, 2)], 32, 28),
+        "c128x14": ([(128, 3, 1), (128, 1, 1)], 128, 14), "d64x14": ([(128, 3, 1)], 64, 14), "mix28": ([(24, 1, 1), (48, 3, 2), (96, 1, 1)], 12, 28)}
 
 
 class TuneBase(Base):
@@ -59,6 +59,7 @@ class TuneBase(Base):
         return out, json.loads((self.dir / "t.json").read_text())
 
 
+@sampling.sampled(4)
 class Devices(TuneBase):
     def setUp(self):
         super().setUp()
@@ -162,6 +163,7 @@ class Devices(TuneBase):
             self.assertEqual(result.stderr, "")
 
 
+@sampling.sampled(2)
 class Processors(TuneBase):
     SHAPES = [matmul(8, 768, 768), matmul(64, 256, 256), matmul(128, 128, 512), matmul(37, 70, 50), matmul(200, 64, 48), matmul(16, 512, 128), matmul(1, 1024, 256),
               matmul(96, 96, 96), matmul(300, 33, 65), matmul(256, 256, 64), conv(64, (14, 14), 64, 3, pad=1), conv(16, (28, 28), 96, 1), conv(48, (8, 8), 48, 3, pad=1),
