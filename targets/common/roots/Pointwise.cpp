@@ -82,15 +82,20 @@ static double costAlong(const RegionBody &body, ArrayRef<AxisGroup> groups, unsi
 /// Positions of the lane group that a work item of turned tiles has: a multiple of every level's lanes.
 static constexpr int64_t kTurned = 16;
 
-/// The same where tiles of values are computed with lanes along `group` and turned in registers before they are stored.
-static double costTurned(const RegionBody &body, ArrayRef<AxisGroup> groups, unsigned group, int64_t lanes,
-                         const Processor &processor) {
+/// The same where tiles of values are computed with lanes along `group` and turned in registers before they are stored;
+/// nothing where lanes do not lie beside each other in memory along that group.
+static std::optional<double> costTurned(const RegionBody &body, ArrayRef<AxisGroup> groups, unsigned group,
+                                        int64_t lanes, const Processor &processor) {
+  bool gathers = false;
   double cost = dryRunCost(body.block, processor, lanes, [&](ElementExpr &e, llvm::function_ref<Value()> opaque) {
     SmallVector<Index> at;
     for (unsigned g = 0; g < groups.size(); ++g)
       at.push_back(g == group ? e.at(opaque(), lanes, 1) : e.at(opaque()));
     ResultWriter(e, body).evaluate(spread(e, groups, at, body.resultType().getRank()));
+    gathers = e.counts.gathered > 0;
   });
+  if (gathers)
+    return std::nullopt;
   // A vector's store, and an exchange of halves for each bit of its lanes.
   return cost + (1 + static_cast<double>(llvm::Log2_64(lanes))) / static_cast<double>(lanes);
 }
@@ -135,7 +140,7 @@ static void chooseTurned(const RegionBody &body, PointwisePlan &plan, int64_t la
   for (unsigned g = few ? last - 1 : 0; g < last; ++g) {
     // A tile is written out vector by vector: heavy functions would be much code.
     constexpr double mostOfVector = 100;
-    double cost = isLong(g) ? costTurned(body, plan.groups, g, lanes, processor) : best;
+    double cost = isLong(g) ? costTurned(body, plan.groups, g, lanes, processor).value_or(best) : best;
     if (cost < most && cost * static_cast<double>(lanes) <= mostOfVector) {
       best = cost;
       most = 0.7 * cost;
