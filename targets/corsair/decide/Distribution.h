@@ -39,7 +39,7 @@ struct Split {
 };
 
 /// The sizes of teams to choose from, the preferred one first: `most` quads, and fewer, for shares are equal and dims
-/// may divide by fewer only; 0: powers of two and whole chiplets, up to all quads of the machine.
+/// may divide by fewer only; 0: all sizes, up to all quads of the machine.
 llvm::SmallVector<int> teamSizes(const hw::Machine &machine, int most);
 
 struct Distribution {
@@ -63,7 +63,7 @@ struct Distribution {
   llvm::DenseSet<mlir::Value> packed;
   /// Of those that have zeros enough, while a deal is decided: where other numbers are.
   llvm::DenseMap<mlir::Value, std::shared_ptr<const KeptColumns>> zeros;
-  /// Estimate for one run, without what comes from and goes to the host.
+  /// Estimate for one run; once a team is decided, with what its quads fetch and give back.
   double clocks = 0;
 
   Split at(mlir::Value value) const { return of.lookup(value); }
