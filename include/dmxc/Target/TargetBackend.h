@@ -206,8 +206,8 @@ public:
   virtual std::string describe() const = 0;
 
   //--- tuning ----------------------------------------------------------------------
-  /// What a region takes with these decisions by its cost model, in a unit of its own: it orders a search. nullopt where
-  /// it has no model, or computes no region so.
+  /// What a region takes with these decisions by its cost model, in a unit of its own: it orders a search. nullopt
+  /// where it has no model, or computes no region so.
   virtual std::optional<double> estimate(dmir::RegionOp region, mlir::DictionaryAttr decided) const {
     return std::nullopt;
   }

@@ -119,7 +119,8 @@ static HelpTopic schedulesTopic() {
       "among those that targets ship, and --schedule-log what was done for the forms of loops (--print-forms) that "
       "they need. --save-schedule FILE writes a script that decides all that was decided, and says by whom: with it "
       "alone the bundle is the same. Of functions of Python 'python3 -m dmxsched mine.py -o mine.mlir' prints one.\n\n"
-      "'dmxc tune' measures candidates, on devices by their clock, on processors by CPU time beside the default's, at most "
+      "'dmxc tune' measures candidates, on devices by their clock, on processors by CPU time beside the default's, at "
+      "most "
       "--trials of them (64) a region, and keeps the best in --db FILE; what the file has stays and is not measured "
       "again. --report FILE has each measure. --list prints the candidates, and measures none.\n\n"
       "--tuning-db FILE is such a file in any compile: regions that it has records of are computed so.",
