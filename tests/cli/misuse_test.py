@@ -97,8 +97,7 @@ class Misuse(Base):
         self.assertIn("'rows', 'a dim' are open", err)
         flags = shlex.split(re.search(r"for example (--dim .*?)(?: \[|$)", err, re.M)[1])
         self.assertEqual(flags, ["--dim", "rows=128", "--dim", "a dim=128"])
-        err = self.run_tool("tune", "open.onnx", "--db", "d.jsonl", *flags, code=2).stderr  # its sizes are known now
-        self.assertIn("nothing of this model runs on a device with a simulated clock", err)
+        self.run_tool("tune", "open.onnx", "--db", "d.jsonl", "--trials", 2, *flags)  # its sizes are known now
 
     def test_a_state_without_a_size(self):
         """A cache that grows along an open dim; what the message says makes it work."""

@@ -12,10 +12,7 @@ static constexpr double kTrust = 1.25;
 
 std::optional<Descent::Found> Descent::run() {
   // What is decided of the whole region is in the record, so that it stays where defaults change.
-  DictionaryAttr decided = decidedOf(region);
-  for (const Decision &decision : target.decisions(region, decided))
-    if (decision.scope.empty() && !decidedValue(decided, decision))
-      decided = with(decided, decision, decision.preferred);
+  DictionaryAttr decided = settled(DictionaryAttr::get(region.getContext()));
   found.decided = decided;
   if (!attempt(decided))
     return std::nullopt;
@@ -50,6 +47,22 @@ DictionaryAttr Descent::with(DictionaryAttr decided, const Decision &decision, A
   return mergeDecided(decided, decision.scope.empty() ? one : b.getDictionaryAttr(b.getNamedAttr(decision.scope, one)));
 }
 
+/// What is `wanted` of the whole region, one decision after the other: what is free rests on those before, so that
+/// others take a value of their own where there is none such any more. Without what is wanted of products, which is for
+/// another team.
+DictionaryAttr Descent::settled(DictionaryAttr wanted) {
+  DictionaryAttr decided = decidedOf(region);
+  while (true) {
+    const std::vector<Decision> all = target.decisions(region, decided);
+    auto next = llvm::find_if(
+        all, [&](const Decision &decision) { return decision.scope.empty() && !decidedValue(decided, decision); });
+    if (next == all.end())
+      return decided;
+    Attribute value = decidedValue(wanted, *next);
+    decided = with(decided, *next, value && next->domain.contains(value) ? value : next->preferred);
+  }
+}
+
 std::vector<Attribute> Descent::othersOf(const Decision &decision, DictionaryAttr decided) {
   const Attribute own = decidedValue(decided, decision);
   std::vector<Attribute> values;
@@ -71,12 +84,7 @@ void Descent::tryWhole(size_t most, bool trusts) {
   for (const Decision &decision : target.decisions(region, before))
     if (decision.scope.empty() && !decidedValue(before, decision))
       for (Attribute value : othersOf(decision, before)) {
-        // What the best has of this decision's siblings is kept, of products not: it is for another team.
-        NamedAttrList whole(with(found.decided, decision, value));
-        for (NamedAttribute entry : found.decided)
-          if (isa<DictionaryAttr>(entry.getValue()))
-            whole.erase(entry.getName());
-        DictionaryAttr decided = whole.getDictionary(region.getContext());
+        DictionaryAttr decided = settled(with(found.decided, decision, value));
         all.emplace_back(target.estimate(region, decided).value_or(0), decided);
       }
   llvm::stable_sort(all, [](const auto &a, const auto &b) { return a.first < b.first; });

@@ -46,7 +46,8 @@ struct AssignLayouts : dmxc::impl::AssignLayoutsBase<AssignLayouts> {
         Value &changed = relayouts[{operand.get(), wanted}];
         if (!changed) {
           OpBuilder builder(&op);
-          changed = dmir::RelayoutOp::create(builder, operand.get().getLoc(),
+          // No node of the model, so that a node's name means what computes it.
+          changed = dmir::RelayoutOp::create(builder, builder.getUnknownLoc(),
                                              withLayout(operand.get().getType(), wanted), operand.get());
         }
         operand.set(changed);

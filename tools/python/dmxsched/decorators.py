@@ -146,7 +146,7 @@ class Transform:
         name, gone, changed, results = made
         every_result = [(key, taken[key].kind, taken[key]._type) for key in changed] + results
         attributes = {"target": f"@{name}", "failure_propagation_mode": "1 : i32"}
-        out = emit(ops.find("include"), [list(taken.values())], attributes, every_result, ["" for _ in changed] + assigned_names())
+        out = emit(ops.known()["include"], [list(taken.values())], attributes, every_result, ["" for _ in changed] + assigned_names())
         values = [] if out is None else list(out) if isinstance(out, tuple) else [out]
         for key in gone:
             taken[key]._gone = (self.name, place)

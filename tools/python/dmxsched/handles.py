@@ -274,7 +274,7 @@ def op(name: str, /, *positional: Any, **named: Any) -> Any:
 
 def include(name: str, *values: Value, results: int = 0) -> Any:
     """A sequence of another file, "name" or "module::name", which `dmxc --schedule-lib FILE` finds; how many handles it returns."""
-    return apply(ops.find("include"), list(values), target=name, failure_propagation_mode="propagate", results=results)
+    return apply(ops.known()["include"], list(values), target=name, failure_propagation_mode="propagate", results=results)
 
 
 def _results(op: ops.Op, operands: list, count: Any, type_: Any) -> list:
