@@ -169,7 +169,7 @@ class Processors(TuneBase):
     SHAPES = [matmul(8, 768, 768), matmul(64, 256, 256), matmul(128, 128, 512), matmul(37, 70, 50), matmul(200, 64, 48), matmul(16, 512, 128), matmul(1, 1024, 256),
               matmul(96, 96, 96), matmul(300, 33, 65), matmul(256, 256, 64), conv(64, (14, 14), 64, 3, pad=1), conv(16, (28, 28), 96, 1), conv(48, (8, 8), 48, 3, pad=1),
               conv(40, (9, 9), 80, 3, pad=1), conv(3, (56, 56), 16, 3, 2, pad=1), conv(32, (14, 14), 32, 5, pad=2), conv(40, (15, 9), 40, 3, groups=40, pad=1),
-              conv(128, (7, 7), 128, 3, pad=1), decisions_test.attention(4, 64, 64, 32, 32), attention(1, 128, 128, 64, 64)]
+              conv(128, (7, 7), 128, 3, pad=1), decisions_test.attention(4, 64, 64, 32, 32), decisions_test.attention(1, 128, 128, 64, 64)]
 
     def test_shapes(self):
         """What is kept gained in pairs, twice; what did not is said, and nothing is kept of it."""
