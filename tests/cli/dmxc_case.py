@@ -103,8 +103,8 @@ class Base(unittest.TestCase):
         self.small = self.dir / "small.mlir"
         self.small.write_text(SMALL)
 
-    def run_tool(self, *arguments, tool="dmxc", code=0, cwd=None, env=None):
-        result = subprocess.run([str(BIN / tool), *map(str, arguments)], cwd=cwd or self.dir, capture_output=True, text=True, timeout=300,
+    def run_tool(self, *arguments, tool="dmxc", code=0, cwd=None, env=None, timeout=300):
+        result = subprocess.run([str(BIN / tool), *map(str, arguments)], cwd=cwd or self.dir, capture_output=True, text=True, timeout=timeout,
                                 env={**os.environ, "TMPDIR": str(self.dir), **(env or {})})
         self.assertEqual(result.returncode, code, f"{tool} {arguments}\n{result.stdout}\n{result.stderr}")
         return result

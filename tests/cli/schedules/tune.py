@@ -56,7 +56,7 @@ class TuneBase(Base):
         return sum(kernel["main"]["clocks"] for kernel in json.loads((self.dir / "r.json").read_text())["last"])
 
     def tune(self, model, trials, *more, target=CORSAIR):
-        out = self.run_tool("tune", model, *target, "--db", "d.jsonl", "--trials", trials, "--report", "t.json", *more).stdout
+        out = self.run_tool("tune", model, *target, "--db", "d.jsonl", "--trials", trials, "--report", "t.json", *more, timeout=1200).stdout
         return out, json.loads((self.dir / "t.json").read_text())
 
 
