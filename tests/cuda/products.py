@@ -95,8 +95,8 @@ EXACT = [Case("rounded", (), (200, 264, terms), "as it is", right, True, "scale 
              Case("f32", (), (200, 264, 200), "as it is", "as it is", True, "scale bias residual", True, False),  # by tiles in shared memory
              Case("f32", (2, 3), (66, 75, 130), "turned", "turned", False, "bias both", True, False),
              Case("rounded", (), (3, 264, 512), "as it is", "constant", True, "bias relu", True, False),  # by warps
-             Case("f32", (), (1, 1000, 600), "as it is", "constant", True, "bias both", True, False),
-             Case("rounded", (), (16, 300, 1030), "as it is", "constant turned", True, "scale residual", True, False),
+             Case("f32", (), (1, 260, 200), "as it is", "constant", True, "bias both", True, False),
+             Case("rounded", (), (16, 150, 518), "as it is", "constant turned", True, "scale residual", True, False),
          ]  # fmt: skip
 
 
