@@ -369,6 +369,8 @@ Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Op
   for (auto [k, kernel] : llvm::enumerate(kernels))
     for (size_t l = 0; l < levels.size(); ++l) {
       const KernelObject &source = objects[codeOf(kernel, l, levels)][firsts[k].first];
+      if (&source == &objects[l][k])
+        continue;
       Result<KernelObject> own =
           source.user.empty() ? renamed(source, SymbolTable::getSymbolName(kernel).str()) : source;
       if (!own)

@@ -13,6 +13,9 @@ mlir::DictionaryAttr decidedOf(dmir::RegionOp region);
 /// `decided` with the entries of `added`, which replace those of the same name and scope.
 mlir::DictionaryAttr mergeDecided(mlir::DictionaryAttr decided, mlir::DictionaryAttr added);
 
+/// `decided` with a value of a decision.
+mlir::DictionaryAttr withDecided(mlir::DictionaryAttr decided, const Decision &decision, mlir::Attribute value);
+
 /// What `decided` has for a decision; null where it leaves it open.
 mlir::Attribute decidedValue(mlir::DictionaryAttr decided, const Decision &decision);
 

@@ -113,7 +113,6 @@ private:
     DictionaryAttr decided = decidedOf(region), all = decided;
     std::map<std::string, std::set<std::string>> values; // by name
     std::set<std::string> shared;
-    Builder b(region.getContext());
     for (const Decision &decision : decisions) {
       Attribute value = decidedValue(decided, decision);
       Attribute now = value ? value : decision.preferred;
@@ -122,8 +121,7 @@ private:
         shared.insert(decision.name); // both kinds of one name stay apart
       if (value || decision.domain.count() < 2)
         continue;
-      DictionaryAttr one = b.getDictionaryAttr(b.getNamedAttr(decision.name, now));
-      all = mergeDecided(all, decision.scope.empty() ? one : b.getDictionaryAttr(b.getNamedAttr(decision.scope, one)));
+      all = withDecided(all, decision, now);
     }
     NamedAttrList joined;
     std::map<std::string, NamedAttrList> scopes;

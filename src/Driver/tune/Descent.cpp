@@ -41,12 +41,6 @@ bool Descent::attempt(DictionaryAttr decided) {
   return true;
 }
 
-DictionaryAttr Descent::with(DictionaryAttr decided, const Decision &decision, Attribute value) {
-  Builder b(region.getContext());
-  DictionaryAttr one = b.getDictionaryAttr(b.getNamedAttr(decision.name, value));
-  return mergeDecided(decided, decision.scope.empty() ? one : b.getDictionaryAttr(b.getNamedAttr(decision.scope, one)));
-}
-
 /// What is `wanted` of the whole region, one decision after the other: what is free rests on those before, so that
 /// others take a value of their own where there is none such any more. Without what is wanted of products, which is for
 /// another team.
@@ -59,7 +53,7 @@ DictionaryAttr Descent::settled(DictionaryAttr wanted) {
     if (next == all.end())
       return decided;
     Attribute value = decidedValue(wanted, *next);
-    decided = with(decided, *next, value && next->domain.contains(value) ? value : next->preferred);
+    decided = withDecided(decided, *next, value && next->domain.contains(value) ? value : next->preferred);
   }
 }
 
@@ -84,7 +78,7 @@ void Descent::tryWhole(size_t most, bool trusts) {
   for (const Decision &decision : target.decisions(region, before))
     if (decision.scope.empty() && !decidedValue(before, decision))
       for (Attribute value : othersOf(decision, before)) {
-        DictionaryAttr decided = settled(with(found.decided, decision, value));
+        DictionaryAttr decided = settled(withDecided(found.decided, decision, value));
         all.emplace_back(target.estimate(region, decided).value_or(0), decided);
       }
   llvm::stable_sort(all, [](const auto &a, const auto &b) { return a.first < b.first; });

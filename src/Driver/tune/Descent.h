@@ -38,7 +38,6 @@ private:
   bool tryEach(size_t depth);
   std::vector<mlir::Attribute> othersOf(const Decision &decision, mlir::DictionaryAttr decided);
   mlir::DictionaryAttr settled(mlir::DictionaryAttr wanted);
-  mlir::DictionaryAttr with(mlir::DictionaryAttr decided, const Decision &decision, mlir::Attribute value);
   /// Whether the cost model expects so much more of this than of the best that it is not worth a measure.
   bool isHopeless(mlir::DictionaryAttr decided);
 

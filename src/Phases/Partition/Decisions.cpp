@@ -30,6 +30,12 @@ DictionaryAttr mergeDecided(DictionaryAttr decided, DictionaryAttr added) {
   return merged.getDictionary(decided.getContext());
 }
 
+DictionaryAttr withDecided(DictionaryAttr decided, const Decision &decision, Attribute value) {
+  Builder b(decided.getContext());
+  DictionaryAttr one = b.getDictionaryAttr(b.getNamedAttr(decision.name, value));
+  return mergeDecided(decided, decision.scope.empty() ? one : b.getDictionaryAttr(b.getNamedAttr(decision.scope, one)));
+}
+
 Attribute decidedValue(DictionaryAttr decided, const Decision &decision) {
   if (!decision.scope.empty())
     if (auto scope = dyn_cast_or_null<DictionaryAttr>(decided.get(decision.scope)))

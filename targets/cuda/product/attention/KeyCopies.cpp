@@ -37,8 +37,7 @@ KeyCopies::Slot KeyCopies::next(Slot slot) {
 KeyCopies::Slot KeyCopies::fill(Value firstKey, Slot slot) {
   async.wait(empty(slot.number), slot.parity);
   if (core.byMaps()) {
-    async.inOneLane([&] { copy(firstKey, slot); });
-    NVVM::SyncWarpOp::create(b, b.constantInt(b.getI32Type(), -1)); // none waits for a phase that others have left
+    async.inOneLane([&] { copy(firstKey, slot); }); // none waits for a phase that others have left
   } else {
     putKeys(firstKey, slot.number);
     async.arriveAsWarp(full(slot.number));

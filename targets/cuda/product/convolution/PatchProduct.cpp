@@ -60,7 +60,8 @@ std::shared_ptr<const PatchProduct> PatchProduct::of(Operation *root, const hw::
   found->groups = static_cast<int64_t>(conv.getGroups());
   found->outputs = *found->m.known();
   found->channels = *found->windows->channels.known();
-  return found->tiles(machine).empty() ? nullptr : found;
+  found->findTiles(machine);
+  return found->tiles.empty() ? nullptr : found;
 }
 
 bool PatchProduct::isNarrow() const {
@@ -181,27 +182,25 @@ double PatchProduct::clocks(const hw::Machine &machine, const PatchTile &tile) c
          std::max(std::ceil(each / resident) * all, bytes / hw::memoryBytesPerClock(machine));
 }
 
-std::vector<PatchTile> PatchProduct::tiles(const hw::Machine &machine) const {
-  std::vector<PatchTile> all;
+void PatchProduct::findTiles(const hw::Machine &machine) {
   for (int64_t columns : kColumns)
     for (int64_t rows : kRows)
       for (int64_t parts : kParts)
         for (int64_t outputs : kOutputs)
           for (int64_t own : kOwn)
             if (PatchTile tile{columns, rows, parts, outputs, own}; fits(machine, tile))
-              all.push_back(tile);
-  return all;
+              tiles.emplace_back(clocks(machine, tile), tile);
+  llvm::stable_sort(tiles, [](const auto &x, const auto &y) { return x.first < y.first; });
 }
 
+static constexpr int64_t PatchTile::*kFields[] = {&PatchTile::columns, &PatchTile::rows, &PatchTile::parts,
+                                                  &PatchTile::outputs, &PatchTile::own};
+
 /// What is decided of a field leaves others those values with which there is a tile.
-kernels::FreeTile<PatchTile> PatchProduct::freeTile(const hw::Machine &machine, DictionaryAttr decided) const {
+kernels::FreeTile<PatchTile> PatchProduct::freeTile(DictionaryAttr decided) const {
   kernels::FreeTile<PatchTile> free("", op->getContext(), decided);
-  std::vector<std::pair<double, PatchTile>> left;
-  for (const PatchTile &tile : tiles(machine))
-    left.emplace_back(clocks(machine, tile), tile);
-  llvm::stable_sort(left, [](const auto &x, const auto &y) { return x.first < y.first; });
-  for (int64_t PatchTile::*member :
-       {&PatchTile::columns, &PatchTile::rows, &PatchTile::parts, &PatchTile::outputs, &PatchTile::own}) {
+  std::vector<std::pair<double, PatchTile>> left = tiles;
+  for (int64_t PatchTile::*member : kFields) {
     if (left.empty())
       break;
     std::set<int64_t> values;
@@ -214,32 +213,24 @@ kernels::FreeTile<PatchTile> PatchProduct::freeTile(const hw::Machine &machine, 
   return free;
 }
 
-PatchTile PatchProduct::choose(const hw::Machine &machine, DictionaryAttr decided) const {
-  kernels::FreeTile<PatchTile> free = freeTile(machine, decided);
-  PatchTile best;
-  double least = std::numeric_limits<double>::infinity();
-  for (const PatchTile &tile : tiles(machine)) {
-    auto isDecided = [&](int64_t PatchTile::*member) {
-      return free.decided()[member].value_or(tile.*member) == tile.*member;
-    };
-    if (!isDecided(&PatchTile::columns) || !isDecided(&PatchTile::rows) || !isDecided(&PatchTile::parts) ||
-        !isDecided(&PatchTile::outputs) || !isDecided(&PatchTile::own))
-      continue;
-    if (double own = clocks(machine, tile); own < least) {
-      least = own;
-      best = tile;
-    }
-  }
-  return best;
+PatchTile PatchProduct::choose(const hw::Machine &, DictionaryAttr decided) const {
+  kernels::FreeTile<PatchTile> free = freeTile(decided);
+  auto isDecided = [&](const auto &one) {
+    return llvm::all_of(kFields, [&](int64_t PatchTile::*member) {
+      return free.decided()[member].value_or(one.second.*member) == one.second.*member;
+    });
+  };
+  auto best = llvm::find_if(tiles, isDecided);
+  return best == tiles.end() ? PatchTile() : best->second;
 }
 
-std::vector<Decision> PatchProduct::decisions(const hw::Machine &machine, DictionaryAttr decided) const {
-  return freeTile(machine, decided).take();
+std::vector<Decision> PatchProduct::decisions(const hw::Machine &, DictionaryAttr decided) const {
+  return freeTile(decided).take();
 }
 
 Result<PatchTile> PatchProduct::read(const hw::Machine &machine, Attribute written, StringRef key) const {
   auto own = dyn_cast_or_null<DictionaryAttr>(written);
-  Result<PatchTile> tile = freeTile(machine, own).read(written, key, choose(machine, own));
+  Result<PatchTile> tile = freeTile(own).read(written, key, choose(machine, own));
   if (tile && !fits(machine, *tile))
     return modelError("'" + key.str() +
                       "' of its strategy is no tile that a block can compute; leave it out and it is derived");

@@ -65,8 +65,6 @@ struct PatchProduct : Contraction {
   bool isNarrow() const;
   Launch launch(const PatchTile &tile) const { return {blocks(tile), tile.threads(), room(tile).bytes()}; }
 
-  /// All that a block can compute.
-  std::vector<PatchTile> tiles(const hw::Machine &machine) const;
   /// The tile of the least clocks, but what is decided of its domains.
   PatchTile choose(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
   std::vector<Decision> decisions(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
@@ -82,7 +80,10 @@ private:
   bool placeAxes();
   bool fits(const hw::Machine &machine, const PatchTile &tile) const;
   int64_t nominally(Dim size) const { return std::max<int64_t>(nominal(op->getBlock(), size), 1); }
-  kernels::FreeTile<PatchTile> freeTile(const hw::Machine &machine, mlir::DictionaryAttr decided) const;
+  kernels::FreeTile<PatchTile> freeTile(mlir::DictionaryAttr decided) const;
+  void findTiles(const hw::Machine &machine);
+
+  std::vector<std::pair<double, PatchTile>> tiles; ///< all that a block can compute, by their clocks
 };
 
 KernelPlan planPatches(const RegionBody &body, const std::shared_ptr<const PatchProduct> &product,
