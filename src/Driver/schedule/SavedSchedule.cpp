@@ -309,7 +309,7 @@ std::string Schedule::saved(ModuleOp module) const {
   for (const Script &script : scripts) {
     SmallVector<Operation *> sequences;
     Operation *ofPartition = nullptr;
-    for (Entry entry : script.entries) {
+    for (const Entry &entry : script.entries) {
       const bool isOurs = entry.stop == kPartition;
       if (isOurs && onlyDecides(*script.module, entry.sequence))
         continue;

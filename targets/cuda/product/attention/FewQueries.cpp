@@ -122,9 +122,12 @@ bool FewQueries::paysByCores(const hw::Machine &machine) const {
   return shared + barriers <= machine.mostShared && coreClocks(machine) <= plainClocks(machine);
 }
 
-/// A row's parts: of 32 scores, of its terms and of its result.
+/// A row's parts: of 32 scores, of its terms and of its result. One where warps have no lanes for it.
 int64_t FewQueries::mostRows() const {
-  int64_t lanes = lanesOf(depth), parts = lanes + depth / lanes + width / lanesOf(width);
+  int64_t ofKeys = lanesOf(depth), ofValues = lanesOf(width);
+  if (!ofKeys || !ofValues)
+    return 1;
+  int64_t parts = ofKeys + depth / ofKeys + width / ofValues;
   return std::clamp<int64_t>(kMostParts / parts, 1, kMostRows);
 }
 
