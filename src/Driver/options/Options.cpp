@@ -198,8 +198,6 @@ private:
     list("--schedule", options.schedules, "FILE",
          "MLIR transform script applied behind partition, or the stop that it names, repeatable; see --help schedules",
          "pipeline");
-    list("--schedule-lib", options.scheduleLibraries, "FILE|DIR",
-         "Sequences and forms that scripts may include, repeatable", "pipeline");
     list("--schedule-path", options.schedulePaths, "DIR",
          "Folder in which files are looked for that scripts include, before those that targets ship; repeatable",
          "pipeline");
