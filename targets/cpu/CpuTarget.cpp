@@ -5,6 +5,7 @@
 #include "Fusion.h"
 #include "Kernels.h"
 #include "Layouts.h"
+#include "RoundedProducts.h"
 #include "targets/cpu/code/Commands.h"
 #include "targets/cpu/code/KeptCode.h"
 #include "targets/cpu/code/Link.h"
@@ -27,7 +28,6 @@
 #include "dmxc/Support/CodeCache.h"
 #include "dmxc/Target/DecisionsMade.h"
 
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -45,81 +45,15 @@ constexpr StringLiteral kByteDots = "byte_dots";
 /// How the algorithms of such regions end.
 constexpr StringLiteral kQuads = "-quads";
 
-/// Whether a part of a graph's argument is read as it is.
-bool isBrought(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<dmir::ReshapeOp, dmir::TransposeOp, dmir::BroadcastOp, dmir::SliceOp, dmir::GatherOp>(op))
-      return false;
-    value = op->getOperand(0);
-  }
-  return true;
-}
-
-/// Whether a product of a run may have so few rows that no unit is faster.
-bool mayBeOfFewRows(dmir::MatMulOp op, ArrayRef<Dim> rows) {
-  int64_t least = 1;
-  for (Dim dim : rows) {
-    least *= kernels::smallest(op->getBlock(), dim);
-    if (least > GemmKernel::kSkinny)
-      return false;
-  }
-  return true;
-}
-
-/// The dims of a product's rows: all of the left operand's but k, or the last of them where each matrix has a right
-/// operand of its own.
-SmallVector<Dim> rowsOf(dmir::MatMulOp op) {
-  SmallVector<Dim> rows = dmir::dimsOf(op.getLhs());
-  rows.pop_back();
-  if (dmir::dimsOf(op.getRhs()).size() > 2)
-    rows.erase(rows.begin(), rows.end() - 1);
-  return rows;
-}
-
-/// Whether a product reads the state of a recurrent net, which each run takes from the one before.
-bool readsState(dmir::MatMulOp op) {
-  return dmir::dimsOf(op.getRhs()).size() == 2 && isBrought(op.getLhs()) && mayBeOfFewRows(op, rowsOf(op));
-}
-
-/// Whether one of the products that a sum adds up reads state.
-bool addsState(Value sum) {
-  llvm::SmallSetVector<Value, 8> terms; // each once, however often it is added to itself
-  terms.insert(sum);
-  for (size_t i = 0; i < terms.size(); ++i) {
-    Operation *op = terms[i].getDefiningOp();
-    if (auto product = dyn_cast_if_present<dmir::MatMulOp>(op); product && readsState(product))
-      return true;
-    if (isa_and_nonnull<dmir::AddOp, dmir::ReshapeOp, dmir::TransposeOp>(op))
-      terms.insert(op->operand_begin(), op->operand_end());
-  }
-  return false;
-}
-
-/// The sum that a product ends in: gates of a recurrent net add what they make of the input to what they make of state.
-Value sumOf(dmir::MatMulOp op) {
-  Value sum = op.getResult();
-  while (sum.hasOneUse() && isa<dmir::AddOp, dmir::ReshapeOp, dmir::TransposeOp>(*sum.user_begin()))
-    sum = sum.user_begin()->getResult(0);
-  return sum;
-}
-
-/// Whether a product is better off with the operands it has: shorter ones make none of few rows faster, nor what may be
-/// few in a run beside weights that lie in the nearest cache; and the gates of a recurrent net, whose state each run
-/// takes from the one before, would add up what rounding changes.
-bool keepsOperands(dmir::MatMulOp op) {
-  SmallVector<Dim> rows = rowsOf(op), right = dmir::dimsOf(op.getRhs());
-  if (!mayBeOfFewRows(op, rows))
-    return false;
-  bool isFew = llvm::all_of(rows, [](Dim dim) { return dim.known().has_value(); });
-  if (isFew || addsState(sumOf(op)))
-    return true;
-  std::optional<int64_t> k = right[right.size() - 2].known(), n = right.back().known();
-  return k && n && IsaLevel::nominal().caches.isNear(*k, *n);
-}
-
 StringRef algorithmOf(Operation *kernel) {
   auto name = cast<dlir::KernelOp>(kernel).getStrategy().getAs<StringAttr>(strategy::kAlgorithm);
   return name ? name.getValue() : "";
+}
+
+/// Whether a kernel has a use for the levels with units for bf16.
+bool multipliesPairs(Operation *kernel) {
+  DictionaryAttr strategy = cast<dlir::KernelOp>(kernel).getStrategy();
+  return algorithmOf(kernel) == kMatmulPairs || (strategy.contains(kUnits) && unitsOf(strategy, {}).dots);
 }
 
 /// The one of `levels` whose code of a kernel level `number` has: its own, or for kernels that have no use for a unit
@@ -130,7 +64,7 @@ size_t codeOf(Operation *kernel, size_t number, ArrayRef<IsaLevel> levels) {
   Units units = unitsOf(cast<dlir::KernelOp>(kernel).getStrategy(), {});
   bool usesTiles = level.name == kTileLevel && units.tiles;
   bool usesBytes = algorithm.ends_with(kQuads), addsBytes = level.name == kVnniLevel;
-  if ((!addsBytes && level.name != kDotsLevel && level.name != kTileLevel) || algorithm == kMatmulPairs || usesTiles ||
+  if ((!addsBytes && level.name != kDotsLevel && level.name != kTileLevel) || multipliesPairs(kernel) || usesTiles ||
       (addsBytes && usesBytes))
     return number;
   StringRef wanted = usesBytes ? StringRef(kVnniLevel) : "x86-64-v4";
@@ -158,6 +92,7 @@ public:
     return reason ? reason : answers.refuses(op);
   }
   Type roundsOperands(Operation *product) const override;
+  bool roundsComputed(Operation *product) const override { return roundsProducts && roundsWeightsOf(product); }
   Attribute preferredResultLayout(Operation *op) const override { return cpu::preferredResultLayout(op); }
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
     return cpu::acceptsLayout(op, operand, layout);
@@ -305,7 +240,7 @@ std::vector<IsaLevel> CpuTarget::levelsOf(ArrayRef<Operation *> kernels) const {
   if (options.levels.empty() &&
       llvm::any_of(kernels, [](Operation *op) { return cast<dlir::KernelOp>(op).getStrategy().contains(kByteDots); }))
     all.push_back(*IsaLevel::byName(kVnniLevel));
-  if (options.levels.empty() && llvm::any_of(kernels, [](Operation *op) { return algorithmOf(op) == kMatmulPairs; }))
+  if (options.levels.empty() && llvm::any_of(kernels, multipliesPairs))
     for (StringRef level : {kDotsLevel, kTileLevel})
       all.push_back(*IsaLevel::byName(level));
   return all;
