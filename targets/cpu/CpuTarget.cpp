@@ -78,7 +78,7 @@ class CpuTarget final : public TargetBackend {
 public:
   CpuTarget(TargetOptions options, Numerics numerics, std::vector<IsaLevel> levels)
       : options(std::move(options)), weights(numerics.weights), roundsProducts(numerics.roundsProducts),
-        levels(std::move(levels)) {}
+        roundsConvs(numerics.roundsConvs), levels(std::move(levels)) {}
 
   StringRef name() const override { return "cpu"; }
   bool runsOnHost() const override { return true; }
@@ -137,7 +137,7 @@ private:
 
   TargetOptions options;
   WeightFormat weights;
-  bool roundsProducts; ///< to bf16
+  bool roundsProducts, roundsConvs; ///< to bf16
   std::vector<IsaLevel> levels;
   Answers answers{"cpu", cpuKernels()};
 };
@@ -162,8 +162,8 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
 }
 
 Type CpuTarget::roundsOperands(Operation *product) const {
-  if (!isa<dmir::MatMulOp>(product))
-    return {};
+  if (auto conv = dyn_cast<dmir::ConvOp>(product))
+    return roundsConvs && paysInPairs(conv) ? Type(BFloat16Type::get(product->getContext())) : Type();
   // Weights of few bits are exact in f32, and unpacked to it.
   bool ofFewBits = product->getOperand(1).getDefiningOp<dmir::DequantizeOp>() != nullptr;
   bool rounds = roundsProducts && !ofFewBits && !keepsOperands(cast<dmir::MatMulOp>(product));
@@ -173,6 +173,8 @@ Type CpuTarget::roundsOperands(Operation *product) const {
 std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
   auto region = op->getParentOfType<dmir::RegionOp>();
   auto matmul = dyn_cast<dmir::MatMulOp>(op);
+  if (auto conv = dyn_cast<dmir::ConvOp>(op); conv && roundsConvs && isPairConv(conv))
+    return OpFormats{{"bf16", "bf16"}, "f32"};
   if (roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
     return OpFormats{{"bf16", "bf16"}, "f32"};
   if (auto widened = matmul ? matmul.getRhs().getDefiningOp<dmir::CastOp>() : dmir::CastOp();

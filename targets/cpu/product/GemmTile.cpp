@@ -244,6 +244,18 @@ Value dmxc::cpu::dotPairs(CpuBuilder &b, Value x, Value y, Value sum) {
   return intrinsic(b, "avx512bf16.dpbf16ps." + llvm::Twine(32 * lanes), sum.getType(), {sum, bits(y), bits(x)});
 }
 
+Value dmxc::cpu::multiplyPairs(CpuBuilder &b, Value x, Value y, Value sum) {
+  auto bits = [&](Value operand) -> Value {
+    auto vector = dyn_cast<VectorType>(operand.getType());
+    Type i32 = b.getI32Type();
+    return arith::BitcastOp::create(b, vector ? Type(vector.clone(i32)) : i32, operand);
+  };
+  Value left = bits(x), right = bits(y);
+  for (int64_t half : {0, 1})
+    sum = b.fma(halfOfPairs(b, left, half), halfOfPairs(b, right, half), sum);
+  return sum;
+}
+
 void dmxc::cpu::accumulateTile(CpuBuilder &b, const RegisterTile &tile, MutableArrayRef<Value> acc,
                                llvm::function_ref<Value(int64_t)> left, ArrayRef<Value> right, int64_t chain) {
   for (int64_t r = 0; r < tile.rows; ++r) {

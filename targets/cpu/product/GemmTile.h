@@ -107,6 +107,9 @@ mlir::Value dotFours(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value su
 /// f32. By an instruction that takes and makes subnormal numbers as zeros. For levels that have it.
 mlir::Value dotPairs(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 
+/// The same as floats, for all levels: first the products of the low halves, then those of the high ones.
+mlir::Value multiplyPairs(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
+
 /// Most rows and vectors whose accumulators, operands and temporaries fit in
 /// the registers.
 struct TileShape {

@@ -11,6 +11,8 @@
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IRReader/IRReader.h"
@@ -173,9 +175,9 @@ void byteDotProduct(uint32_t *sum, const unsigned char *x, const unsigned char *
     sum[i] = addFour(sum[i], x + 4 * i, y + 4 * i);
 }
 
-/// 16 lanes; the odd elements come first.
-void dotProduct(float *sum, const uint16_t *x, const uint16_t *y) {
-  for (unsigned i = 0; i < 16; ++i)
+/// The odd elements come first.
+template <unsigned lanes> void dotProduct(float *sum, const uint16_t *x, const uint16_t *y) {
+  for (unsigned i = 0; i < lanes; ++i)
     sum[i] = addProduct(addProduct(sum[i], x[2 * i + 1], y[2 * i + 1]), x[2 * i], y[2 * i]);
 }
 
@@ -222,7 +224,8 @@ uint64_t functionOf(llvm::StringRef intrinsic) {
       .Case("emulated.tilestored64", address(store))
       .Case("emulated.tdpbf16ps", address(tileProduct))
       .Case("emulated.tdpbusd", address(byteTileProduct))
-      .Case("emulated.avx512bf16.dpbf16ps.512", address(dotProduct))
+      .Case("emulated.avx512bf16.dpbf16ps.512", address(dotProduct<16>))
+      .Case("emulated.avx512bf16.dpbf16ps.256", address(dotProduct<8>))
       .Case("emulated.avx512bf16.cvtneps2bf16.512", address(convert))
       .Case("emulated.avx512bf16.cvtne2ps2bf16.512", address(convertTwo))
       .Case("emulated.avx512.vpdpbusd.512", address(byteDotProduct))
@@ -259,6 +262,21 @@ void replace(llvm::CallInst &call, uint64_t function) {
   call.eraseFromParent();
 }
 
+/// Takes out what only keeps a vector in a register, which may be wider than those of a lower level.
+void freeVectors(llvm::Module &module) {
+  llvm::SmallVector<llvm::CallInst *> held;
+  for (llvm::Function &fn : module)
+    for (llvm::Instruction &instruction : llvm::instructions(fn))
+      if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
+        if (auto *code = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand());
+            code && code->getAsmString().empty() && call->getType()->isVectorTy())
+          held.push_back(call);
+  for (llvm::CallInst *call : held) {
+    call->replaceAllUsesWith(call->getArgOperand(0));
+    call->eraseFromParent();
+  }
+}
+
 } // namespace
 
 static void replaceAll(std::string &text, llvm::StringRef what, llvm::StringRef by) {
@@ -287,6 +305,7 @@ std::unique_ptr<llvm::Module> dmxc::cpu::test::emulateUnits(std::string text, ll
           calls.emplace_back(call, function);
   for (auto [call, function] : calls)
     replace(*call, function);
+  freeVectors(*module);
   return module;
 }
 
