@@ -27,6 +27,11 @@ StringRef dmxc::cpu::algorithmOf(Operation *kernel) {
   return name ? name.getValue() : "";
 }
 
+bool dmxc::cpu::multipliesPairs(Operation *kernel) {
+  DictionaryAttr strategy = cast<dlir::KernelOp>(kernel).getStrategy();
+  return algorithmOf(kernel) == kMatmulPairs || (strategy.contains(kUnits) && unitsOf(strategy, {}).dots);
+}
+
 /// The one of `levels` whose code of a kernel level `number` has: its own, or for kernels that have no use for a unit
 /// what it adds the unit to.
 static size_t codeOf(Operation *kernel, size_t number, ArrayRef<IsaLevel> levels) {
@@ -35,7 +40,7 @@ static size_t codeOf(Operation *kernel, size_t number, ArrayRef<IsaLevel> levels
   Units units = unitsOf(cast<dlir::KernelOp>(kernel).getStrategy(), {});
   bool usesTiles = level.name == kTileLevel && units.tiles;
   bool usesBytes = algorithm.ends_with(kQuads), addsBytes = level.name == kVnniLevel;
-  if ((!addsBytes && level.name != kDotsLevel && level.name != kTileLevel) || algorithm == kMatmulPairs || usesTiles ||
+  if ((!addsBytes && level.name != kDotsLevel && level.name != kTileLevel) || multipliesPairs(kernel) || usesTiles ||
       (addsBytes && usesBytes))
     return number;
   StringRef wanted = usesBytes ? StringRef(kVnniLevel) : "x86-64-v4";

@@ -10,6 +10,8 @@ namespace dmxc::cpu {
 
 /// How a kernel's strategy names its algorithm; "" where it does not.
 llvm::StringRef algorithmOf(mlir::Operation *kernel);
+/// Whether a kernel has a use for the levels with units for bf16.
+bool multipliesPairs(mlir::Operation *kernel);
 
 /// How the algorithms of products and convolutions of bytes in fours end.
 inline constexpr llvm::StringLiteral kQuads = "-quads";

@@ -6,6 +6,7 @@
 #include "Fusion.h"
 #include "Kernels.h"
 #include "Layouts.h"
+#include "RoundedProducts.h"
 #include "targets/cpu/code/Commands.h"
 #include "targets/cpu/code/Link.h"
 #include "targets/cpu/conv/ConvRegion.h"
@@ -23,7 +24,6 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/masks/Sparsity.h"
 
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
@@ -39,83 +39,12 @@ constexpr StringLiteral kDefaultLevels[] = {"x86-64-v3", "x86-64-v4"};
 /// Unit, in a strategy: the region multiplies bytes in fours. By default such models have code of kVnniLevel too; at v4
 /// alone bytes are no faster than f32.
 constexpr StringLiteral kByteDots = "byte_dots";
-/// Whether a part of a graph's argument is read as it is.
-bool isBrought(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<dmir::ReshapeOp, dmir::TransposeOp, dmir::BroadcastOp, dmir::SliceOp, dmir::GatherOp>(op))
-      return false;
-    value = op->getOperand(0);
-  }
-  return true;
-}
-
-/// Whether a product of a run may have so few rows that no unit is faster.
-bool mayBeOfFewRows(dmir::MatMulOp op, ArrayRef<Dim> rows) {
-  int64_t least = 1;
-  for (Dim dim : rows) {
-    least *= kernels::smallest(op->getBlock(), dim);
-    if (least > GemmKernel::kSkinny)
-      return false;
-  }
-  return true;
-}
-
-/// The dims of a product's rows: all of the left operand's but k, or the last of them where each matrix has a right
-/// operand of its own.
-SmallVector<Dim> rowsOf(dmir::MatMulOp op) {
-  SmallVector<Dim> rows = dmir::dimsOf(op.getLhs());
-  rows.pop_back();
-  if (dmir::dimsOf(op.getRhs()).size() > 2)
-    rows.erase(rows.begin(), rows.end() - 1);
-  return rows;
-}
-
-/// Whether a product reads the state of a recurrent net, which each run takes from the one before.
-bool readsState(dmir::MatMulOp op) {
-  return dmir::dimsOf(op.getRhs()).size() == 2 && isBrought(op.getLhs()) && mayBeOfFewRows(op, rowsOf(op));
-}
-
-/// Whether one of the products that a sum adds up reads state.
-bool addsState(Value sum) {
-  llvm::SmallSetVector<Value, 8> terms; // each once, however often it is added to itself
-  terms.insert(sum);
-  for (size_t i = 0; i < terms.size(); ++i) {
-    Operation *op = terms[i].getDefiningOp();
-    if (auto product = dyn_cast_if_present<dmir::MatMulOp>(op); product && readsState(product))
-      return true;
-    if (isa_and_nonnull<dmir::AddOp, dmir::ReshapeOp, dmir::TransposeOp>(op))
-      terms.insert(op->operand_begin(), op->operand_end());
-  }
-  return false;
-}
-
-/// The sum that a product ends in: gates of a recurrent net add what they make of the input to what they make of state.
-Value sumOf(dmir::MatMulOp op) {
-  Value sum = op.getResult();
-  while (sum.hasOneUse() && isa<dmir::AddOp, dmir::ReshapeOp, dmir::TransposeOp>(*sum.user_begin()))
-    sum = sum.user_begin()->getResult(0);
-  return sum;
-}
-
-/// Whether a product is better off with the operands it has: shorter ones make none of few rows faster, nor what may be
-/// few in a run beside weights that lie in the nearest cache; and the gates of a recurrent net, whose state each run
-/// takes from the one before, would add up what rounding changes.
-bool keepsOperands(dmir::MatMulOp op) {
-  SmallVector<Dim> rows = rowsOf(op), right = dmir::dimsOf(op.getRhs());
-  if (!mayBeOfFewRows(op, rows))
-    return false;
-  bool isFew = llvm::all_of(rows, [](Dim dim) { return dim.known().has_value(); });
-  if (isFew || addsState(sumOf(op)))
-    return true;
-  std::optional<int64_t> k = right[right.size() - 2].known(), n = right.back().known();
-  return k && n && IsaLevel::nominal().caches.isNear(*k, *n);
-}
 
 class CpuTarget final : public TargetBackend {
 public:
   CpuTarget(TargetOptions options, Numerics numerics, std::vector<IsaLevel> levels)
       : options(std::move(options)), weights(numerics.weights), roundsProducts(numerics.roundsProducts),
-        levels(std::move(levels)) {}
+        roundsConvs(numerics.roundsConvs), levels(std::move(levels)) {}
 
   StringRef name() const override { return "cpu"; }
   bool runsOnHost() const override { return true; }
@@ -129,6 +58,7 @@ public:
     return reason ? reason : answers.refuses(op);
   }
   Type roundsOperands(Operation *product) const override;
+  bool roundsComputed(Operation *product) const override { return roundsProducts && roundsWeightsOf(product); }
   Attribute preferredResultLayout(Operation *op) const override { return cpu::preferredResultLayout(op); }
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
     return cpu::acceptsLayout(op, operand, layout);
@@ -167,7 +97,7 @@ private:
 
   TargetOptions options;
   WeightFormat weights;
-  bool roundsProducts; ///< to bf16
+  bool roundsProducts, roundsConvs; ///< to bf16
   std::vector<IsaLevel> levels;
   Answers answers{"cpu", cpuKernels()};
 };
@@ -192,8 +122,8 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
 }
 
 Type CpuTarget::roundsOperands(Operation *product) const {
-  if (!isa<dmir::MatMulOp>(product))
-    return {};
+  if (auto conv = dyn_cast<dmir::ConvOp>(product))
+    return roundsConvs && paysInPairs(conv) ? Type(BFloat16Type::get(product->getContext())) : Type();
   // Weights of few bits are exact in f32, and unpacked to it.
   bool ofFewBits = product->getOperand(1).getDefiningOp<dmir::DequantizeOp>() != nullptr;
   bool rounds = roundsProducts && !ofFewBits && !keepsOperands(cast<dmir::MatMulOp>(product));
@@ -203,6 +133,8 @@ Type CpuTarget::roundsOperands(Operation *product) const {
 std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
   auto region = op->getParentOfType<dmir::RegionOp>();
   auto matmul = dyn_cast<dmir::MatMulOp>(op);
+  if (auto conv = dyn_cast<dmir::ConvOp>(op); conv && roundsConvs && isPairConv(conv))
+    return OpFormats{{"bf16", "bf16"}, "f32"};
   if (roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
     return OpFormats{{"bf16", "bf16"}, "f32"};
   if (auto widened = matmul ? matmul.getRhs().getDefiningOp<dmir::CastOp>() : dmir::CastOp();
@@ -222,7 +154,7 @@ std::vector<IsaLevel> CpuTarget::levelsOf(ArrayRef<Operation *> kernels) const {
   if (options.levels.empty() &&
       llvm::any_of(kernels, [](Operation *op) { return cast<dlir::KernelOp>(op).getStrategy().contains(kByteDots); }))
     all.push_back(*IsaLevel::byName(kVnniLevel));
-  if (options.levels.empty() && llvm::any_of(kernels, [](Operation *op) { return algorithmOf(op) == kMatmulPairs; }))
+  if (options.levels.empty() && llvm::any_of(kernels, multipliesPairs))
     for (StringRef level : {kDotsLevel, kTileLevel})
       all.push_back(*IsaLevel::byName(level));
   return all;

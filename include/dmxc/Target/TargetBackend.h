@@ -114,6 +114,9 @@ public:
   /// The element type to which the operands of an f32 product (dmir.matmul, dmir.conv) are rounded before they are
   /// multiplied, and summed in f32, as the mode of --numerics asks; null = they are kept. It computes what comes of it.
   virtual mlir::Type roundsOperands(mlir::Operation *product) const { return {}; }
+  /// True if that is so of an operand, too, that the product's kernel computes itself on the way (computedWith), as an
+  /// attention computes its weights; else that operand and, beside it, the other one are multiplied in f32.
+  virtual bool roundsComputed(mlir::Operation *product) const { return false; }
   /// True if products whose batch has an axis along which the right operand is one matrix read that once for all of the
   /// axis, as attention of grouped heads wants it.
   virtual bool groupsHeads() const { return false; }

@@ -106,14 +106,31 @@ ProductTypes::ProductTypes(Type left, Type right, Type result)
 int64_t GemmKernel::panelRows() const {
   if (blocks)
     return ceilDivInt(depth(), blocks->perWord());
-  return pairs ? pairsOf(dots() ? 2 * depth() : depth()) : depth();
+  if (runPairs && dots())
+    return depth();
+  return pairs || runPairs ? pairsOf(dots() ? 2 * depth() : depth()) : depth();
 }
 
 TileDepth GemmKernel::tileDepth() const { return TileDepth(panelRows()); }
 
 Units GemmKernel::usedUnits() const {
-  bool fits = pairs && adjacentA;
+  bool fits = (pairs && adjacentA) || runPairs;
   return {units.dots && fits, units.tiles && (fits || fours) && !skinny()};
+}
+
+/// Operands of a run in pairs: tiles cut a known k evenly, and what is open is multiplied in vectors where there are
+/// tiles. A's numbers are wide where they are multiplied as floats.
+static GemmKernel ofRun(GemmKernel own, const IsaLevel &isa, Units used) {
+  const bool tiles = isa.hasTiles && used.tiles;
+  if (tiles && own.depth() > 0) {
+    own.unit = GemmKernel::Unit::Tiles;
+  } else if (tiles || (isa.hasDots && used.dots)) {
+    own.unit = GemmKernel::Unit::Dots;
+    if (own.k.isStatic())
+      own.k = ceilDivInt(own.depth(), 2);
+  }
+  own.aType = own.copiesPairs() ? Type(BFloat16Type::get(own.accType.getContext())) : own.accType;
+  return own;
 }
 
 GemmKernel GemmKernel::at(const IsaLevel &isa) const {
@@ -123,6 +140,8 @@ GemmKernel GemmKernel::at(const IsaLevel &isa) const {
     own.micro.reset();
   if (unit != Unit::Floats)
     return own;
+  if (runPairs)
+    return ofRun(own, isa, used);
   if (isa.hasTiles && used.tiles) {
     own.unit = Unit::Tiles;
   } else if (isa.hasDots && used.dots) {
@@ -171,6 +190,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmKernel &given, const IsaLevel &is
   // The copy completes the last fours and pairs.
   if (spec.depth() > 0)
     t.packA |= spec.partialLast() || spec.micro;
+  t.packA &= !spec.copiesPairs(); // rows in scratch share no set
   t.packA = decided[&GemmTiles::packA].value_or(t.packA);
   return t;
 }

@@ -36,6 +36,7 @@ struct ModeRow {
 };
 constexpr ModeRow modes[] = {{"strict", {}},
                              {"bf16", {WeightFormat::BF16, true}},
+                             {"bf16-convs", {WeightFormat::BF16, true, true}},
                              {"bf16-weights", {WeightFormat::BF16, false}},
                              {"int8-weights", {WeightFormat::S8, false}}};
 

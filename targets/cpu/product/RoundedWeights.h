@@ -24,6 +24,7 @@ enum class WeightFormat { Kept, BF16, S8 };
 struct Numerics {
   WeightFormat weights = WeightFormat::Kept; ///< of products that wait for them
   bool roundsProducts = false;               ///< both operands of f32 products of more rows to bf16
+  bool roundsConvs = false;                  ///< and those of convolutions that are faster so
 };
 /// "" is strict; nullopt for a name that is no mode.
 std::optional<Numerics> numericsOfMode(llvm::StringRef mode);

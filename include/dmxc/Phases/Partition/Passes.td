@@ -67,8 +67,8 @@ def RoundProducts : Pass<"dmir-round-products", "::mlir::func::FuncOp"> {
   let description = [{
     The op's target gives the type. Operands are cast where their values are made, below transposes and reshapes, so that
     the producer writes the shorter numbers; constants are left to dmir-fold-constants; the result is the f32 sum.
-    What a kernel computes on its way to its last product (the weights of an attention) is multiplied as it is, in f32, by
-    the rounded other operand, which is cast back. Where such a kernel is not alone in reading a value, or that is an
+    What a kernel computes on its way to its last product (the weights of an attention) is rounded there where the target
+    says so (`roundsComputed`), else it is multiplied as it is, in f32, by the rounded other operand, which is cast back. Where such a kernel is not alone in reading a value, or that is an
     argument or joined from parts (a cache), the cast stands at the kernel's operand, to be computed where it is read. Functions
     with products of integers, which round to these what such a kernel makes, have these kernels in f32.
   }];
