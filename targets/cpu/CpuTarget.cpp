@@ -144,7 +144,7 @@ class CpuTarget final : public TargetBackend {
 public:
   CpuTarget(TargetOptions options, Numerics numerics, std::vector<IsaLevel> levels)
       : options(std::move(options)), weights(numerics.weights), roundsProducts(numerics.roundsProducts),
-        levels(std::move(levels)) {}
+        blocks(numerics.blocks), levels(std::move(levels)) {}
 
   StringRef name() const override { return "cpu"; }
   bool runsOnHost() const override { return true; }
@@ -158,6 +158,7 @@ public:
     return reason ? reason : answers.refuses(op);
   }
   Type roundsOperands(Operation *product) const override;
+  std::optional<BlockRounding> roundsWeights(Operation *op) const override;
   Attribute preferredResultLayout(Operation *op) const override { return cpu::preferredResultLayout(op); }
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
     return cpu::acceptsLayout(op, operand, layout);
@@ -203,6 +204,7 @@ private:
   TargetOptions options;
   WeightFormat weights;
   bool roundsProducts; ///< to bf16
+  std::optional<BlockRounding> blocks;
   std::vector<IsaLevel> levels;
   Answers answers{"cpu", cpuKernels()};
 };
@@ -235,7 +237,21 @@ Type CpuTarget::roundsOperands(Operation *product) const {
   return rounds ? Type(BFloat16Type::get(product->getContext())) : Type();
 }
 
+std::optional<BlockRounding> CpuTarget::roundsWeights(Operation *op) const {
+  constexpr int64_t leastRow = 256; // angles of a rotation are read by rows, too, and shorter ones
+  auto gather = dyn_cast<dmir::GatherOp>(op);
+  auto type = typeOf(op->getOperand(gather ? 0 : 1));
+  if (!blocks || !type.hasStaticShape() || type.getRank() < 2)
+    return std::nullopt;
+  int64_t rows = type.getDimSize(type.getRank() - 2), columns = type.getDimSize(type.getRank() - 1);
+  if (IsaLevel::nominal().caches.isNear(rows, columns) || (gather && (gather.getAxis() != 0 || columns < leastRow)))
+    return std::nullopt;
+  return blocks;
+}
+
 std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
+  if (std::optional<OpFormats> blocks = formatsOfBlocks(op))
+    return blocks;
   auto region = op->getParentOfType<dmir::RegionOp>();
   auto matmul = dyn_cast<dmir::MatMulOp>(op);
   if (roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
@@ -473,9 +489,9 @@ std::string CpuTarget::describe() const {
 } // namespace
 
 Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions &options) {
-  std::optional<Numerics> numerics = numericsOfMode(options.numerics);
+  Result<Numerics> numerics = numericsOfMode(options.numerics);
   if (!numerics)
-    return usageError("the cpu target has no numerics mode '" + options.numerics + "'; it has " + numericsModes());
+    return numerics.takeError();
   std::vector<std::string> names = options.levels;
   if (names.empty())
     names.assign(std::begin(kDefaultLevels), std::end(kDefaultLevels));

@@ -5,6 +5,7 @@
 #include "dmxc/Dialect/DLIR/TaskDims.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Dialect/DMIR/Lengths.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Phases/Memory/Layout.h"
 
 #include "mlir/IR/SymbolTable.h"
@@ -268,7 +269,18 @@ private:
     std::optional<double> error = tensor ? target.roundingError(op.getFormAttr(), *tensor) : std::nullopt;
     if (!error)
       return std::nullopt;
-    return RoundedConstant{nodeOf(op, reader), dtypeBytes(tensor->dtype(), tensor->numElements()), *error};
+    return RoundedConstant{nodeOf(op, reader), dtypeBytes(tensor->dtype(), tensor->numElements()), op.getSize(),
+                           *error};
+  }
+
+  /// Of integers that --numerics made of weights.
+  static std::optional<RoundedConstant> roundingInGraph(dlir::BufferOp op, dlir::DispatchOp reader) {
+    auto rounded = op->getAttrOfType<DictionaryAttr>(dmir::kRoundedAttr);
+    if (!rounded)
+      return std::nullopt;
+    auto count = [&](StringRef key) { return static_cast<uint64_t>(rounded.getAs<IntegerAttr>(key).getInt()); };
+    return RoundedConstant{nodeOf(op, reader), count("bytes"), count("kept"),
+                           rounded.getAs<FloatAttr>("error").getValueAsDouble()};
   }
 
   std::string addConstant(dlir::BufferOp op, DType dtype) {
@@ -277,6 +289,7 @@ private:
     payload.size = op.getSize();
     Attribute data = op.getDataAttr();
     DictionaryAttr form = op.getFormAttr();
+    payload.rounded = roundingInGraph(op, readerOf(op));
     if (!form) {
       payload.dtype = dtype;
       ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getTensor()).getShape();
@@ -295,7 +308,8 @@ private:
       // A form is one target's own.
       dlir::DispatchOp reader = readerOf(op);
       const TargetBackend *target = reader ? context.target(reader.getQueue()) : context.targets.front();
-      payload.rounded = roundingOf(op, reader, *target);
+      if (!payload.rounded)
+        payload.rounded = roundingOf(op, reader, *target);
       payload.fill = [data, form, target, node = nodeOf(op, reader)](std::span<std::byte> out) -> Status {
         Result<Tensor> tensor = dmir::constantTensor(data);
         Status done = tensor ? target->pack(form, *tensor, out) : Status(tensor.takeError());
