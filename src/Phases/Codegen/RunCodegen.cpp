@@ -1,11 +1,11 @@
 //===- RunCodegen.cpp - DLIR to bytes -------------------------------------===//
 #include "CheckProgram.h"
+#include "Rounding.h"
 
 #include "dmxc/Dialect/DLIR/Device.h"
 #include "dmxc/Dialect/DLIR/TaskDims.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Dialect/DMIR/Lengths.h"
-#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Phases/Memory/Layout.h"
 
 #include "mlir/IR/SymbolTable.h"
@@ -264,32 +264,16 @@ private:
     return nodes && !nodes.empty() ? cast<StringAttr>(nodes[0]).getValue().str() : op.getName().str();
   }
 
-  std::optional<RoundedConstant> roundingOf(dlir::BufferOp op, dlir::DispatchOp reader, const TargetBackend &target) {
-    Result<Tensor> tensor = dmir::constantTensor(op.getDataAttr());
-    std::optional<double> error = tensor ? target.roundingError(op.getFormAttr(), *tensor) : std::nullopt;
-    if (!error)
-      return std::nullopt;
-    return RoundedConstant{nodeOf(op, reader), dtypeBytes(tensor->dtype(), tensor->numElements()), op.getSize(),
-                           *error};
-  }
-
-  /// Of integers that --numerics made of weights.
-  static std::optional<RoundedConstant> roundingInGraph(dlir::BufferOp op, dlir::DispatchOp reader) {
-    auto rounded = op->getAttrOfType<DictionaryAttr>(dmir::kRoundedAttr);
-    if (!rounded)
-      return std::nullopt;
-    auto count = [&](StringRef key) { return static_cast<uint64_t>(rounded.getAs<IntegerAttr>(key).getInt()); };
-    return RoundedConstant{nodeOf(op, reader), count("bytes"), count("kept"),
-                           rounded.getAs<FloatAttr>("error").getValueAsDouble()};
-  }
-
   std::string addConstant(dlir::BufferOp op, DType dtype) {
     ConstantPayload payload;
     payload.name = (program.getSymName() + "." + op.getName()).str();
     payload.size = op.getSize();
     Attribute data = op.getDataAttr();
     DictionaryAttr form = op.getFormAttr();
-    payload.rounded = roundingInGraph(op, readerOf(op));
+    dlir::DispatchOp reader = readerOf(op);
+    const std::string node = nodeOf(op, reader);
+    // A form is one target's own.
+    const TargetBackend *target = reader ? context.target(reader.getQueue()) : context.targets.front();
     if (!form) {
       payload.dtype = dtype;
       ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getTensor()).getShape();
@@ -305,12 +289,7 @@ private:
       payload.dtype = DType::U8;
       payload.shape = {static_cast<int64_t>(payload.size)};
       payload.form = form.getAs<StringAttr>("form").getValue().str();
-      // A form is one target's own.
-      dlir::DispatchOp reader = readerOf(op);
-      const TargetBackend *target = reader ? context.target(reader.getQueue()) : context.targets.front();
-      if (!payload.rounded)
-        payload.rounded = roundingOf(op, reader, *target);
-      payload.fill = [data, form, target, node = nodeOf(op, reader)](std::span<std::byte> out) -> Status {
+      payload.fill = [data, form, target, node](std::span<std::byte> out) -> Status {
         Result<Tensor> tensor = dmir::constantTensor(data);
         Status done = tensor ? target->pack(form, *tensor, out) : Status(tensor.takeError());
         if (done)
@@ -320,6 +299,7 @@ private:
         return error;
       };
     }
+    payload.rounded = roundingOf(op, node, *target);
     model.constants.push_back(std::move(payload));
     return model.constants.back().name;
   }

@@ -110,6 +110,18 @@ bool BlockWeights::findBuffers() {
   return true;
 }
 
+bool dmxc::cpu::mayKeepInBlocks(Operation *op) {
+  constexpr int64_t leastRow = 256; // angles of a rotation are read by rows, too, and shorter ones
+  auto gather = dyn_cast<dmir::GatherOp>(op);
+  auto type = typeOf(op->getOperand(gather ? 0 : 1));
+  const int64_t rank = type.getRank();
+  if (!type.hasStaticShape() || rank < 2)
+    return false;
+  const int64_t rows = type.getDimSize(rank - 2), columns = type.getDimSize(rank - 1);
+  return !IsaLevel::nominal().caches.isNear(rows, columns) &&
+         (!gather || (gather.getAxis() == 0 && columns >= leastRow));
+}
+
 /// What dmir::kRoundedAttr says of a constant that a region reads; null where it is none, or as the model has it.
 static DictionaryAttr roundingOf(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))

@@ -52,6 +52,8 @@ struct BlockWeights {
 /// along k and are whole groups of four bytes. Without the numbers of its buffers.
 std::optional<BlockWeights> matchBlockWeights(mlir::Value rhs);
 
+/// Whether a mode of --numerics rounds the weights of a product, or of a table whose rows are gathered, to blocks.
+bool mayKeepInBlocks(mlir::Operation *op);
 /// The formats of a product by weights that --numerics rounded to blocks, and of rows that are read of such.
 std::optional<OpFormats> formatsOfBlocks(mlir::Operation *op);
 

@@ -3,14 +3,16 @@
 BIN [unittest arguments]. Exit 77 where numpy is not installed."""
 import itertools
 import json
+import pathlib
 import re
 import subprocess
 import sys
 import unittest
 import zipfile
 
-from dynamic_shapes import BIN, BundleTest, np, onnx
-from sampling import sample, sampled
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from dynamic_shapes import BIN, BundleTest, np, onnx  # noqa: E402
+from sampling import sample, sampled  # noqa: E402
 
 LEVELS = ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:host"]
 ELEMENTS = {"f32": (onnx.FLOAT, np.float32), "f16": (onnx.FLOAT16, np.float16)}
