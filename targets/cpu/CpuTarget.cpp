@@ -10,6 +10,7 @@
 #include "targets/cpu/code/Commands.h"
 #include "targets/cpu/code/Link.h"
 #include "targets/cpu/conv/ConvRegion.h"
+#include "targets/cpu/product/BlockWeights.h"
 #include "targets/cpu/product/Gemm.h"
 #include "targets/cpu/product/MatmulRanges.h"
 #include "targets/cpu/product/MatmulRegion.h"
@@ -43,8 +44,7 @@ constexpr StringLiteral kByteDots = "byte_dots";
 class CpuTarget final : public TargetBackend {
 public:
   CpuTarget(TargetOptions options, Numerics numerics, std::vector<IsaLevel> levels)
-      : options(std::move(options)), weights(numerics.weights), roundsProducts(numerics.roundsProducts),
-        roundsConvs(numerics.roundsConvs), levels(std::move(levels)) {}
+      : options(std::move(options)), numerics(numerics), levels(std::move(levels)) {}
 
   StringRef name() const override { return "cpu"; }
   bool runsOnHost() const override { return true; }
@@ -58,7 +58,10 @@ public:
     return reason ? reason : answers.refuses(op);
   }
   Type roundsOperands(Operation *product) const override;
-  bool roundsComputed(Operation *product) const override { return roundsProducts && roundsWeightsOf(product); }
+  bool roundsComputed(Operation *product) const override { return numerics.roundsProducts && roundsWeightsOf(product); }
+  std::optional<BlockRounding> roundsWeights(Operation *op) const override {
+    return mayKeepInBlocks(op) ? numerics.blocks : std::nullopt;
+  }
   Attribute preferredResultLayout(Operation *op) const override { return cpu::preferredResultLayout(op); }
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
     return cpu::acceptsLayout(op, operand, layout);
@@ -79,7 +82,7 @@ public:
   void registerDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override {
-    return decisionsOf(region, decided, weights, levels);
+    return decisionsOf(region, decided, numerics.weights, levels);
   }
   std::optional<OpFormats> formatsOf(Operation *op) const override;
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
@@ -96,8 +99,7 @@ private:
   Result<std::vector<CodeEntry>> saved(std::vector<CodeEntry> &entries, const std::string &commands) const;
 
   TargetOptions options;
-  WeightFormat weights;
-  bool roundsProducts, roundsConvs; ///< to bf16
+  Numerics numerics;
   std::vector<IsaLevel> levels;
   Answers answers{"cpu", cpuKernels()};
 };
@@ -106,11 +108,11 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   DictionaryAttr given = region.getStrategyAttr();
   std::vector<IsaLevel> all = withGivenLevels(levels, given);
   // By default models with products of bf16 have code of the levels with units for it, too.
-  bool adds = options.levels.empty() && roundsProducts;
-  Result<KernelPlan> plan = planRegion(region, given, weights, all, {/*dots=*/adds, /*tiles=*/adds});
+  bool adds = options.levels.empty() && numerics.roundsProducts;
+  Result<KernelPlan> plan = planRegion(region, given, numerics.weights, all, {/*dots=*/adds, /*tiles=*/adds});
   if (!plan)
     return plan.takeError();
-  readPackedRows(region, weights, *plan);
+  readPackedRows(region, numerics.weights, *plan);
   NamedAttrList list(answers.strategyOf(region, *plan));
   if (DictionaryAttr tiles = tilesForLevels(*plan, all, region.getContext()))
     list.set(kTiles, tiles);
@@ -123,22 +125,24 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
 
 Type CpuTarget::roundsOperands(Operation *product) const {
   if (auto conv = dyn_cast<dmir::ConvOp>(product))
-    return roundsConvs && paysInPairs(conv) ? Type(BFloat16Type::get(product->getContext())) : Type();
+    return numerics.roundsConvs && paysInPairs(conv) ? Type(BFloat16Type::get(product->getContext())) : Type();
   // Weights of few bits are exact in f32, and unpacked to it.
   bool ofFewBits = product->getOperand(1).getDefiningOp<dmir::DequantizeOp>() != nullptr;
-  bool rounds = roundsProducts && !ofFewBits && !keepsOperands(cast<dmir::MatMulOp>(product));
+  bool rounds = numerics.roundsProducts && !ofFewBits && !keepsOperands(cast<dmir::MatMulOp>(product));
   return rounds ? Type(BFloat16Type::get(product->getContext())) : Type();
 }
 
 std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
+  if (std::optional<OpFormats> blocks = formatsOfBlocks(op))
+    return blocks;
   auto region = op->getParentOfType<dmir::RegionOp>();
   auto matmul = dyn_cast<dmir::MatMulOp>(op);
-  if (auto conv = dyn_cast<dmir::ConvOp>(op); conv && roundsConvs && isPairConv(conv))
+  if (auto conv = dyn_cast<dmir::ConvOp>(op); conv && numerics.roundsConvs && isPairConv(conv))
     return OpFormats{{"bf16", "bf16"}, "f32"};
-  if (roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
+  if (numerics.roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
     return OpFormats{{"bf16", "bf16"}, "f32"};
   if (auto widened = matmul ? matmul.getRhs().getDefiningOp<dmir::CastOp>() : dmir::CastOp();
-      roundsProducts && widened && elementOf(widened.getInput()).isBF16() && elementOf(widened).isF32())
+      numerics.roundsProducts && widened && elementOf(widened.getInput()).isBF16() && elementOf(widened).isF32())
     return OpFormats{{"f32", "bf16"}, "f32"};
   if (std::string rows = region ? roundedRowsOf(op, region.getStrategyAttr()) : ""; !rows.empty())
     return OpFormats{{rows, std::string(dtypeName(*dmir::dtypeOf(elementOf(op->getOperand(1)))))}, "f32"};
@@ -255,9 +259,9 @@ std::string CpuTarget::describe() const {
 } // namespace
 
 Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions &options) {
-  std::optional<Numerics> numerics = numericsOfMode(options.numerics);
+  Result<Numerics> numerics = numericsOfMode(options.numerics);
   if (!numerics)
-    return usageError("the cpu target has no numerics mode '" + options.numerics + "'; it has " + numericsModes());
+    return numerics.takeError();
   std::vector<std::string> names = options.levels;
   if (names.empty())
     names.assign(std::begin(kDefaultLevels), std::end(kDefaultLevels));
@@ -265,9 +269,7 @@ Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions
   for (const std::string &name : names) {
     std::optional<IsaLevel> isa = IsaLevel::byName(name);
     if (!isa) {
-      std::string known;
-      for (StringRef other : IsaLevel::names())
-        known += (known.empty() ? "" : ", ") + other.str();
+      std::string known = llvm::join(IsaLevel::names(), ", ");
       std::string meant = IsaLevel::meantBy(name);
       return usageError("the cpu target has no level '" + name + "'; it has " + known +
                         (meant.empty() ? "" : "; did you mean 'cpu:" + meant + "'?"));

@@ -109,7 +109,9 @@ struct Options {
   std::optional<std::pair<int64_t, int64_t>> sparsityTile; ///< rows and columns that the report counts in
 
   //--- numbers
-  std::string numerics; ///< "": each target's own
+  std::string numerics;                   ///< "": each target's own
+  std::vector<std::string> keepPrecision; ///< globs of nodes whose weights the mode leaves
+  std::optional<double> maxError;         ///< of weights that the mode rounds
 
   //--- diagnostics
   bool quiet = false, verbose = false;
