@@ -170,4 +170,45 @@ TEST(FamilyRegion, Pools) {
   });
 }
 
+/// Indices as nearest neighbours have them: each position `run` times, or one of `step`.
+std::string indices(int64_t first, int64_t step, int64_t run, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i)
+    text += (i ? ", " : "") + std::to_string(first + i / run * step);
+  return "dmir.constant dense<[" + text + "]> : " + tensor({count}, "i64") + "\n";
+}
+
+TEST(FamilyRegion, ResizesToNearest) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t n = draw.of({0, 1, 1, 2}), c = draw.of({1, 3, 20}), in[2], out[2];
+    std::string type = draw.type({"f32", "f32", "f32", "f16", "f64", "i8", "i64"}), constants,
+                layout = draw.upTo(3) ? "" : ", #dmir.blocked<1, 16>";
+    for (int axis = 0; axis < 2; ++axis) {
+      int64_t run = draw.of({1, 2, 2, 2, 3, 4, 8}), step = run == 1 ? draw.of({0, 1, 2, 3}) : 1,
+              first = draw.of({0, 0, 1});
+      out[axis] = 2 + draw.upTo(axis ? 90 : 12);
+      in[axis] = first + (out[axis] - 1) / run * step + 1 + draw.upTo(1);
+      constants += "  %i" + std::to_string(axis) + " = " + indices(first, step, run, out[axis]);
+    }
+    std::string i[] = {tensor({out[0]}, "i64"), tensor({out[1]}, "i64")},
+                a = tensor({n, c, in[0], in[1]}, type + layout), m = tensor({n, c, out[0], in[1]}, type + layout),
+                r = tensor({n, c, out[0], out[1]}, type + layout);
+    bool more = draw.upTo(1), pads = layout.empty() && draw.upTo(2) == 0;
+    std::string p = pads ? tensor({n, c, out[0], out[1] + 3}, type) : r;
+    std::string text = "func.func @" + name + "(%a: " + a + ", %b: " + p + ", %v: " + tensor({}, type) + ") -> " + p +
+                       " {\n" + constants + "  %h = dmir.gather %a, %i0 {axis = 2 : i64} : (" + a + ", " + i[0] +
+                       ") -> " + m + "\n  %r = dmir.gather %h, %i1 {axis = 3 : i64} : (" + m + ", " + i[1] + ") -> " +
+                       r + "\n";
+    if (pads)
+      text += "  %p = dmir.pad %r, %v {low = array<i64: 0, 0, 0, 1>, high = array<i64: 0, 0, 0, 2>, interior = "
+              "array<i64: 0, 0, 0, 0>, "
+              "mode = #dmir<pad_mode constant>} : (" +
+              r + ", " + tensor({}, type) + ") -> " + p + "\n";
+    std::string last = pads ? "%p" : "%r";
+    if (more)
+      text += "  %s = dmir.add " + last + ", %b : (" + p + ", " + p + ") -> " + p + "\n";
+    return text + "  return " + (more ? "%s" : last) + " : " + p + "\n}\n";
+  });
+}
+
 } // namespace
