@@ -117,6 +117,20 @@ TEST(FamilyRegion, Transposes) {
   });
 }
 
+TEST(FamilyRegion, RelayoutsToBlocks) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t n = draw.of({0, 1, 1, 3}), c = draw.of({1, 16, 20, 32, 48}), h = draw.extent(20), w = draw.extent(60);
+    std::string type = draw.type({"f32", "f32", "f16", "bf16", "f64", "i32", "i8", "i1"});
+    std::string a = tensor({n, c, h, w}, type), r = tensor({n, c, h, w}, type + ", #dmir.blocked<1, 16>"),
+                text = "func.func @" + name + "(%a: " + a + ") -> " + r + " {\n", from = "%a";
+    if (type[0] == 'f' && draw.upTo(1)) {
+      text += "  %s = dmir.neg %a : (" + a + ") -> " + a + "\n";
+      from = "%s";
+    }
+    return text + "  %r = dmir.relayout " + from + " : (" + a + ") -> " + r + "\n  return %r : " + r + "\n}\n";
+  });
+}
+
 TEST(FamilyRegion, Pads) {
   expectFamily(40, [](Draw &draw, const std::string &name) {
     int64_t c = draw.of({1, 2, 5}), h = 1 + draw.upTo(20), w = 1 + draw.upTo(draw.upTo(1) ? 100 : 20);
