@@ -225,4 +225,20 @@ TEST(FamilyRegion, ResizesToNearest) {
   });
 }
 
+TEST(FamilyRegion, GreedySelections) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t rows = draw.of({0, 1, 1, 3}), n = draw.extent(150), range = draw.of({2, 9, 60});
+    std::string type = draw.type({"f32", "i32", "f64", "i64", "i8"}), most = std::to_string(draw.of({0, 3, 200})),
+                c = tensor({rows, n}, "i1"), x = tensor({rows, n, 1}, type), y = tensor({rows, 1, n}, type),
+                e = tensor({rows, n, n}, "i1"), least = " {test.lo = 0, test.hi = " + std::to_string(range) + "}";
+    std::string whole =
+        "(%c: " + c + ", %e: " + e + ", %l: tensor<i64> {test.lo = " + most + ", test.hi = 201}) -> " + c + " {\n";
+    std::string near = "(%c: " + c + ", %a: " + x + least + ", %b: " + y + least +
+                       ", %l: tensor<i64> {test.lo = " + most + ", test.hi = 201}) -> " + c +
+                       " {\n  %e = dmir.compare eq %a, %b : (" + x + ", " + y + ") -> " + e + "\n";
+    return "func.func @" + name + (draw.upTo(2) ? near : whole) + "  %r = dmir.greedy_select %c, %e, %l : (" + c +
+           ", " + e + ", tensor<i64>) -> " + c + "\n  return %r : " + c + "\n}\n";
+  });
+}
+
 } // namespace
