@@ -26,7 +26,8 @@ GemmEmitter::GemmEmitter(CpuBuilder &b, const GemmKernel &spec, const GemmTiles 
   batch = b.idx(spec.batch);
   m = valueOf(spec.m, extents.m);
   n = valueOf(spec.n, extents.n);
-  k = valueOf(this->spec.k, extents.k);
+  elements = valueOf(spec.k, extents.k);
+  k = valueOf(this->spec.k, this->spec.copiesPairs() ? b.ceilDiv(elements, b.idx(2)) : elements);
   packedLeft = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
   packed = b.elementPtr(b.getI8Type(), packedLeft, b.idx(packedABytes(this->spec, t)));
   int64_t packedElements = spec.copiesB() ? t.kBlock * t.columns() : 0;
@@ -166,10 +167,9 @@ void GemmEmitter::onePass(Item &item) {
     packRight(item, b.idx(0), k);
   RightSource source = rightSource(item, b.idx(0), k);
   forEachTile(item, [&](const RowTile &tile) {
-    if (spec.sumsColumns())
-      return finishTile(item, tile, columnSums(item, tile));
     if (!callsMicro(item, tile))
-      return finishTile(item, tile, reduce(item, tile, source, b.idx(0), k, /*acc=*/{}));
+      return finishTile(item, tile,
+                        spec.sumsColumns() ? columnSums(item, tile) : reduce(item, tile, source, b.idx(0), k, {}));
     microTile(item, tile, source, b.idx(0), k, partials, /*adds=*/false);
     epilogueLoop(item, tile.row, b.idx(0), b.idx(tile.rows));
   });
