@@ -33,7 +33,11 @@ void preferredRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa) {
   TileShape most = largestTile(isa, spec.accType, spec.fours);
   if (spec.skinny()) {
     t.rows = std::max<int64_t>(1, std::min(spec.rows(), most.rows));
-    t.vectors = skinnyVectors(isa, t.rows, spec.columns() < 0 ? 1 << 20 : spec.columns(), t.lanes);
+    const int64_t columns = spec.columns() < 0 ? 1 << 20 : spec.columns();
+    t.vectors = spec.sumsColumns() ? 1 : skinnyVectors(isa, t.rows, columns, t.lanes);
+    // One row reads a B as it lies: the more of a row of B at a time, the better the hardware foresees what comes.
+    if (spec.readsB() && spec.rows() == 1 && !spec.sumsColumns())
+      t.vectors = std::max(t.vectors, std::min<int64_t>(8, columns / t.lanes));
     return;
   }
   t.rows = spec.rows() < 0 ? most.rows : ceilDivInt(spec.rows(), ceilDivInt(spec.rows(), most.rows));

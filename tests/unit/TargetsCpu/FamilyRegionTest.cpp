@@ -65,6 +65,20 @@ TEST(FamilyRegion, FewRowsByAMatrixOfTheRun) {
   });
 }
 
+TEST(FamilyRegion, OneRowByATransposedMatrixOfTheRun) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t batch = draw.of({0, 1, 1, 3}), m = draw.of({1, 1, 1, 2}),
+            k = draw.upTo(3) ? 16 * draw.upTo(20) : draw.extent(300), n = draw.extent(100);
+    std::string type = draw.type({"f32", "f32", "f32", "f16", "f64", "i32"});
+    std::string a = tensor({batch, m, k}, type), b = tensor({batch, n, k}, type), t = tensor({batch, k, n}, type),
+                r = tensor({batch, m, n}, type);
+    return "func.func @" + name + "(%a: " + a + ", %b: " + b + ") -> " + r +
+           (type[0] == 'f' ? " attributes {ulp = 4.0, abs = 2.0e-4}" : "") +
+           " {\n  %t = dmir.transpose %b {permutation = array<i64: 0, 2, 1>} : (" + b + ") -> " + t +
+           "\n  %r = dmir.matmul %a, %t : (" + a + ", " + t + ") -> " + r + "\n  return %r : " + r + "\n}\n";
+  });
+}
+
 TEST(FamilyRegion, TopK) {
   expectFamily(40, [](Draw &draw, const std::string &name) {
     int64_t lines = draw.of({1, 1, 2, 5}), axis = draw.upTo(1),
