@@ -40,6 +40,7 @@ Packing dmxc::cpu::packingOfForm(StringRef form) {
       .Case("pairs16", Packing::Pairs)
       .Case("blocks16", Packing::Blocks)
       .Case("convquads16", Packing::Fours)
+      .Case("convpairs16", Packing::Pairs)
       .Case("convwinograd16", Packing::Winograd)
       .Default(Packing::None);
 }

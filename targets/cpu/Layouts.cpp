@@ -67,7 +67,7 @@ Attribute cpu::preferredResultLayout(Operation *op) {
         auto type = typeOf(conv.getResult());
         bool known = type.hasStaticShape() && typeOf(conv.getInput()).hasStaticShape();
         bool tiled = known ? type.getElementType().isF32() || cpu::isByteConv(conv)
-                           : cpu::isByteConvOfImages(conv) || cpu::mayBlockOpenConv(conv);
+                           : cpu::isShortConvOfImages(conv) || cpu::mayBlockOpenConv(conv);
         return tiled && worthBlocking(type.getDimSize(1)) ? blocked : Attribute();
       })
       .Case([&](dmir::PoolOp pool) { return isBlockedChannels(layoutOf(pool.getInput())) ? blocked : Attribute(); })

@@ -121,10 +121,13 @@ struct RoundProducts : dmxc::impl::RoundProductsBase<RoundProducts> {
         Operation *producer = value.getDefiningOp();
         return producer && producer != kernel && kernels.lookup(producer) == kernel;
       };
-      bool widens = kernel && llvm::any_of(op->getOperands(), isComputed);
+      bool roundsAll = kernel && context.responsible(op)->roundsComputed(op);
+      bool widens = kernel && !roundsAll && llvm::any_of(op->getOperands(), isComputed);
       for (OpOperand &operand : op->getOpOperands()) {
         if (!kernel)
           operand.set(rounding.round(operand.get(), number));
+        else if (isComputed(operand.get()) && roundsAll)
+          operand.set(Rounding::castOf(operand.get(), number));
         else if (!isComputed(operand.get()))
           operand.set(roundForKernel(op, operand.get(), number, widens));
       }

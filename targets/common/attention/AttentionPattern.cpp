@@ -171,11 +171,14 @@ static std::optional<Attention> formOfAttention(Operation *op) {
   found.result = dyn_cast<dmir::MatMulOp>(op);
   if (!found.result || !isPlainF32(found.result.getResult()))
     return std::nullopt;
-  Operation *source = findSource(found.result.getLhs(), found.after);
+  auto cast = found.result.getLhs().getDefiningOp<dmir::CastOp>();
+  if (cast && elementOf(cast).isBF16() && cast.getResult().hasOneUse())
+    found.rounded = cast;
+  Operation *source = findSource(found.weights(), found.after);
   found.softmax = dyn_cast_or_null<dmir::SoftmaxOp>(source);
   found.scores = dyn_cast_or_null<dmir::MatMulOp>(source);
   if (found.scores) {
-    found.keep = keptOf(found.scores, found.result);
+    found.keep = found.rounded ? std::nullopt : keptOf(found.scores, found.result);
     std::swap(found.before, found.after);
     if (!found.keep)
       return std::nullopt;
@@ -187,7 +190,7 @@ static std::optional<Attention> formOfAttention(Operation *op) {
     if (!found.scores)
       return std::nullopt;
   }
-  SmallVector<Dim> weights = dmir::dimsOf(found.result.getLhs()), result = dmir::dimsOf(found.result.getResult()),
+  SmallVector<Dim> weights = dmir::dimsOf(found.weights()), result = dmir::dimsOf(found.result.getResult()),
                    scores = dmir::dimsOf(found.scores.getResult());
   bool filled = llvm::none_of(weights, [](Dim dim) { return dim.is(0); });
   auto isRead = [&](Value value, ArrayRef<Dim> dims) { return isOperand(value, batchOf(dims), found.casts); };
@@ -217,5 +220,7 @@ SmallVector<Operation *> kernels::innerOpsOf(Operation *result) {
   if (found->softmax)
     ops.push_back(found->softmax);
   llvm::append_range(ops, found->after);
+  if (found->rounded)
+    ops.push_back(found->rounded);
   return ops;
 }

@@ -19,7 +19,8 @@ struct ZeroRows {
 };
 
 /// g(softmax(f(Q K))) V, or f(Q K) V with f and g elementwise, in f32: Q [.., m, d], K [.., d, t], V [.., t, n]. The
-/// batch axes may be other ones from op to op, as long as they are as many elements. Q, K and V may be rounded to bf16.
+/// batch axes may be other ones from op to op, as long as they are as many elements. Q, K and V may be rounded to bf16,
+/// and what a softmax leads to, too.
 struct Attention {
   dmir::MatMulOp scores;                       ///< Q K
   llvm::SmallVector<mlir::Operation *> before; ///< f: scale, mask; in order
@@ -27,8 +28,12 @@ struct Attention {
   std::optional<dmir::Rule> keep;              ///< what of f(Q K) is not zero, where there is none
   llvm::SmallVector<mlir::Operation *> after;  ///< g: rows without keys
   std::optional<ZeroRows> zeroRows;            ///< all that g does; nothing where it computes weights
+  dmir::CastOp rounded;                        ///< of the weights to bf16, behind all of g; null: they are f32
   dmir::MatMulOp result;
   llvm::SmallVector<mlir::Operation *> casts; ///< of Q, K and V, to bf16 or back: from the products on, as far as views
+
+  /// What V is multiplied with, before it is rounded.
+  mlir::Value weights() { return rounded ? rounded.getInput() : result.getLhs(); }
 };
 
 /// The attention whose last product an op is. What is between the products is read there alone.

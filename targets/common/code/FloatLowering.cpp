@@ -200,7 +200,7 @@ TypedAttr withoutBf16(TypedAttr value) {
 void moveAsIntegers(Operation *root) {
   SmallVector<arith::BitcastOp> casts;
   root->walk([&](Operation *op) {
-    if (mlir::isa<LLVM::BitcastOp, LLVM::FPTruncOp>(op)) // what an instruction computes with
+    if (mlir::isa<LLVM::BitcastOp, LLVM::FPTruncOp, LLVM::CallIntrinsicOp>(op)) // what an instruction computes with
       return;
     if (auto constant = dyn_cast<arith::ConstantOp>(op);
         constant && withoutBf16(constant.getType()) != constant.getType())

@@ -114,7 +114,7 @@ GemmMatrix AttentionEmitter::queriesOfBlock() {
   GemmMatrix all;
   if (queries) {
     all.base = queries;
-    all.rowStride = b.idx(d.queryStride());
+    all.rowStride = b.idx(d.queryStride() * (d.inPairs(d.scores, b.isa()) ? 2 : 1));
     all.colStride = b.idx(1);
   } else {
     all = matrixWithin(b, d.scores.left(b), batch, first);
@@ -135,17 +135,22 @@ void AttentionEmitter::copyQueries() {
   Dim headStride = d.group == 1 ? Dim(0) : d.scores.lhsBatch.back();
   int64_t lanes = CpuBuilder::constantOf(q.colStride) == 1 ? b.isa().lanes(32) : 1;
   Value whole = b.mulC(b.floorDiv(depth, b.idx(lanes)), lanes);
+  const bool pairs = d.inPairs(d.scores, b.isa());
+  Value rowStride = b.idx(d.queryStride() * (pairs ? 2 : 1));
   b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) {
     Value head = b.mul(b.rem(row, heads), b.idx(headStride)), place = b.mul(b.floorDiv(row, heads), q.rowStride);
-    Value from = b.add(head, place), to = b.mul(row, b.idx(d.queryStride()));
+    Value from = b.add(head, place), to = b.mul(row, rowStride);
     auto copy = [&](Value column, int64_t lanes) {
       Value x = b.load(element, base, b.add(from, b.mul(column, q.colStride)), lanes);
       x = convertElements(b, {element, f32, false}, x);
-      b.store(d.scores.roundsLhs ? roundToBf16(b, x) : x, queries, b.add(to, column));
+      Value rounded = pairs ? bf16Of(b, x) : d.scores.roundsLhs ? roundToBf16(b, x) : x;
+      b.store(rounded, queries, b.add(to, column));
     };
     b.forLoop(b.idx(0), whole, b.idx(lanes), [&](Value column) { copy(column, lanes); });
     if (lanes > 1)
       b.forLoop(whole, depth, b.idx(1), [&](Value column) { copy(column, 1); });
+    if (pairs && d.scores.k.valueOr(1) % 2) // of a pair that the row ends in
+      b.store(b.constantInt(b.getI16Type(), 0), queries, b.add(to, depth));
   });
 }
 
@@ -248,22 +253,43 @@ Value AttentionEmitter::highestOf(Value row) {
       [&](Value x, Value y) { return max(x, y); });
 }
 
-/// The sum of a row's powers of what is above `shift`, which take the place of the scores.
-Value AttentionEmitter::powersOf(Value row, Value shift) {
+/// The sum of a row's powers of what is above `shift`, which take the place of the scores; rounded, as weights are.
+Value AttentionEmitter::powersOf(Value row, Value shift, bool areWeights) {
   int64_t lanes = b.isa().lanes(32);
   Type type = b.laneType(f32, lanes);
   VectorMath math(b, b.isa());
-  Value spread = b.splat(shift, lanes);
+  Value spread = b.splat(shift, lanes), base = b.mul(row, stride);
   return foldRow(
       row, 0,
       [&](Value at, Value inside, Value sum) {
         Value power = math.exp(arith::SubFOp::create(b, b.load(f32, table, at, lanes), spread));
         if (inside)
           power = arith::SelectOp::create(b, inside, power, b.constant(type, 0));
-        b.store(power, table, at);
+        if (areWeights)
+          storeWeights(power, row, b.sub(at, base));
+        else
+          b.store(power, table, at);
         return add(sum, power);
       },
       [&](Value x, Value y) { return add(x, y); });
+}
+
+/// Stores weights where scores were, as they are multiplied. Those of bf16 lie before the scores that are still to be
+/// read.
+void AttentionEmitter::storeWeights(Value weights, Value row, Value column) {
+  if (d.inPairs(d.result, b.isa()))
+    return b.store(bf16Of(b, weights), table, b.add(b.mulC(b.mul(row, stride), 2), column));
+  b.store(d.result.runPairs ? roundToBf16(b, weights) : weights, table, b.add(b.mul(row, stride), column));
+}
+
+/// The block's weights from a column on.
+GemmMatrix AttentionEmitter::weightsFrom(Value column) {
+  const bool pairs = d.inPairs(d.result, b.isa());
+  GemmMatrix weights;
+  weights.base = b.elementPtr(pairs ? Type(b.getBF16Type()) : f32, table, column);
+  weights.rowStride = pairs ? b.mulC(stride, 2) : stride;
+  weights.colStride = b.idx(1);
+  return weights;
 }
 
 /// The inverse of a row's sum, or 0 where its result is to be zeros. A weight is NaN where the sum is: a row's weights
@@ -334,7 +360,8 @@ static std::string algorithmOf(const AttentionDetails &details) {
 Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attention &attention, const Choice &choice) {
   // What a strategy is completed with is decided as where it is chosen.
   std::optional<int64_t> rows = numberIn(choice.chooses() ? choice.decided.all : choice.strategy, kBlockRows);
-  auto details = std::make_shared<AttentionDetails>(body, attention, choice.chooses() ? 0 : *rows);
+  const Units units = choice.unitsFor(/*bf16=*/true);
+  auto details = std::make_shared<AttentionDetails>(body, attention, choice.chooses() ? 0 : *rows, units);
   if (!details->scores.direct() || !details->result.rhs || details->result.unclear)
     return Error{ErrorKind::Internal,
                  "node '" + dmir::nodeName(body.root) + "': an operand of attention is no view of memory"};
@@ -344,8 +371,10 @@ Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attent
     plan.free.push_back(details->rowsDecision());
     if (Attribute value = choice.decided.all ? choice.decided.all.get(kBlockRows) : Attribute();
         value && plan.free.front().domain.contains(value))
-      details = std::make_shared<AttentionDetails>(body, attention, *rows);
+      details = std::make_shared<AttentionDetails>(body, attention, *rows, units);
   }
+  if (details->hasPairs() && (units.any() || choice.namesUnits))
+    plan.own.set(kUnits, unitNames(units, context));
   plan.own.set(kBlockRows, Builder(context).getI64IntegerAttr(details->rows));
   plan.tiles = [details](const Processor &processor) { return details->chosenTiles(Decided::levelOf(processor)); };
   plan.algorithm = algorithmOf(*details);

@@ -11,10 +11,10 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
-AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &attention, int64_t given)
+AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &attention, int64_t given, Units units)
     : body(body), attention(attention),
       scores(MatmulProduct::nested(attention.scores, heavyEpilogue(attention.before))),
-      result(MatmulProduct::nested(attention.result, heavyEpilogue(epilogue()))) {
+      result(MatmulProduct::nested(attention.result, heavyEpilogue(epilogue()))), units(units) {
   auto last = isLinear() ? dmir::MaskOp() : weightsSource().getDefiningOp<dmir::MaskOp>();
   online = choosesTiles(last);
   // Few keys are looked at faster than chosen among.
@@ -73,7 +73,8 @@ GemmKernel AttentionDetails::specOf(const MatmulProduct &product, int64_t ofTile
   spec.batch = 1;
   spec.m = rowsAtOnce(ofTile);
   spec.nested = true;
-  if (&product == &scores && copiesQueries())
+  spec.units = units;
+  if (&product == &scores && copiesQueries() && !spec.runPairs)
     spec.aType = spec.accType;
   if (online)
     spec.heavyEpilogue &= &product == &scores; // the result's is emitted once
@@ -127,7 +128,7 @@ GemmTiles AttentionDetails::readTiles(DictionaryAttr tiles, StringRef name, cons
 GemmTiles AttentionDetails::chosenTiles(const GemmKernel &spec, const IsaLevel &level) const {
   GemmTiles tiles = chooseGemmTiles(spec, level);
   if (!online && mask && !spec.k.isStatic())
-    tiles.kBlock = kKeyPass;
+    tiles.kBlock = spec.at(level).copiesPairs() ? kKeyPass / 2 : kKeyPass;
   if (online && !spec.k.isStatic())
     tiles.kBlock = keys;
   return tiles;
@@ -136,7 +137,7 @@ GemmTiles AttentionDetails::chosenTiles(const GemmKernel &spec, const IsaLevel &
 int64_t AttentionDetails::gemmBytes(DictionaryAttr tiles, const IsaLevel &level) const {
   int64_t most = 0;
   for (const auto &[name, spec] : products())
-    most = std::max(most, gemmScratchBytes(spec, readTiles(tiles, name, spec, level)));
+    most = std::max(most, gemmScratchBytes(spec.at(level), readTiles(tiles, name, spec, level)));
   return most;
 }
 

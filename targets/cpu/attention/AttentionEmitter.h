@@ -47,9 +47,16 @@ struct AttentionDetails {
   bool all = false;     ///< it does so whatever the rule says
   int64_t keys = kOnlineKeys;        ///< of a tile
   std::optional<KeyClasses> classes; ///< of keys, which are looked at apart
+  Units units;                       ///< that products of bf16 are planned for
 
   /// `rows`: 0 for those that are chosen.
-  AttentionDetails(const kernels::RegionBody &body, const Attention &attention, int64_t rows);
+  AttentionDetails(const kernels::RegionBody &body, const Attention &attention, int64_t rows, Units units);
+  /// Whether both operands of a product are of bf16.
+  bool hasPairs() const { return scores.runPairs || result.runPairs; }
+  /// Whether a level multiplies a product in pairs.
+  bool inPairs(const MatmulProduct &product, const IsaLevel &level) const {
+    return specOf(product).at(level).copiesPairs();
+  }
   /// `ofTile`: those of a whole tile, kDynamic in the last one, or kOfClass.
   GemmKernel specOf(const MatmulProduct &product, int64_t ofTile = kDynamic) const;
   /// The products that the kernel emits, by their names in a strategy.
@@ -67,7 +74,7 @@ struct AttentionDetails {
   /// Whether there is no softmax: scores are weights.
   bool isLinear() const { return attention.keep.has_value(); }
   /// What is computed of products of queries and keys.
-  mlir::Value weightsSource() const { return isLinear() ? attention.result.getLhs() : attention.softmax.getInput(); }
+  mlir::Value weightsSource() const { return isLinear() ? attention.weights() : attention.softmax.getInput(); }
   /// What leaves out keys.
   dmir::Rule rule() const { return isLinear() ? *attention.keep : dmir::ruleOf(mask); }
   double fill() const { return cast<mlir::FloatAttr>(dmir::MaskOp(mask).getFill()).getValueAsDouble(); }
@@ -145,7 +152,10 @@ private:
   void emitScores(Value from, Value to, int64_t ofTile = kDynamic);
   GemmTiles tilesOf(const MatmulProduct &product, int64_t ofTile = kDynamic) const;
   Value highestOf(Value row);
-  Value powersOf(Value row, Value shift);
+  /// `areWeights`: nothing is done to them any more before they are multiplied.
+  Value powersOf(Value row, Value shift, bool areWeights);
+  void storeWeights(Value weights, Value row, Value column);
+  GemmMatrix weightsFrom(Value column);
   Value clearRow(Value row, Value total, Value inverse);
   void writeSums(Value row, kernels::Index column, Value sums);
   Value foldRow(Value row, double first, llvm::function_ref<Value(Value at, Value inside, Value sum)> step,

@@ -37,7 +37,7 @@ void AttentionEmitter::emitKeptScores(const AttentionKeys &keys) {
 }
 
 void AttentionEmitter::emitSoftmax(Value row) {
-  Value total = powersOf(row, highestOf(row));
+  Value total = powersOf(row, highestOf(row), bool(d.attention.zeroRows));
   // At least 1, or NaN; 0 where there are no keys, and the result is to be zeros.
   Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, total, b.constant(f32, 0));
   total = arith::SelectOp::create(b, none, b.constant(f32, 1), total);
@@ -54,14 +54,18 @@ void AttentionEmitter::emitSoftmax(Value row) {
 /// Divides the weights of a row and does with them what comes behind the softmax.
 void AttentionEmitter::finishWeights(Value row, Value inverse) {
   int64_t lanes = b.isa().lanes(32);
-  Value softmax = d.attention.softmax.getResult(), weights = d.attention.result.getLhs();
+  Value softmax = d.attention.softmax.getResult(), weights = d.attention.weights();
   b.forLoop(from, to, b.idx(lanes), [&](Value column) {
     Value at = b.add(b.mul(row, stride), column);
     // Lanes beyond the row are written, and not read.
-    ElementExpr::Lanes scope(e, lanes, lanes > 1 ? b.headMask(lanes, b.sub(to, column)) : Value());
+    Value inside = lanes > 1 ? b.headMask(lanes, b.sub(to, column)) : Value();
+    ElementExpr::Lanes scope(e, lanes, inside);
     e.forget();
     e.bindValue(softmax, mul(b.load(f32, table, at, lanes), inverse));
-    b.store(e.evaluate(weights, indexOf(weights, row, e.at(column, lanes, lanes > 1))), table, at);
+    Value weight = e.evaluate(weights, indexOf(weights, row, e.at(column, lanes, lanes > 1)));
+    if (inside && d.result.runPairs) // the second of the last pair
+      weight = arith::SelectOp::create(b, inside, weight, b.constant(b.laneType(f32, lanes), 0));
+    storeWeights(weight, row, column);
   });
   e.unbind(softmax);
 }
@@ -69,10 +73,7 @@ void AttentionEmitter::finishWeights(Value row, Value inverse) {
 void AttentionEmitter::emitResult() {
   GemmKernel spec = d.specOf(d.result);
   GemmCallbacks callbacks = storing([this](Value row, Index column, Value sums) { writeSums(row, column, sums); });
-  GemmMatrix weights;
-  weights.base = b.elementPtr(f32, table, from);
-  weights.rowStride = stride;
-  weights.colStride = b.idx(1);
+  GemmMatrix weights = weightsFrom(from);
   GemmMatrix v = matrixWithin(b, d.result.right(b), batch, from);
   emitGemm(b, spec, tilesOf(d.result), weights, v, callbacks, {.m = rows, .k = b.sub(to, from)});
   e.unbind(d.result.result());

@@ -163,7 +163,7 @@ void AttentionEmitter::addToRow(Value row) {
   // Where there is nothing above -inf yet, 0 is subtracted: the powers are 0.
   Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, now, b.constant(f32, kLowest));
   Value shift = arith::SelectOp::create(b, none, b.constant(f32, 0), now);
-  Value sum = powersOf(row, shift);
+  Value sum = powersOf(row, shift, /*areWeights=*/true);
   Value scale = VectorMath(b, b.isa()).exp(arith::SubFOp::create(b, before, shift));
   b.store(now, highest, row);
   b.store(scale, scales, row);
@@ -178,14 +178,12 @@ void AttentionEmitter::addResult(Value at, int64_t keys) {
           scale = b.splat(b.load(f32, scales, row), e.lanes());
     b.store(add(mul(b.load(f32, results, place, e.lanes()), scale), sums), results, place);
   });
-  GemmMatrix weights;
-  weights.base = table;
-  weights.rowStride = b.mulC(stride, rowLine.step);
-  weights.colStride = b.idx(1);
+  GemmMatrix weights = weightsFrom(b.idx(0));
   if (rowLine.first) {
-    Value offset = b.mul(rowLine.first, stride);
+    Value offset = b.mul(rowLine.first, weights.rowStride);
     weights.offset = [offset](Value) { return offset; };
   }
+  weights.rowStride = b.mulC(weights.rowStride, rowLine.step);
   GemmMatrix v = matrixWithin(b, d.result.right(b), batch, this->at(keyLine, at));
   v.rowStride = b.mulC(v.rowStride, keyLine.step);
   emitGemm(b, d.specOf(d.result, keys), tilesOf(d.result, keys), weights, v, callbacks, {.m = rowCount(), .k = to});

@@ -46,9 +46,15 @@ struct ConvKernel : ProductTypes {
   /// (all three types). ic counts fours; the input is Blocked16, and either all channels are one group or each group
   /// has whole blocks of input and output channels. Weights are packed by packConvFours.
   bool fours = false;
+  /// Elements are pairs: two bf16 of adjacent input channels, of which a group has an even number, and two of the
+  /// weights that meet them, each in the bits of one f32. ic counts pairs; the rest is as of fours.
+  bool pairs = false;
+  Units units{true, true}; ///< that pairs are planned for
 
   /// Elements of a block of 16 channels of a blocked input.
-  int64_t blockElements() const { return fours ? 4 : 16; }
+  int64_t blockElements() const { return fours ? 4 : pairs ? 8 : 16; }
+  /// Whether a level multiplies pairs by an instruction.
+  bool dotsAt(const IsaLevel &isa) const { return pairs && units.dots && (isa.hasDots || isa.hasTiles); }
   int64_t groupIc() const { return ic / groups; }
   int64_t groupOc() const { return oc / groups; }
   int64_t outPositions() const { return out[0] * out[1] * out[2]; }
@@ -128,8 +134,9 @@ int64_t packedConvWeightBytes(const ConvKernel &spec);
 /// packedConvWeightBytes bytes. The spec's bType tells the element's size.
 void packConvWeights(const ConvKernel &spec, const std::byte *src, std::array<int64_t, 5> strides,
                      std::span<std::byte> dst);
-/// The same for a spec of fours: `src` has bytes, `channels` of them a group; those that fill up a four are zero.
-void packConvFours(const ConvKernel &spec, int64_t channels, const std::byte *src, std::array<int64_t, 5> strides,
-                   std::span<std::byte> dst);
+/// The same for a spec of fours or of pairs: `src` has bytes, or bf16, `channels` of them a group; those that fill up a
+/// four are zero.
+void packConvGroups(const ConvKernel &spec, int64_t channels, const std::byte *src, std::array<int64_t, 5> strides,
+                    std::span<std::byte> dst);
 
 } // namespace dmxc::cpu

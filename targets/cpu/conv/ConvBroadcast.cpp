@@ -82,7 +82,10 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
     auto add = [&](int64_t r, int64_t v, Value x, Value w) {
       Value &sum = acc[r * item.vectors + v];
       x = b.narrowed(x, regs.lanesOf(v));
-      sum = spec.fours ? dotFours(b, x, w, sum) : multiplyAdd(b, x, w, sum);
+      sum = spec.fours             ? dotFours(b, x, w, sum)
+            : spec.dotsAt(b.isa()) ? dotPairs(b, x, w, sum)
+            : spec.pairs           ? multiplyPairs(b, x, w, sum)
+                                   : multiplyAdd(b, x, w, sum);
     };
     // The side with fewer vectors waits in registers for those of the other.
     Values held;

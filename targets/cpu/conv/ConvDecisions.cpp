@@ -53,11 +53,11 @@ ArrayRef<TileField<ConvTiles>> ConvTiles::fields() {
   return all;
 }
 
-/// Nothing is free where elements are fours.
+/// Nothing is free where elements are fours or pairs.
 static FreeTile<ConvTiles> freeTile(const ConvKernel &original, const IsaLevel &isa, DictionaryAttr decided) {
   ConvKernel spec = normalized(original);
   FreeTile<ConvTiles> free(isa.name, spec.accType.getContext(), decided);
-  if (spec.fours || spec.n == 0 || spec.ic == 0 || spec.oc == 0 || spec.outPositions() == 0)
+  if (spec.fours || spec.pairs || spec.n == 0 || spec.ic == 0 || spec.oc == 0 || spec.outPositions() == 0)
     return free;
   auto tile = [&] { return chooseConvTiles(original, isa, free.decided()); };
   ConvTiles own = tile();

@@ -1,6 +1,8 @@
 //===- ConvPack.cpp - the packed form of convolution weights -------------===//
 
 #include "ConvPlan.h"
+#include "targets/cpu/product/GemmTile.h"
+
 #include "dmxc/Support/ElementAt.h"
 
 #include <cassert>
@@ -31,22 +33,25 @@ static void pack(const ConvKernel &spec, const std::byte *src, const std::array<
               one(oc, i, d, h, w);
 }
 
-void dmxc::cpu::packConvFours(const ConvKernel &spec, int64_t channels, const std::byte *src,
-                              std::array<int64_t, 5> strides, std::span<std::byte> dst) {
-  assert(spec.fours && foursOf(channels) == spec.groupIc());
-  // The weights as [oc][fours][d][h][w] fours, in the strides' order of taps.
-  std::vector<std::array<std::byte, 4>> fours(spec.oc * spec.groupIc() * spec.taps());
-  auto *to = fours.data();
+void dmxc::cpu::packConvGroups(const ConvKernel &spec, int64_t channels, const std::byte *src,
+                               std::array<int64_t, 5> strides, std::span<std::byte> dst) {
+  const int64_t each = spec.pairs ? 2 : 4, bytes = 4 / each;
+  assert((spec.fours || spec.pairs) && ceilDivInt(channels, each) == spec.groupIc());
+  // The weights as [oc][groups][d][h][w] fours or pairs, in the strides' order of taps.
+  std::vector<std::array<std::byte, 4>> joined(spec.oc * spec.groupIc() * spec.taps());
+  auto *to = joined.data();
   for (int64_t oc = 0; oc < spec.oc; ++oc)
-    for (int64_t four = 0; four < spec.groupIc(); ++four)
+    for (int64_t group = 0; group < spec.groupIc(); ++group)
       for (int64_t d = 0; d < spec.kernel[0]; ++d)
         for (int64_t h = 0; h < spec.kernel[1]; ++h)
           for (int64_t w = 0; w < spec.kernel[2]; ++w, ++to)
-            for (int64_t i = 0; i < std::min<int64_t>(4, channels - four * 4); ++i)
-              (*to)[i] =
-                  src[oc * strides[0] + (four * 4 + i) * strides[1] + d * strides[2] + h * strides[3] + w * strides[4]];
+            for (int64_t i = 0; i < std::min<int64_t>(each, channels - group * each); ++i) {
+              int64_t at =
+                  oc * strides[0] + (group * each + i) * strides[1] + d * strides[2] + h * strides[3] + w * strides[4];
+              std::memcpy(to->data() + i * bytes, src + at * bytes, bytes);
+            }
   int64_t row = spec.kernel[2], plane = row * spec.kernel[1];
-  packConvWeights(spec, fours.data()->data(), {spec.groupIc() * spec.taps(), spec.taps(), plane, row, 1}, dst);
+  packConvWeights(spec, joined.data()->data(), {spec.groupIc() * spec.taps(), spec.taps(), plane, row, 1}, dst);
 }
 
 void dmxc::cpu::packConvWeights(const ConvKernel &spec, const std::byte *src, std::array<int64_t, 5> strides,

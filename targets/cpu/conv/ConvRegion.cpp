@@ -89,7 +89,7 @@ Convolution::Convolution(const RegionBody &body)
 }
 
 /// The convolution as one that minimal filtering computes.
-static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
+static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op, bool blocked) {
   auto all = [](ArrayRef<int64_t> values, int64_t value) {
     return llvm::all_of(values, [&](int64_t v) { return v == value; });
   };
@@ -98,7 +98,7 @@ static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
   bool fits = weights.size() == 4 && all(weights.drop_front(2), 3) && stride <= 2 && all(op.getStrides(), stride) &&
               all(op.getDilations(), 1) && op.getGroups() == 1 && weights[1] % 16 == 0 &&
               elementOf(op.getInput()).isF32() && elementOf(op.getWeights()).isF32() &&
-              elementOf(op.getResult()).isF32() && dmir::layoutOf(op.getInput().getType());
+              elementOf(op.getResult()).isF32() && blocked;
   if (!fits)
     return std::nullopt;
   SmallVector<WindowAxis> axes = windowsOf(op);
@@ -118,19 +118,24 @@ static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
 
 void Convolution::pack(Packing packing) {
   packed = true;
-  bool asked = packing == Packing::Winograd, allowed = packing != Packing::Plain && packing != Packing::Fours;
-  std::optional<WinogradSpec> filtering = allowed ? winogradSpec(op) : std::nullopt;
+  bool asked = packing == Packing::Winograd,
+       allowed = packing != Packing::Plain && packing != Packing::Fours && packing != Packing::Pairs;
+  const bool blocked = spec.input == ConvLayout::Blocked16, pairs = isPairConv(op);
+  std::optional<WinogradSpec> filtering = allowed ? winogradSpec(op, blocked) : std::nullopt;
   if (filtering && (asked || winogradPays(*filtering))) {
     winograd = filtering;
     winograd->heavyEpilogue = spec.heavyEpilogue;
     return;
   }
   bool wholeBlocks = spec.groups == 1 || (spec.groupIc() % 16 == 0 && spec.groupOc() % 16 == 0);
-  if (packing == Packing::Plain || !isByteConv(op) || !wholeBlocks || spec.input != ConvLayout::Blocked16)
+  if (packing == Packing::Plain || !(pairs || isByteConv(op)) || !wholeBlocks || !blocked)
     return;
-  spec.ic = foursOf(spec.groupIc()) * spec.groups;
+  if (pairs && spec.groupIc() % 2) // what is beyond the last channel of a block may be NaN
+    return;
+  spec.fours = !pairs;
+  spec.pairs = pairs;
+  spec.ic = pairs ? spec.ic / 2 : foursOf(spec.groupIc()) * spec.groups;
   spec.aType = spec.bType = spec.accType;
-  spec.fours = true;
 }
 
 ConvWriter::ConvWriter(CpuBuilder &b, const Convolution &conv)
@@ -245,7 +250,10 @@ static DictionaryAttr packedForm(const Convolution &conv) {
   const ConvKernel &s = conv.spec;
   bool filtering = conv.winograd.has_value();
   int64_t bytes = filtering ? winogradWeightBytes(s.oc, s.ic) : packedConvWeightBytes(s);
-  form.set("form", b.getStringAttr(filtering ? "convwinograd16" : s.fours ? "convquads16" : "convpanel16"));
+  form.set("form", b.getStringAttr(filtering ? "convwinograd16"
+                                   : s.fours ? "convquads16"
+                                   : s.pairs ? "convpairs16"
+                                             : "convpanel16"));
   form.set("size", b.getI64IntegerAttr(bytes));
   form.set("oc", b.getI64IntegerAttr(s.oc));
   form.set("ic", b.getI64IntegerAttr(shapeOf(conv.op.getInput())[1]));
@@ -263,13 +271,28 @@ bool dmxc::cpu::isByteConv(dmir::ConvOp op) {
          elementOf(op.getWeights()).isSignlessInteger(8);
 }
 
+bool dmxc::cpu::isPairConv(dmir::ConvOp op) {
+  return elementOf(op.getResult()).isF32() && elementOf(op.getInput()).isBF16() && elementOf(op.getWeights()).isBF16();
+}
+
 /// Whether sizes are known but for the number of images.
 static bool isOfImages(dmir::ConvOp op) {
   return typeOf(op.getWeights()).hasStaticShape() && !op.getDims() &&
          !ShapedType::isDynamicShape(shapeOf(op.getInput()).drop_front());
 }
 
-bool dmxc::cpu::isByteConvOfImages(dmir::ConvOp op) { return isByteConv(op) && isOfImages(op); }
+bool dmxc::cpu::paysInPairs(dmir::ConvOp op) {
+  constexpr int64_t block = 16, fewestOutputs = 8;
+  if (!isOfImages(op) || !dmir::isConstant(op.getWeights()))
+    return false;
+  const int64_t groups = op.getGroups(), channels = shapeOf(op.getWeights())[1], outputs = shapeOf(op.getWeights())[0];
+  const bool fits = groups == 1 ? channels >= block && channels % 2 == 0 && outputs >= fewestOutputs
+                                : channels % block == 0 && outputs / groups % block == 0;
+  std::optional<WinogradSpec> filtering = winogradSpec(op, /*blocked=*/true);
+  return fits && !(filtering && winogradPays(*filtering));
+}
+
+bool dmxc::cpu::isShortConvOfImages(dmir::ConvOp op) { return (isByteConv(op) || isPairConv(op)) && isOfImages(op); }
 
 bool dmxc::cpu::takesBytes(dmir::ConvOp op) {
   int64_t groups = op.getGroups(), outputs = shapeOf(op.getWeights())[0] / groups,
@@ -286,7 +309,7 @@ bool dmxc::cpu::isDirectConv(const RegionBody &body) {
   bool tiny = mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
   // The register tiles are made for shapes that are known; how many images there are makes no difference to them.
   bool known = (typeOf(op.getInput()).hasStaticShape() && typeOf(op.getWeights()).hasStaticShape() && !op.getDims()) ||
-               isByteConvOfImages(op);
+               isShortConvOfImages(op);
   auto inMemory = [](Value value) { return mlir::isa_and_nonnull<BlockArgument>(value); };
   auto [image, factors] = scaledInput(op);
   bool input = inMemory(op.getInput()) || (known && inMemory(image) && inMemory(factors));
@@ -315,6 +338,10 @@ static KernelPlan planTiles(const RegionBody &body, const Choice &choice) {
     plan.packed.set(key, packedForm(*conv));
     return plan;
   }
+  if (conv->spec.pairs) { // tiles have no kernel of theirs: where they are there are vectors
+    const Units given = choice.unitsFor(/*bf16=*/true);
+    conv->spec.units = {given.dots || given.tiles, false};
+  }
   int64_t packBytes = packedWeightScratch(*conv);
   if (isOpenConv(conv->op) && conv->spec.groups > 1 && conv->spec.groupIc() == 1) {
     plan = planOpenLanes(conv, packBytes, choice);
@@ -323,12 +350,15 @@ static KernelPlan planTiles(const RegionBody &body, const Choice &choice) {
   } else {
     plan.algorithm = convMode(normalized(conv->spec)) == ConvMode::Lanes ? "conv-depthwise"
                      : conv->spec.fours                                  ? "conv-quads"
+                     : conv->spec.pairs                                  ? "conv-pairs"
                                                                          : "conv-direct";
     planDirectConv(plan, conv->spec, conv->images(), choice, packBytes);
     plan.emit = [conv, strategy, items = plan.work, packBytes](KernelBuilder &b) {
       emitDirectConv(CpuBuilder::of(b), *conv, strategy, items, packBytes);
     };
   }
+  if (conv->spec.pairs && (conv->spec.units.dots || choice.namesUnits))
+    plan.own.set(kUnits, unitNames(conv->spec.units, body.root->getContext()));
   if (conv->packed) {
     plan.packed.set(key, packedForm(*conv));
   } else {
@@ -375,11 +405,12 @@ Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, s
   strides[2] = strides[3] * spec.kernel[1];
   strides[1] = strides[2] * spec.kernel[0];
   strides[0] = strides[1] * spec.groupIc();
-  if (formName(form) == "convquads16") {
+  if (StringRef name = formName(form); name == "convquads16" || name == "convpairs16") {
     int64_t channels = spec.groupIc();
-    spec.fours = true;
-    spec.ic = foursOf(channels) * spec.groups;
-    packConvFours(spec, channels, constant.data(), strides, out);
+    spec.pairs = name == "convpairs16";
+    spec.fours = !spec.pairs;
+    spec.ic = spec.pairs ? spec.ic / 2 : foursOf(channels) * spec.groups;
+    packConvGroups(spec, channels, constant.data(), strides, out);
     return Status::ok();
   }
   packConvWeights(spec, constant.data(), strides, out);

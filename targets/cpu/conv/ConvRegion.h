@@ -28,8 +28,13 @@ dmir::MulOp scalingOfInput(dmir::ConvOp op);
 /// A convolution of u8 with s8 summed in i32: four input channels of a pixel meet at a time, so they have to be
 /// adjacent.
 bool isByteConv(dmir::ConvOp op);
-/// One whose sizes are known but for the number of images.
-bool isByteConvOfImages(dmir::ConvOp op);
+/// A convolution of bf16 summed in f32.
+bool isPairConv(dmir::ConvOp op);
+/// Whether one of f32 whose operands were bf16 would be multiplied in pairs, and is not faster by minimal filtering.
+/// Asked of graphs.
+bool paysInPairs(dmir::ConvOp op);
+/// One of bytes or of bf16 whose sizes are known but for the number of images.
+bool isShortConvOfImages(dmir::ConvOp op);
 /// Whether one that would be of bytes is faster of them.
 bool takesBytes(dmir::ConvOp op);
 bool isPixelConv(const RegionBody &body);
@@ -37,7 +42,7 @@ bool isPixelConv(const RegionBody &body);
 bool prefersPixels(const RegionBody &body);
 KernelPlan planPixelConv(const RegionBody &body, const Choice &choice);
 
-/// Writes packed weights ("convpanel16", "convquads16").
+/// Writes packed weights ("convpanel16", "convquads16", "convpairs16").
 Status packConvOperand(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 
 } // namespace dmxc::cpu

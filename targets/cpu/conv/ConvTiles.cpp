@@ -107,6 +107,8 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvKernel &original, const IsaLevel 
   // The few terms of lanes with inputs of their own are not cut in stretches.
   int64_t terms = t.mode == ConvMode::Broadcast ? spec.groupIc() * spec.taps() : 0;
   TileShape most = largestConvTile(isa, spec.accType, terms, spec.fours);
+  if (spec.pairs && !spec.dotsAt(isa)) // registers for both halves of every operand
+    most.rows = std::max<int64_t>(1, most.rows * 2 / 3);
   int64_t width = std::max<int64_t>(1, spec.out[2]);
   t.rows = decided[&ConvTiles::rows].value_or(ceilDivInt(width, ceilDivInt(width, most.rows)));
   t.vectors = most.vectors;

@@ -26,7 +26,8 @@ GemmEmitter::GemmEmitter(CpuBuilder &b, const GemmKernel &spec, const GemmTiles 
   batch = b.idx(spec.batch);
   m = valueOf(spec.m, extents.m);
   n = valueOf(spec.n, extents.n);
-  k = valueOf(this->spec.k, extents.k);
+  elements = valueOf(spec.k, extents.k);
+  k = valueOf(this->spec.k, this->spec.copiesPairs() ? b.ceilDiv(elements, b.idx(2)) : elements);
   packedLeft = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
   packed = b.elementPtr(b.getI8Type(), packedLeft, b.idx(packedABytes(this->spec, t)));
   int64_t packedElements = spec.copiesB() ? t.kBlock * t.columns() : 0;

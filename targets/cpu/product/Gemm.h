@@ -78,6 +78,10 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   /// B is a constant in pairs16 form: two bf16 of a column that are adjacent along k, the first in the low half, are
   /// one i32 (bType). aType is bf16, accType f32, k is static and counts elements.
   bool pairs = false;
+  /// A are rows of bf16 in scratch, of whole pairs, the second of a row's last pair zero where k is odd, or of f32
+  /// where they are multiplied as floats; B is a matrix of this run of bf16 or rounded to it, copied to scratch in
+  /// pairs where they are multiplied so.
+  bool runPairs = false;
   /// Columns of A, and of a B of this run, are adjacent.
   bool adjacentA = false, adjacentB = false;
   /// What levels may multiply pairs and fours with, where they have it.
@@ -114,6 +118,8 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   bool tiles() const { return unit == Unit::Tiles; }
   /// Whether the last element of a row of A, a four or a pair, is cut short by the row's end.
   bool partialLast() const { return halfLast || (fours && lastFour != 4); }
+  /// Whether operands of a run are multiplied in pairs.
+  bool copiesPairs() const { return runPairs && unit != Unit::Floats; }
   /// Rows of B that an average tile multiplies, known now.
   int64_t keptDepth() const {
     return runs ? (runs->rows + runs->groups(columns()) - 1) / runs->groups(columns()) : depth();

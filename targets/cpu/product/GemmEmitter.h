@@ -1,9 +1,9 @@
 //===- GemmEmitter.h - state of one product being emitted -------*- C++ -*-===//
 //
 // Private to Gemm.cpp (loops, register tiles, results), GemmOperands.cpp
-// (copies of the operands to scratch), GemmBlocks.cpp (right operands of few bits),
-// GemmRuns.cpp (those without what is zero), GemmUnits.cpp (tiles of AMX) and
-// user/MicroTile.cpp (tiles that a user's code computes).
+// (copies of the operands to scratch), attention/KeyPairs.cpp (those in pairs), GemmBlocks.cpp (right operands of few
+// bits), GemmRuns.cpp (those without what is zero), GemmUnits.cpp (tiles of AMX) and user/MicroTile.cpp (tiles that a
+// user's code computes).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -96,6 +96,12 @@ private:
   void packRight(const Item &item, Value k0, Value depth);
   void packVector(const Item &item, Value k0, Value depth, int64_t v);
   void packTransposed(const Item &item, Value k0, Value depth, int64_t v);
+  void packPairs(const Item &item, Value k0, Value depth, int64_t v);
+  void packPairsOfRows(const Item &item, Value k0, Value depth, int64_t v);
+  void packPairsTransposed(const Item &item, Value k0, Value depth, int64_t v);
+  Value adjacentPairs(const Item &item, Value offset, int64_t lanes);
+  Value shortBits(Value raw);
+  Value pairsOfBits(Value low, Value high);
   Value panelOffset(const Item &item, int64_t v, int64_t depth);
   BlockScale scaleOfBlock(const Item &item, int64_t v, Value block);
   Values wordsAt(const Item &item, Value word);
@@ -159,6 +165,7 @@ private:
   const GemmMatrix &a, &right;
   const GemmCallbacks &callbacks;
   Value batch, m, n, k;
+  Value elements;   ///< of k, where that counts pairs of a run
   Value packedLeft; ///< scratch for a block of A: [tile][k][row of the tile]
   Value packed;     ///< scratch for a block of a run-time B, in accumulator elements
   Value partials;   ///< scratch for sums, [row in block][columns()]

@@ -130,7 +130,9 @@ void GemmEmitter::packRight(const Item &item, Value k0, Value depth) {
   if (spec.blocks)
     return unpackBlocks(item, k0, depth);
   for (int64_t v = 0; v < item.vectors; ++v) {
-    if (CpuBuilder::constantOf(right.rowStride) == 1 && CpuBuilder::constantOf(right.colStride) != 1)
+    if (spec.copiesPairs())
+      packPairs(item, k0, depth, v);
+    else if (CpuBuilder::constantOf(right.rowStride) == 1 && CpuBuilder::constantOf(right.colStride) != 1)
       packTransposed(item, k0, depth, v);
     else
       packVector(item, k0, depth, v);

@@ -46,6 +46,35 @@ Value dmxc::cpu::roundToBf16(CpuBuilder &b, Value value) {
   return arith::BitcastOp::create(b, f32, Value(arith::OrIOp::create(b, rounded, ones)));
 }
 
+static Value intrinsic(CpuBuilder &b, const llvm::Twine &name, Type result, ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(b, result, b.getStringAttr("llvm.x86." + name), operands).getResult(0);
+}
+
+Value dmxc::cpu::bf16Of(CpuBuilder &b, Value value) {
+  auto vector = dyn_cast<VectorType>(value.getType());
+  Type i16 = b.getIntegerType(16), bf16 = b.getBF16Type();
+  if (vector)
+    i16 = vector.clone(i16), bf16 = vector.clone(bf16);
+  const bool isWhole = vector && vector.getNumElements() == 16 && (b.isa().hasDots || b.isa().hasTiles);
+  Value rounded;
+  if (isWhole) {
+    rounded = LLVM::BitcastOp::create(b, i16, intrinsic(b, "avx512bf16.cvtneps2bf16.512", bf16, {value}));
+  } else {
+    Type i32 = vector ? Type(vector.clone(b.getI32Type())) : b.getI32Type();
+    Value bits = arith::BitcastOp::create(b, i32, roundToBf16(b, value));
+    rounded = arith::TruncIOp::create(b, i16, Value(arith::ShRUIOp::create(b, bits, b.constantInt(i32, 16))));
+  }
+  return arith::BitcastOp::create(b, bf16, rounded);
+}
+
+Value dmxc::cpu::joinAsBf16(CpuBuilder &b, Value first, Value second) {
+  auto type = cast<VectorType>(first.getType());
+  auto pairs = VectorType::get({2 * type.getNumElements()}, b.getBF16Type());
+  Value joined =
+      intrinsic(b, "avx512bf16.cvtne2ps2bf16." + llvm::Twine(32 * type.getNumElements()), pairs, {second, first});
+  return LLVM::BitcastOp::create(b, type, joined);
+}
+
 Value dmxc::cpu::halfOfPairs(CpuBuilder &b, Value pairs, int64_t half) {
   Type i32 = pairs.getType(), f32 = b.getF32Type();
   if (auto vector = dyn_cast<VectorType>(i32))
@@ -180,10 +209,6 @@ Value dmxc::cpu::multiplyAdd(CpuBuilder &b, Value x, Value y, Value sum) {
   return arith::AddIOp::create(b, sum, product);
 }
 
-static Value intrinsic(CpuBuilder &b, const llvm::Twine &name, Type result, ValueRange operands) {
-  return LLVM::CallIntrinsicOp::create(b, result, b.getStringAttr("llvm.x86." + name), operands).getResult(0);
-}
-
 /// The even or the odd bytes of vectors of fours as pairs of i16.
 static Value bytePairs(CpuBuilder &b, Value fours, bool odd, bool isSigned) {
   int64_t lanes = cast<VectorType>(fours.getType()).getNumElements();
@@ -217,6 +242,18 @@ Value dmxc::cpu::dotPairs(CpuBuilder &b, Value x, Value y, Value sum) {
   auto pairs = VectorType::get({2 * lanes}, b.getBF16Type());
   auto bits = [&](Value operand) -> Value { return LLVM::BitcastOp::create(b, pairs, operand); };
   return intrinsic(b, "avx512bf16.dpbf16ps." + llvm::Twine(32 * lanes), sum.getType(), {sum, bits(y), bits(x)});
+}
+
+Value dmxc::cpu::multiplyPairs(CpuBuilder &b, Value x, Value y, Value sum) {
+  auto bits = [&](Value operand) -> Value {
+    auto vector = dyn_cast<VectorType>(operand.getType());
+    Type i32 = b.getI32Type();
+    return arith::BitcastOp::create(b, vector ? Type(vector.clone(i32)) : i32, operand);
+  };
+  Value left = bits(x), right = bits(y);
+  for (int64_t half : {0, 1})
+    sum = b.fma(halfOfPairs(b, left, half), halfOfPairs(b, right, half), sum);
+  return sum;
 }
 
 void dmxc::cpu::accumulateTile(CpuBuilder &b, const RegisterTile &tile, MutableArrayRef<Value> acc,

@@ -43,6 +43,12 @@ mlir::Value convertElements(CpuBuilder &b, const ElementConversion &conversion, 
 /// f32 rounded to bf16, to nearest, ties to even; as f32.
 mlir::Value roundToBf16(CpuBuilder &b, mlir::Value value);
 
+/// The same as bf16, which has 16 bits. By an instruction that makes zeros of subnormal numbers where the level has it.
+mlir::Value bf16Of(CpuBuilder &b, mlir::Value value);
+
+/// Two vectors of f32 as bf16, one behind the other, in the bits of one vector of f32. For levels with pairs.
+mlir::Value joinAsBf16(CpuBuilder &b, mlir::Value first, mlir::Value second);
+
 /// The first or the second of the two bf16 in each i32, as f32.
 mlir::Value halfOfPairs(CpuBuilder &b, mlir::Value pairs, int64_t half);
 
@@ -100,6 +106,9 @@ mlir::Value dotFours(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value su
 /// sum + the products of each two bf16 of x, whose elements are called f32, with the two bf16 of y, i32: vectors of
 /// f32. By an instruction that takes and makes subnormal numbers as zeros. For levels that have it.
 mlir::Value dotPairs(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
+
+/// The same as floats, for all levels: first the products of the low halves, then those of the high ones.
+mlir::Value multiplyPairs(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 
 /// Most rows and vectors whose accumulators, operands and temporaries fit in
 /// the registers.

@@ -65,7 +65,8 @@ void chooseRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, const
 /// Register tiles of a work item's rows, whose copy of A, rows of `rowBytes`, stays in a cache.
 int64_t tilesOfBlock(const GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, int64_t rowBytes) {
   int64_t tiles = spec.rows() < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.rows(), t.rows));
-  int64_t most = std::max<int64_t>(1, isa.caches.block / (rowBytes * t.rows));
+  // A panel that has to be unpacked is so once for four times as many.
+  int64_t most = std::max<int64_t>(1, isa.caches.block * (spec.blocks ? 4 : 1) / (rowBytes * t.rows));
   int64_t blocks = ceilDivInt(tiles, most);
   std::optional<int64_t> batch = spec.batch.known();
   if (!spec.nested && spec.rows() >= 0 && spec.columns() >= 0 && batch) {
@@ -106,14 +107,31 @@ ProductTypes::ProductTypes(Type left, Type right, Type result)
 int64_t GemmKernel::panelRows() const {
   if (blocks)
     return ceilDivInt(depth(), blocks->perWord());
-  return pairs ? pairsOf(dots() ? 2 * depth() : depth()) : depth();
+  if (runPairs && dots())
+    return depth();
+  return pairs || runPairs ? pairsOf(dots() ? 2 * depth() : depth()) : depth();
 }
 
 TileDepth GemmKernel::tileDepth() const { return TileDepth(panelRows()); }
 
 Units GemmKernel::usedUnits() const {
-  bool fits = pairs && adjacentA;
+  bool fits = (pairs && adjacentA) || runPairs;
   return {units.dots && fits, units.tiles && (fits || fours) && !skinny()};
+}
+
+/// Operands of a run in pairs: tiles cut a known k evenly, and what is open is multiplied in vectors where there are
+/// tiles. A's numbers are wide where they are multiplied as floats.
+static GemmKernel ofRun(GemmKernel own, const IsaLevel &isa, Units used) {
+  const bool tiles = isa.hasTiles && used.tiles;
+  if (tiles && own.depth() > 0) {
+    own.unit = GemmKernel::Unit::Tiles;
+  } else if (tiles || (isa.hasDots && used.dots)) {
+    own.unit = GemmKernel::Unit::Dots;
+    if (own.k.isStatic())
+      own.k = ceilDivInt(own.depth(), 2);
+  }
+  own.aType = own.copiesPairs() ? Type(BFloat16Type::get(own.accType.getContext())) : own.accType;
+  return own;
 }
 
 GemmKernel GemmKernel::at(const IsaLevel &isa) const {
@@ -123,6 +141,8 @@ GemmKernel GemmKernel::at(const IsaLevel &isa) const {
     own.micro.reset();
   if (unit != Unit::Floats)
     return own;
+  if (runPairs)
+    return ofRun(own, isa, used);
   if (isa.hasTiles && used.tiles) {
     own.unit = Unit::Tiles;
   } else if (isa.hasDots && used.dots) {
@@ -171,6 +191,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmKernel &given, const IsaLevel &is
   // The copy completes the last fours and pairs.
   if (spec.depth() > 0)
     t.packA |= spec.partialLast() || spec.micro;
+  t.packA &= !spec.copiesPairs(); // rows in scratch share no set
   t.packA = decided[&GemmTiles::packA].value_or(t.packA);
   return t;
 }

@@ -98,6 +98,8 @@ void GemmEmitter::packTiles(const Item &item) {
 }
 
 void GemmEmitter::itemOfTiles(const Item &item) {
+  if (spec.copiesB())
+    packRight(item, b.idx(0), b.idx(spec.panelRows()));
   Value count = b.sub(item.lastRow, item.firstRow);
   b.forLoop(b.idx(0), count, b.idx(t.rows), [&](Value row) {
     Value tile = b.floorDiv(row, b.idx(t.tileRows()));
@@ -119,21 +121,25 @@ void GemmEmitter::sumOfTiles(const Item &item, Value tile, int64_t down) {
   StringRef product = spec.fours ? "tdpbusd" : "tdpbf16ps";
   Type byte = b.getI8Type();
   Value left = b.elementPtr(byte, packedLeft, b.mulC(tile, tiles * leftBytes)), stride = b.idx(kTileRowBytes);
+  // Panels lie one behind the other, columns that are copied beside each other.
+  const bool copied = spec.copiesB();
+  const int64_t rightRow = copied ? t.columns() * 4 : kTileRowBytes;
+  Value right = copied ? packed : item.bBase, rightStride = b.idx(rightRow);
   for (int64_t r = 0; r < down; ++r)
     for (int64_t v = 0; v < item.vectors; ++v)
       tileOp(b, "tilezero", roles.sum(r, v));
   b.forLoop(0, tiles, 1, [&](Value number) {
     auto load = [&](int64_t to, Value base, Value offset) {
-      tileOp(b, "tileloadd64", to, {b.elementPtr(byte, base, offset), stride});
+      tileOp(b, "tileloadd64", to, {b.elementPtr(byte, base, offset), base == left ? stride : rightStride});
     };
     Value step = b.mulC(number, steps), leftAt = b.mulC(number, leftBytes);
-    Value rightAt = b.mulC(again ? b.minS(step, b.idx(lastStep)) : step, kTileRowBytes);
+    Value rightAt = b.mulC(again ? b.minS(step, b.idx(lastStep)) : step, rightRow);
     // Each is loaded just before it is used first: products wait for less.
     for (int64_t r = 0; r < down; ++r) {
       load(roles.left(r), left, b.addC(leftAt, r * tiles * leftBytes));
       for (int64_t v = 0; v < item.vectors; ++v) {
         if (r == 0)
-          load(roles.right(v), item.bBase, b.addC(rightAt, v * spec.panelRows() * kTileRowBytes));
+          load(roles.right(v), right, b.addC(rightAt, v * (copied ? 1 : spec.panelRows()) * kTileRowBytes));
         tileOp(b, product, {roles.sum(r, v), roles.left(r), roles.right(v)});
       }
     }

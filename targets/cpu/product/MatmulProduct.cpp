@@ -34,6 +34,7 @@ MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, Kind kin
     : Contraction(matmul, kind == Kind::Nested), heavyEpilogue(heavyEpilogue) {
   bool nested = kind == Kind::Nested;
   auto inMemory = [&](const StridedView &view) { return elementOf(op->getBlock()->getArgument(view.buffer)); };
+  runPairs = nested && element.isF32() && lhsElement.isBF16() && rhsElement.isBF16();
   if (nested && lhs)
     lhsElement = inMemory(*lhs), roundsLhs = isRounded(matmul.getLhs());
   if (nested && rhs)
@@ -121,6 +122,7 @@ GemmKernel MatmulProduct::kernel() const {
   kernel.packedB = packedRhs;
   kernel.adjacentB = rhs && rhs->strides.back().is(1);
   kernel.roundsB = roundsRhs;
+  kernel.runPairs = runPairs;
   kernel.units = units;
   kernel.runs = runs;
   kernel.micro = micro;

@@ -21,6 +21,7 @@ struct MatmulProduct : Contraction {
   std::optional<MicroKernel> micro;          ///< that it calls for full tiles
   Units units;                               ///< that it is planned for
   bool roundsLhs = false, roundsRhs = false; ///< f32 in memory, rounded to bf16 where it is read
+  bool runPairs = false;                     ///< of an attention, both operands of bf16: see GemmKernel::runPairs
 
   /// Whose batch dims may become rows where the right operand has none, which may be of few bits.
   MatmulProduct(dmir::MatMulOp op, bool heavyEpilogue) : MatmulProduct(op, heavyEpilogue, Kind::Root) {}

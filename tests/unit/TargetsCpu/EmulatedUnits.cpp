@@ -1,9 +1,9 @@
 //===- EmulatedUnits.cpp - AMX and AVX512-BF16 in software ----------------===//
 //
 // From the operation sections of the Intel 64 and IA-32 Architectures Software Developer's Manual: LDTILECFG,
-// TILERELEASE, TILEZERO, TILELOADD, TILESTORED, TDPBF16PS, TDPBUSD, VDPBF16PS, VPDPBUSD. Products of bf16 take
-// subnormal numbers as zeros (DAZ), make zeros of subnormal results (FTZ) and round to nearest, ties to even, whatever
-// MXCSR says.
+// TILERELEASE, TILEZERO, TILELOADD, TILESTORED, TDPBF16PS, TDPBUSD, VDPBF16PS, VCVTNEPS2BF16, VCVTNE2PS2BF16, VPDPBUSD.
+// Products of bf16 take subnormal numbers as zeros (DAZ), make zeros of subnormal results (FTZ) and round to nearest,
+// ties to even, whatever MXCSR says.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,12 +11,15 @@
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <algorithm>
 #include <bit>
 #include <cfloat>
 #include <cmath>
@@ -172,10 +175,43 @@ void byteDotProduct(uint32_t *sum, const unsigned char *x, const unsigned char *
     sum[i] = addFour(sum[i], x + 4 * i, y + 4 * i);
 }
 
-/// 16 lanes; the odd elements come first.
-void dotProduct(float *sum, const uint16_t *x, const uint16_t *y) {
-  for (unsigned i = 0; i < 16; ++i)
+/// The odd elements come first.
+template <unsigned lanes> void dotProduct(float *sum, const uint16_t *x, const uint16_t *y) {
+  for (unsigned i = 0; i < lanes; ++i)
     sum[i] = addProduct(addProduct(sum[i], x[2 * i + 1], y[2 * i + 1]), x[2 * i], y[2 * i]);
+}
+
+/// To nearest, ties to even; subnormal numbers to zeros, NaN to quiet ones.
+uint16_t rounded(float x) {
+  uint32_t bits = std::bit_cast<uint32_t>(flushed(x));
+  if (std::isnan(x))
+    return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/// 16 numbers; the result takes the place of the first ones.
+void convert(float *numbers) {
+  uint16_t result[16];
+  for (unsigned i = 0; i < 16; ++i)
+    result[i] = rounded(numbers[i]);
+  std::memcpy(numbers, result, sizeof result);
+}
+
+/// The second operand's come first.
+void convertTwo(float *high, const float *low) {
+  uint16_t result[32];
+  for (unsigned i = 0; i < 16; ++i)
+    result[i] = rounded(low[i]), result[16 + i] = rounded(high[i]);
+  std::memcpy(high, result, sizeof result);
+}
+
+/// VSCALEFPS without a mask: what exponentials end in, which lower levels have no vector for.
+void scale(float *x, const float *n) {
+  for (unsigned i = 0; i < 16; ++i)
+    if (!std::isnan(n[i]))
+      x[i] = static_cast<float>(std::ldexp(x[i], static_cast<int>(std::clamp(std::floor(n[i]), -1000.0f, 1000.0f))));
+    else
+      x[i] = n[i];
 }
 
 uint64_t functionOf(llvm::StringRef intrinsic) {
@@ -188,8 +224,12 @@ uint64_t functionOf(llvm::StringRef intrinsic) {
       .Case("emulated.tilestored64", address(store))
       .Case("emulated.tdpbf16ps", address(tileProduct))
       .Case("emulated.tdpbusd", address(byteTileProduct))
-      .Case("emulated.avx512bf16.dpbf16ps.512", address(dotProduct))
+      .Case("emulated.avx512bf16.dpbf16ps.512", address(dotProduct<16>))
+      .Case("emulated.avx512bf16.dpbf16ps.256", address(dotProduct<8>))
+      .Case("emulated.avx512bf16.cvtneps2bf16.512", address(convert))
+      .Case("emulated.avx512bf16.cvtne2ps2bf16.512", address(convertTwo))
       .Case("emulated.avx512.vpdpbusd.512", address(byteDotProduct))
+      .Case("emulated.avx512.mask.scalef.ps.512", address(scale))
       .Default(0);
 }
 
@@ -222,6 +262,21 @@ void replace(llvm::CallInst &call, uint64_t function) {
   call.eraseFromParent();
 }
 
+/// Takes out what only keeps a vector in a register, which may be wider than those of a lower level.
+void freeVectors(llvm::Module &module) {
+  llvm::SmallVector<llvm::CallInst *> held;
+  for (llvm::Function &fn : module)
+    for (llvm::Instruction &instruction : llvm::instructions(fn))
+      if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
+        if (auto *code = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand());
+            code && code->getAsmString().empty() && call->getType()->isVectorTy())
+          held.push_back(call);
+  for (llvm::CallInst *call : held) {
+    call->replaceAllUsesWith(call->getArgOperand(0));
+    call->eraseFromParent();
+  }
+}
+
 } // namespace
 
 static void replaceAll(std::string &text, llvm::StringRef what, llvm::StringRef by) {
@@ -232,7 +287,7 @@ static void replaceAll(std::string &text, llvm::StringRef what, llvm::StringRef 
 std::unique_ptr<llvm::Module> dmxc::cpu::test::emulateUnits(std::string text, llvm::LLVMContext &context,
                                                             std::string &problem) {
   // They are intrinsics no more, and where no instruction takes bf16, LLVM would make calls of a library to move it.
-  for (const char *name : {"ldtilecfg", "tile", "tdpb", "avx512bf16", "avx512.vpdpbusd"})
+  for (const char *name : {"ldtilecfg", "tile", "tdpb", "avx512bf16", "avx512.vpdpbusd", "avx512.mask.scalef"})
     replaceAll(text, std::string("@llvm.x86.") + name, std::string("@emulated.") + name);
   replaceAll(text, "bfloat", "i16");
   replaceAll(text, " immarg", "");
@@ -250,6 +305,7 @@ std::unique_ptr<llvm::Module> dmxc::cpu::test::emulateUnits(std::string text, ll
           calls.emplace_back(call, function);
   for (auto [call, function] : calls)
     replace(*call, function);
+  freeVectors(*module);
   return module;
 }
 

@@ -67,10 +67,22 @@ def RoundProducts : Pass<"dmir-round-products", "::mlir::func::FuncOp"> {
   let description = [{
     The op's target gives the type. Operands are cast where their values are made, below transposes and reshapes, so that
     the producer writes the shorter numbers; constants are left to dmir-fold-constants; the result is the f32 sum.
-    What a kernel computes on its way to its last product (the weights of an attention) is multiplied as it is, in f32, by
-    the rounded other operand, which is cast back. Where such a kernel is not alone in reading a value, or that is an
+    What a kernel computes on its way to its last product (the weights of an attention) is rounded there where the target
+    says so (`roundsComputed`), else it is multiplied as it is, in f32, by the rounded other operand, which is cast back. Where such a kernel is not alone in reading a value, or that is an
     argument or joined from parts (a cache), the cast stands at the kernel's operand, to be computed where it is read. Functions
     with products of integers, which round to these what such a kernel makes, have these kernels in f32.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
+def RoundWeights : Pass<"dmir-round-weights", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createRoundWeightsPass(context)";
+  let summary = "Keep constant weights as integers of few bits with a scale a block, as a mode of --numerics asks";
+  let description = [{
+    The op's target says how (`roundsWeights`). A constant that is the right operand of a product becomes `dmir.dequantize` of constants, with blocks along
+    k, and the product is computed in f32; of a table whose rows are gathered the rows of these constants are, and become floats then. What several ops
+    read is rounded once. `dmir.rounded` has the error. Weights of nodes that `--keep-precision` names, with an error above `--max-error` or a number that
+    is not finite stay; where the latter leaves none that is an error.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }

@@ -60,7 +60,7 @@ int64_t FewQueries::lanesOf(int64_t size) {
 std::optional<FewQueries> FewQueries::of(Operation *result) {
   std::optional<Attention> found = matchAttention(result);
   auto isReshape = [](Operation *op) { return isa<dmir::ReshapeOp>(op); };
-  if (!found || !llvm::all_of(found->after, isReshape))
+  if (!found || found->rounded || !llvm::all_of(found->after, isReshape))
     return std::nullopt;
   FewQueries few;
   few.attention = *found;
