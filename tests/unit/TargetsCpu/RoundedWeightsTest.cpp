@@ -35,7 +35,7 @@ TEST(RoundedWeights, Names) {
   EXPECT_TRUE(numericsOfMode("bf16")->roundsProducts);
   EXPECT_EQ(numericsOfMode("int8-weights")->weights, WeightFormat::S8);
   EXPECT_FALSE(numericsOfMode("s8"));
-  EXPECT_EQ(numericsModes(), "strict, bf16, bf16-weights, int8-weights");
+  EXPECT_EQ(numericsModes(), "strict, bf16, bf16-convs, bf16-weights, int8-weights");
   for (WeightFormat format : {WeightFormat::Kept, WeightFormat::BF16, WeightFormat::S8})
     EXPECT_EQ(formatOfForm(panelForm(format)), format);
   EXPECT_FALSE(formatOfForm("quads16"));
