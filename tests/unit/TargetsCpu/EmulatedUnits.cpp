@@ -278,7 +278,7 @@ std::unique_ptr<llvm::Module> dmxc::cpu::test::emulateUnits(std::string text, ll
     replaceAll(text, std::string("@llvm.x86.") + name, std::string("@emulated.") + name);
   replaceAll(text, "bfloat", "i16");
   // No register of a lower level may be as wide.
-  replaceAll(text, R"(asm "", "=v,0"()", "@emulated.held(");
+  replaceAll(text, R"(asm sideeffect "", "=v,0"()", "@emulated.held(");
   text += "\ndeclare <16 x float> @emulated.held(<16 x float>)\n";
   replaceAll(text, " immarg", "");
   llvm::SMDiagnostic message;
