@@ -332,9 +332,6 @@ private:
     std::string path = options.depfilePath.empty() ? output + ".d" : options.depfilePath;
     std::vector<std::string> files = compilation->files();
     files.insert(files.end(), options.schedules.begin(), options.schedules.end());
-    for (const std::string &library : options.scheduleLibraries)
-      if (Status done = expandLibrary(library, files); !done)
-        return fail(done.error());
     llvm::append_range(files, compilation->includedSchedules());
     files.insert(files.end(), options.tuningDatabases.begin(), options.tuningDatabases.end());
     Status written =

@@ -28,6 +28,7 @@ std::unique_ptr<Pass> createGroupHeadsPass(const PhaseContext &);
 std::unique_ptr<Pass> createJoinProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRepeatNormsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRoundProductsPass(const PhaseContext &);
+std::unique_ptr<Pass> createRoundWeightsPass(const PhaseContext &);
 std::unique_ptr<Pass> createAssignLayoutsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCutConcatsPass(const PhaseContext &);
 std::unique_ptr<Pass> createFormRegionsPass(const PhaseContext &);
@@ -70,6 +71,7 @@ static constexpr PassRow partition[] = {{createPlaceKernelsPass},
                                         {createJoinProductsPass, optimising},
                                         {createRoundProductsPass},
                                         {createFoldConstantsPass, decidingBits},
+                                        {createRoundWeightsPass},
                                         {createAssignLayoutsPass, optimising},
                                         {createSimplifyPass, optimising},
                                         {createPropagateSparsityPass, optimising}, // of what is left

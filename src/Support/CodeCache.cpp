@@ -81,7 +81,7 @@ std::string CodeCache::pathOf(const std::string &name) const {
   return folder + "/" + name.substr(0, 2) + "/" + name.substr(2);
 }
 
-std::optional<std::string> CodeCache::find(const std::string &name) {
+std::optional<std::string> CodeCache::find(const std::string &name, Counted counted) {
   const std::string path = pathOf(name);
   std::optional<std::string> all = contentOf(path);
   if (!all)
@@ -96,12 +96,14 @@ std::optional<std::string> CodeCache::find(const std::string &name) {
     return std::nullopt;
   }
   fs::last_write_time(path, fs::file_time_type::clock::now(), error); // it was used: trim asks
-  ++found;
+  if (counted == Counted::Yes)
+    ++found;
   return all->substr(kHeader);
 }
 
-void CodeCache::put(const std::string &name, std::string_view bytes) {
-  ++made;
+void CodeCache::put(const std::string &name, std::string_view bytes, Counted counted) {
+  if (counted == Counted::Yes)
+    ++made;
   if (!writes)
     return;
   const std::string path = pathOf(name);

@@ -2,15 +2,15 @@
 
 #include "CpuTarget.h"
 
+#include "CompileKernels.h"
 #include "Fusion.h"
 #include "Kernels.h"
 #include "Layouts.h"
 #include "RoundedProducts.h"
 #include "targets/cpu/code/Commands.h"
-#include "targets/cpu/code/KeptCode.h"
 #include "targets/cpu/code/Link.h"
-#include "targets/cpu/code/Lowering.h"
 #include "targets/cpu/conv/ConvRegion.h"
+#include "targets/cpu/product/BlockWeights.h"
 #include "targets/cpu/product/Gemm.h"
 #include "targets/cpu/product/MatmulRanges.h"
 #include "targets/cpu/product/MatmulRegion.h"
@@ -18,17 +18,15 @@
 #include "targets/cpu/user/MicroKernel.h"
 #include "targets/cpu/user/UserKernel.h"
 
-#include "targets/common/code/CompileQueue.h"
 #include "targets/common/code/KernelDialects.h"
 #include "targets/common/code/SaveTemps.h"
 #include "targets/common/roots/Answers.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/masks/Sparsity.h"
-#include "dmxc/Support/CodeCache.h"
-#include "dmxc/Target/DecisionsMade.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace dmxc;
@@ -42,43 +40,11 @@ constexpr StringLiteral kDefaultLevels[] = {"x86-64-v3", "x86-64-v4"};
 /// Unit, in a strategy: the region multiplies bytes in fours. By default such models have code of kVnniLevel too; at v4
 /// alone bytes are no faster than f32.
 constexpr StringLiteral kByteDots = "byte_dots";
-/// How the algorithms of such regions end.
-constexpr StringLiteral kQuads = "-quads";
-
-StringRef algorithmOf(Operation *kernel) {
-  auto name = cast<dlir::KernelOp>(kernel).getStrategy().getAs<StringAttr>(strategy::kAlgorithm);
-  return name ? name.getValue() : "";
-}
-
-/// Whether a kernel has a use for the levels with units for bf16.
-bool multipliesPairs(Operation *kernel) {
-  DictionaryAttr strategy = cast<dlir::KernelOp>(kernel).getStrategy();
-  return algorithmOf(kernel) == kMatmulPairs || (strategy.contains(kUnits) && unitsOf(strategy, {}).dots);
-}
-
-/// The one of `levels` whose code of a kernel level `number` has: its own, or for kernels that have no use for a unit
-/// what it adds the unit to.
-size_t codeOf(Operation *kernel, size_t number, ArrayRef<IsaLevel> levels) {
-  const IsaLevel &level = levels[number];
-  StringRef algorithm = algorithmOf(kernel);
-  Units units = unitsOf(cast<dlir::KernelOp>(kernel).getStrategy(), {});
-  bool usesTiles = level.name == kTileLevel && units.tiles;
-  bool usesBytes = algorithm.ends_with(kQuads), addsBytes = level.name == kVnniLevel;
-  if ((!addsBytes && level.name != kDotsLevel && level.name != kTileLevel) || multipliesPairs(kernel) || usesTiles ||
-      (addsBytes && usesBytes))
-    return number;
-  StringRef wanted = usesBytes ? StringRef(kVnniLevel) : "x86-64-v4";
-  for (size_t other = 0; other < levels.size(); ++other)
-    if (levels[other].name == wanted)
-      return other;
-  return number;
-}
 
 class CpuTarget final : public TargetBackend {
 public:
   CpuTarget(TargetOptions options, Numerics numerics, std::vector<IsaLevel> levels)
-      : options(std::move(options)), weights(numerics.weights), roundsProducts(numerics.roundsProducts),
-        roundsConvs(numerics.roundsConvs), levels(std::move(levels)) {}
+      : options(std::move(options)), numerics(numerics), levels(std::move(levels)) {}
 
   StringRef name() const override { return "cpu"; }
   bool runsOnHost() const override { return true; }
@@ -92,7 +58,10 @@ public:
     return reason ? reason : answers.refuses(op);
   }
   Type roundsOperands(Operation *product) const override;
-  bool roundsComputed(Operation *product) const override { return roundsProducts && roundsWeightsOf(product); }
+  bool roundsComputed(Operation *product) const override { return numerics.roundsProducts && roundsWeightsOf(product); }
+  std::optional<BlockRounding> roundsWeights(Operation *op) const override {
+    return mayKeepInBlocks(op) ? numerics.blocks : std::nullopt;
+  }
   Attribute preferredResultLayout(Operation *op) const override { return cpu::preferredResultLayout(op); }
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
     return cpu::acceptsLayout(op, operand, layout);
@@ -113,7 +82,7 @@ public:
   void registerDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override {
-    return decisionsOf(region, decided, weights, levels);
+    return decisionsOf(region, decided, numerics.weights, levels);
   }
   std::optional<OpFormats> formatsOf(Operation *op) const override;
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
@@ -127,17 +96,10 @@ public:
 
 private:
   std::vector<IsaLevel> levelsOf(ArrayRef<Operation *> kernels) const;
-  Result<std::vector<std::vector<KernelObject>>> compileAll(ArrayRef<Operation *> kernels,
-                                                            ArrayRef<IsaLevel> levels) const;
   Result<std::vector<CodeEntry>> saved(std::vector<CodeEntry> &entries, const std::string &commands) const;
-  std::vector<std::pair<size_t, std::string>> firstsOf(ArrayRef<Operation *> kernels) const;
-  Result<KernelObject> compileOrFind(const std::string &text, const std::string &nameless, MLIRContext &context,
-                                     const IsaLevel &isa) const;
-  Result<KernelObject> compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const;
 
   TargetOptions options;
-  WeightFormat weights;
-  bool roundsProducts, roundsConvs; ///< to bf16
+  Numerics numerics;
   std::vector<IsaLevel> levels;
   Answers answers{"cpu", cpuKernels()};
 };
@@ -146,11 +108,11 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   DictionaryAttr given = region.getStrategyAttr();
   std::vector<IsaLevel> all = withGivenLevels(levels, given);
   // By default models with products of bf16 have code of the levels with units for it, too.
-  bool adds = options.levels.empty() && roundsProducts;
-  Result<KernelPlan> plan = planRegion(region, given, weights, all, {/*dots=*/adds, /*tiles=*/adds});
+  bool adds = options.levels.empty() && numerics.roundsProducts;
+  Result<KernelPlan> plan = planRegion(region, given, numerics.weights, all, {/*dots=*/adds, /*tiles=*/adds});
   if (!plan)
     return plan.takeError();
-  readPackedRows(region, weights, *plan);
+  readPackedRows(region, numerics.weights, *plan);
   NamedAttrList list(answers.strategyOf(region, *plan));
   if (DictionaryAttr tiles = tilesForLevels(*plan, all, region.getContext()))
     list.set(kTiles, tiles);
@@ -163,22 +125,24 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
 
 Type CpuTarget::roundsOperands(Operation *product) const {
   if (auto conv = dyn_cast<dmir::ConvOp>(product))
-    return roundsConvs && paysInPairs(conv) ? Type(BFloat16Type::get(product->getContext())) : Type();
+    return numerics.roundsConvs && paysInPairs(conv) ? Type(BFloat16Type::get(product->getContext())) : Type();
   // Weights of few bits are exact in f32, and unpacked to it.
   bool ofFewBits = product->getOperand(1).getDefiningOp<dmir::DequantizeOp>() != nullptr;
-  bool rounds = roundsProducts && !ofFewBits && !keepsOperands(cast<dmir::MatMulOp>(product));
+  bool rounds = numerics.roundsProducts && !ofFewBits && !keepsOperands(cast<dmir::MatMulOp>(product));
   return rounds ? Type(BFloat16Type::get(product->getContext())) : Type();
 }
 
 std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
+  if (std::optional<OpFormats> blocks = formatsOfBlocks(op))
+    return blocks;
   auto region = op->getParentOfType<dmir::RegionOp>();
   auto matmul = dyn_cast<dmir::MatMulOp>(op);
-  if (auto conv = dyn_cast<dmir::ConvOp>(op); conv && roundsConvs && isPairConv(conv))
+  if (auto conv = dyn_cast<dmir::ConvOp>(op); conv && numerics.roundsConvs && isPairConv(conv))
     return OpFormats{{"bf16", "bf16"}, "f32"};
-  if (roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
+  if (numerics.roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
     return OpFormats{{"bf16", "bf16"}, "f32"};
   if (auto widened = matmul ? matmul.getRhs().getDefiningOp<dmir::CastOp>() : dmir::CastOp();
-      roundsProducts && widened && elementOf(widened.getInput()).isBF16() && elementOf(widened).isF32())
+      numerics.roundsProducts && widened && elementOf(widened.getInput()).isBF16() && elementOf(widened).isF32())
     return OpFormats{{"f32", "bf16"}, "f32"};
   if (std::string rows = region ? roundedRowsOf(op, region.getStrategyAttr()) : ""; !rows.empty())
     return OpFormats{{rows, std::string(dtypeName(*dmir::dtypeOf(elementOf(op->getOperand(1)))))}, "f32"};
@@ -187,54 +151,6 @@ std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
   if (!format || *format == WeightFormat::Kept)
     return std::nullopt;
   return OpFormats{{"f32", formatName(*format).str()}, "f32"};
-}
-
-/// What a user wrote of a kernel that is emitted: all of it, or its full tiles.
-static Result<std::optional<UserCode>> userCodeOf(dlir::KernelOp kernel, ModuleOp module, const IsaLevel &isa) {
-  StringRef name;
-  DictionaryAttr body;
-  if (dmir::ExternOp called = userKernelOf(kernel)) {
-    name = called.getKernel();
-    body = bodyFor(called.getBodies(), isa);
-  } else if (Attribute written = kernel.getStrategy().get(strategy::kMicroKernel)) {
-    Result<MicroKernel> micro = MicroKernel::of(written);
-    name = micro ? micro->name() : "";
-    body = micro ? micro->bodyAt(isa) : DictionaryAttr();
-  }
-  if (!body || !module.lookupSymbol(linkedName(body)))
-    return std::optional<UserCode>();
-  Result<UserCode> code = readUserCode(name, body);
-  if (!code)
-    return code.takeError();
-  return std::optional(std::move(*code));
-}
-
-Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const {
-  Result<ParsedKernel> source = parseKernel(text, context);
-  if (!source)
-    return source.takeError();
-  dlir::KernelOp kernel = source->kernel;
-  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
-  Choice choice(kernel.getStrategy());
-  choice.panels = panelsOf(kernel.getStrategy());
-  DecisionsMade made;
-  dmir::ExternOp called = userKernelOf(kernel);
-  Result<std::vector<int64_t>> contract =
-      called ? emitUserKernel(*module, kernel, isa) : cpuKernels().emit(*module, kernel, choice, isa);
-  if (!contract)
-    return contract.takeError();
-  LoweringOptions lowering;
-  lowering.optLevel = options.optLevel;
-  Result<std::optional<UserCode>> user = userCodeOf(kernel, *module, isa);
-  if (!user)
-    return user.takeError();
-  lowering.user = *user ? &**user : nullptr;
-  if (!options.saveTempsDir.empty())
-    lowering.saveTempsDir = options.saveTempsDir + "/" + isa.name;
-  Result<KernelObject> object = compileKernel(*module, isa, lowering);
-  if (object)
-    object->contracts.push_back(std::move(*contract));
-  return object;
 }
 
 std::vector<IsaLevel> CpuTarget::levelsOf(ArrayRef<Operation *> kernels) const {
@@ -248,89 +164,19 @@ std::vector<IsaLevel> CpuTarget::levelsOf(ArrayRef<Operation *> kernels) const {
   return all;
 }
 
-/// The first of the kernels that are equal but for names, for each of them; its text without names, "" where it is not
-/// to be shared: its texts are kept, or it calls what a user wrote.
-std::vector<std::pair<size_t, std::string>> CpuTarget::firstsOf(ArrayRef<Operation *> kernels) const {
-  std::vector<std::pair<size_t, std::string>> firsts;
-  llvm::StringMap<size_t> seen;
-  for (auto [k, op] : llvm::enumerate(kernels)) {
-    auto kernel = cast<dlir::KernelOp>(op);
-    bool alone =
-        !options.saveTempsDir.empty() || userKernelOf(kernel) || kernel.getStrategy().contains(strategy::kMicroKernel);
-    std::string text = alone ? "" : namelessText(kernel);
-    firsts.emplace_back(alone ? k : seen.try_emplace(text, k).first->second, text);
-  }
-  return firsts;
-}
-
-/// From the cache where it is there: `nameless` is the kernel's text without names, "" where it has to be compiled.
-Result<KernelObject> CpuTarget::compileOrFind(const std::string &text, const std::string &nameless,
-                                              MLIRContext &context, const IsaLevel &isa) const {
-  CodeCache *cache = nameless.empty() ? nullptr : CodeCache::current();
-  if (!cache)
-    return compile(text, context, isa);
-  std::string name = keptName(nameless, isa, options.optLevel);
-  if (std::optional<std::string> kept = cache->find(name))
-    if (std::optional<KernelObject> object = objectOf(*kept))
-      return std::move(*object);
-  Result<KernelObject> object = compile(text, context, isa);
-  if (object)
-    cache->put(name, keptBytes(*object));
-  return object;
-}
-
-/// By level, then by kernel. All levels are one queue of work: a thread is idle only when nothing is left of any.
-Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Operation *> kernels,
-                                                                     ArrayRef<IsaLevel> levels) const {
-  std::vector<std::string> texts, names;
-  std::vector<std::pair<size_t, size_t>> jobs; // kernel and level
-  std::vector<std::pair<size_t, std::string>> firsts = firstsOf(kernels);
-  for (auto [k, kernel] : llvm::enumerate(kernels)) {
-    bool isFirst = firsts[k].first == k;
-    texts.push_back(isFirst ? kernelText(kernel) : "");
-    for (auto [l, level] : llvm::enumerate(levels))
-      if (isFirst && codeOf(kernel, l, levels) == l) {
-        names.push_back(SymbolTable::getSymbolName(kernel).str() + " for " + level.name);
-        jobs.emplace_back(k, l);
-      }
-  }
-  auto results = kernels::compileAll<KernelObject>(names, options.jobs, [&](size_t i, MLIRContext &context) {
-    auto [k, l] = jobs[i];
-    return compileOrFind(texts[k], firsts[k].second, context, levels[l]);
-  });
-  if (!results)
-    return results.takeError();
-  std::vector<std::vector<KernelObject>> objects(levels.size(), std::vector<KernelObject>(texts.size()));
-  for (auto [job, object] : llvm::zip_equal(jobs, *results))
-    objects[job.second][job.first] = std::move(object);
-  for (auto [k, kernel] : llvm::enumerate(kernels))
-    for (size_t l = 0; l < levels.size(); ++l) {
-      const KernelObject &source = objects[codeOf(kernel, l, levels)][firsts[k].first];
-      if (&source == &objects[l][k])
-        continue;
-      Result<KernelObject> own =
-          source.user.empty() ? renamed(source, SymbolTable::getSymbolName(kernel).str()) : source;
-      if (!own)
-        return own.takeError();
-      objects[l][k] = std::move(*own);
-    }
-  return objects;
-}
-
 /// Takes out the kernels whose code is the same at every level: an index or a branch may need no vectors at all.
 static std::vector<KernelObject> takeCommon(std::vector<std::vector<KernelObject>> &objects) {
+  auto isAt = [](const std::vector<KernelObject> &level, const KernelObject &object) {
+    return llvm::any_of(level, [&](const KernelObject &other) {
+      return other.kernels == object.kernels && other.elf == object.elf && other.contracts == object.contracts;
+    });
+  };
   std::vector<KernelObject> common;
-  std::vector<std::vector<KernelObject>> own(objects.size());
-  for (size_t k = 0; k < objects.front().size(); ++k) {
-    bool same = objects.size() > 1 && llvm::all_of(objects, [&](const auto &level) {
-                  return level[k].elf == objects.front()[k].elf && level[k].contracts == objects.front()[k].contracts;
-                });
-    if (same)
-      common.push_back(std::move(objects.front()[k]));
-    for (size_t level = 0; level < objects.size() && !same; ++level)
-      own[level].push_back(std::move(objects[level][k]));
-  }
-  objects = std::move(own);
+  for (const KernelObject &object : objects.front())
+    if (objects.size() > 1 && llvm::all_of(objects, [&](const auto &level) { return isAt(level, object); }))
+      common.push_back(object);
+  for (std::vector<KernelObject> &level : objects)
+    llvm::erase_if(level, [&](const KernelObject &object) { return isAt(common, object); });
   return common;
 }
 
@@ -350,12 +196,15 @@ Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) co
   for (Operation *kernel : kernels)
     if (Status s = completeKernel(cast<dlir::KernelOp>(kernel), all); !s)
       return s.takeError();
-  auto objects = compileAll(kernels, all);
+  auto objects = compileKernels(kernels, all, options);
   if (!objects)
     return objects.takeError();
+  llvm::StringMap<Operation *> byName;
+  for (Operation *kernel : kernels)
+    byName[SymbolTable::getSymbolName(kernel)] = kernel;
   for (auto [level, isa] : llvm::zip_equal(*objects, all))
-    for (auto [object, kernel] : llvm::zip_equal(level, kernels))
-      noteUserCode(object.user, isa, kernel);
+    for (const KernelObject &object : level)
+      noteUserCode(object.user, isa, byName.lookup(object.name));
   std::vector<KernelObject> common = takeCommon(*objects);
   const std::string commonEntry = common.empty() ? "" : "code/cpu/common/kernels.so";
   std::string commands;
@@ -410,9 +259,9 @@ std::string CpuTarget::describe() const {
 } // namespace
 
 Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions &options) {
-  std::optional<Numerics> numerics = numericsOfMode(options.numerics);
+  Result<Numerics> numerics = numericsOfMode(options.numerics);
   if (!numerics)
-    return usageError("the cpu target has no numerics mode '" + options.numerics + "'; it has " + numericsModes());
+    return numerics.takeError();
   std::vector<std::string> names = options.levels;
   if (names.empty())
     names.assign(std::begin(kDefaultLevels), std::end(kDefaultLevels));
@@ -420,9 +269,7 @@ Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions
   for (const std::string &name : names) {
     std::optional<IsaLevel> isa = IsaLevel::byName(name);
     if (!isa) {
-      std::string known;
-      for (StringRef other : IsaLevel::names())
-        known += (known.empty() ? "" : ", ") + other.str();
+      std::string known = llvm::join(IsaLevel::names(), ", ");
       std::string meant = IsaLevel::meantBy(name);
       return usageError("the cpu target has no level '" + name + "'; it has " + known +
                         (meant.empty() ? "" : "; did you mean 'cpu:" + meant + "'?"));

@@ -6,12 +6,14 @@
 #include "passes/Passes.h"
 #include "product/Gemm.h"
 #include "product/convolution/PatchProduct.h"
+#include "user/UserKernel.h"
 
 #include "targets/common/code/CompileQueue.h"
 #include "targets/common/code/MachineFile.h"
 #include "targets/common/code/SaveTemps.h"
 #include "targets/common/element/ElementExpr.h"
 #include "targets/common/roots/Answers.h"
+#include "targets/common/roots/Contract.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -33,6 +35,7 @@ const KernelTable &table() {
     KernelTable roots;
     registerRoots(roots);
     registerGemm(roots);
+    registerUserKernels(roots);
     return roots;
   }();
   return table;
@@ -117,7 +120,9 @@ std::optional<std::string> CudaTarget::refuses(Operation *op) const {
   };
   if (llvm::any_of(op->getOperandTypes(), shares) || llvm::any_of(op->getResultTypes(), shares))
     return "the cuda target has no kernels for elements of fewer than 8 bits";
-  return answers.refuses(op);
+  auto user = dyn_cast<dmir::ExternOp>(op);
+  std::optional<std::string> reason = user ? whyNoBody(user) : std::nullopt;
+  return reason ? reason : answers.refuses(op);
 }
 
 /// What a region's strategy decides of a product, or has of one already.
@@ -221,6 +226,14 @@ Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext 
   Result<KernelPlan> plan = table().plan(kernel.getBlock(), request);
   if (!plan)
     return plan.takeError();
+  if (dmir::ExternOp called = userKernelOf(kernel)) {
+    Result<UserText> text = readUserText(called);
+    if (!text)
+      return text.takeError();
+    CompiledKernel compiled = describeLaunch(kernel, *plan, contractWords(kernel, *plan));
+    compiled.user = std::move(*text);
+    return compiled;
+  }
   Hopper processor = plan->launch ? Hopper(*plan->launch) : Hopper();
   CompiledKernel compiled = describeLaunch(kernel, *plan, table().emit(*module, kernel, *plan, request, processor));
   PtxOptions ptx{static_cast<unsigned>(options.optLevel), compiled.launch.block, compiled.launch.cluster,
@@ -284,9 +297,13 @@ Result<std::vector<CodeEntry>> CudaTarget::emit(ArrayRef<Operation *> kernels) c
       names, options.jobs, [&](size_t i, MLIRContext &context) { return compile(texts[i], context); });
   if (!compiled)
     return compiled.takeError();
-  std::string text = launchTable(*compiled) + ptxHeader();
-  for (const CompiledKernel &kernel : *compiled)
-    text += kernel.ptx;
+  for (Operation *kernel : kernels)
+    if (dmir::ExternOp called = userKernelOf(cast<dlir::KernelOp>(kernel)))
+      noteUserCode(called, kernel);
+  Result<std::string> all = entryText(*compiled);
+  if (!all)
+    return all.takeError();
+  const std::string &text = *all;
   std::string commands;
   for (const std::string &name : names)
     commands += ptxCommands(options.saveTempsDir, name, static_cast<unsigned>(options.optLevel));

@@ -99,7 +99,7 @@ class PackedRows(BundleTest):
             codes = np.rint(np.divide(table, scale, out=np.zeros(table.shape), where=scale > 0, dtype=np.float64))
             return codes.astype(np.float32) * scale
 
-        for mode, form, rounded in (("bf16-weights", "panel16-bf16", bf16), ("int8-weights", "panel16-s8", s8)):
+        for mode, form, rounded in (("bf16-weights", "panel16-bf16", bf16), ("int8-columns", "panel16-s8", s8)):
             for level in ("x86-64-v2", "x86-64-v3", "host"):
                 for rows, columns in ((1000, 24), (2501, 7)):
                     with self.subTest(mode=mode, level=level, rows=rows):
@@ -113,7 +113,7 @@ class PackedRows(BundleTest):
         changed = table.copy()
         changed[17], changed[31, 5] = 0, np.inf
         (self.dir / "m.onnx").write_bytes(model.replace(table.tobytes(), changed.tobytes()))
-        self.compile_file(self.dir / "m.onnx", "--numerics", "int8-weights")
+        self.compile_file(self.dir / "m.onnx", "--numerics", "int8-columns")
         result = self.run_bundle({"ids": IDS, "x": normal(2, 3, 24)})
         self.assertEqual(result.returncode, 0, result.stderr)
         rows = np.load(self.dir / "out/out_row.npy")

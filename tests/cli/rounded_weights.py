@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--numerics bf16-weights and int8-weights against numpy with weights that numpy rounds. Usage: rounded_weights.py BIN [unittest
+"""--numerics bf16-weights and int8-columns against numpy with weights that numpy rounds. Usage: rounded_weights.py BIN [unittest
 arguments]. Exit 77 where numpy is not installed."""
 import itertools
 import json
@@ -13,7 +13,7 @@ from dynamic_shapes import BIN, BundleTest, np, onnx
 from sampling import sampled
 
 LEVELS = ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:host"]
-FORMATS = {"bf16-weights": "matmul-packed-bf16", "int8-weights": "matmul-packed-s8"}
+FORMATS = {"bf16-weights": "matmul-packed-bf16", "int8-columns": "matmul-packed-s8"}
 
 
 def rounded(mode, w):
@@ -149,13 +149,13 @@ class Rounded(BundleTest):
         self.assertEqual(default, strict)
 
     def test_report(self):
-        for mode, element in (("bf16-weights", "bf16"), ("int8-weights", "s8")):
+        for mode, element in (("bf16-weights", "bf16"), ("int8-columns", "s8")):
             w, _ = self.dense(1, 512, 300)
             report = self.compile(mode)
             self.assertRegex(report, rf"Gemm_0 +matmul +f32 {element} +f32\n")
             line = re.search(r"rounded 1 weight: 600.0 KiB in (.*), relative RMS error at most (\S+) \('(.*)'\)", report)
             self.assertTrue(line, report)
-            size = {"bf16-weights": 304 * 512 * 2, "int8-weights": 304 * 512 + 304 * 4}[mode]
+            size = {"bf16-weights": 304 * 512 * 2, "int8-columns": 304 * 512 + 304 * 4}[mode]
             self.assertEqual(line[1], f"{size / 1024:.1f} KiB")
             self.assertAlmostEqual(float(line[2]) / relative_rms(mode, w), 1, delta=0.01)
             self.assertEqual(line[3], "Gemm_0")
@@ -167,13 +167,13 @@ class Rounded(BundleTest):
         w, b = self.dense(1, 512, 300)
         w[5, 7], clean = np.inf, w.copy()
         self.write([onnx.node("MatMul", "x w", "y")], {"x": [1, 512]}, {"y": [1, 300]}, {"w": w})
-        self.assertIn("at most inf", self.compile("int8-weights").lower())
+        self.assertIn("at most inf", self.compile("int8-columns").lower())
         x = self.x(1, 512)
         got = self.outputs({"x": x})["y"]
         clean[:, 7] = 1
         others = np.arange(300) != 7
         self.assertTrue(np.isnan(got[0, 7]))
-        self.expect_close(got[:, others], x, rounded("int8-weights", clean)[:, others], relu=False)
+        self.expect_close(got[:, others], x, rounded("int8-columns", clean)[:, others], relu=False)
 
 
 if __name__ == "__main__":

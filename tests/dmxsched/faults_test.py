@@ -68,7 +68,8 @@ FAULTS = [
     ("    module.macth('dmir.conv')  # here\n", "there is no transform 'macth'; did you mean 'match'?"),
     ("    module.match_op('dmir.conv')  # here\n", "there is no transform 'match_op'; did you mean 'match_ops'?"),
     ("    s.text()  # here\n", "a script is recorded already"),
-    ("    include('f', 1.5)  # here\n", "'operands' of 'include' is a handle or a parameter or a handle of values, not 1.5 (float)"),
+    ("    include(1.5)  # here\n", "include takes the file's name, not 1.5 (float)"),
+    ("    include('f.mlir', 'f', 1.5)  # here\n", "'operands' of 'include' is a handle or a parameter or a handle of values, not 1.5 (float)"),
     ("x = 1\n", "the file has no schedule: a function of the model with @schedule(at=...) above it"),
 ]
 

@@ -67,19 +67,20 @@ class Loops(Author):
             before = bundles[0]
 
     def test_a_sequence_of_another_file(self):
-        """By its name, and in a module with a name; the bundle is that of the same in one file."""
+        """The bundle is that of the same in one file; the file is looked for beside the script, then in the path."""
         text = (EXAMPLES / "batch_matmul.mlir").read_text()
         sequence = text[text.index("  transform.named_sequence @interchange"):text.index("  transform.named_sequence @tiled")]
-        (self.dir / "lib.mlir").write_text("module attributes {transform.with_named_sequence} {\n" + sequence + "}\n")
-        (self.dir / "named.mlir").write_text("module @loops attributes {transform.with_named_sequence} {\n" + sequence + "}\n")
+        (self.dir / "far").mkdir()
+        for file in ("lib.mlir", "far/loops.mlir"):
+            (self.dir / file).write_text("module attributes {transform.with_named_sequence} {\n" + sequence + "}\n")
         whole = self.bundle("--schedule", EXAMPLES / "batch_matmul.mlir")
-        for library, name in (("lib.mlir", "interchange"), ("named.mlir", "loops::interchange")):
+        for library, paths in (("lib.mlir", ()), ("loops.mlir", ("--schedule-path", "far"))):
             self.write("from dmxsched import include, schedule\n\n\n@schedule(at='schedule.tiles')\ndef s(module):\n"
-                       f"    nest = include('{name}', module.match(kind='nest'), results=1)\n    nest.tile([2, 2])[1].unroll(full=True)\n")
+                       f"    nest = include('{library}', 'interchange', module.match(kind='nest'), results=1)\n    nest.tile([2, 2])[1].unroll(full=True)\n")
             self.dmxsched("s.py", "-o", "s.mlir")
-            self.assertEqual(self.bundle("--schedule", "s.mlir", "--schedule-lib", library), whole)
+            self.assertEqual(self.bundle("--schedule", "s.mlir", *paths), whole)
         error = self.run_tool("m.mlir", "-t", "corsair", "--schedule", "s.mlir", "-o", "o", code=1).stderr
-        self.assertIn("s.py:6:12: error: there is no sequence '@loops::@interchange'", error)
+        self.assertIn("s.py:6:12: error: there is no file 'loops.mlir' in '.', '", error)
 
     def test_what_it_computes(self):
         try:

@@ -85,11 +85,10 @@ struct Options {
   std::string emit = "bundle"; ///< a phase's name or "bundle"
   std::string from;            ///< the phase whose text `model` is; "" = a model file
   std::string dumpPhases, saveTemps;
-  bool showCommands = false;                  ///< --show-invoked-commands
-  std::vector<std::string> schedules;         ///< transform scripts, in their order
-  std::vector<std::string> scheduleLibraries; ///< files and folders that scripts may include from
-  std::vector<std::string> schedulePaths;     ///< folders of files that scripts include
-  std::string scheduleLog;                    ///< where the forms that scripts needed are listed; "" = nowhere
+  bool showCommands = false;              ///< --show-invoked-commands
+  std::vector<std::string> schedules;     ///< transform scripts, in their order
+  std::vector<std::string> schedulePaths; ///< folders of files that scripts include
+  std::string scheduleLog;                ///< where the forms that scripts needed are listed; "" = nowhere
   std::vector<std::pair<std::string, std::string>> knobs; ///< --set NAME=VALUE, each name once
   std::string saveSchedule; ///< where a script that decides all that was decided is written; "" = nowhere
   bool explainDecisions = false;
@@ -110,7 +109,9 @@ struct Options {
   std::optional<std::pair<int64_t, int64_t>> sparsityTile; ///< rows and columns that the report counts in
 
   //--- numbers
-  std::string numerics; ///< "": each target's own
+  std::string numerics;                   ///< "": each target's own
+  std::vector<std::string> keepPrecision; ///< globs of nodes whose weights the mode leaves
+  std::optional<double> maxError;         ///< of weights that the mode rounds
 
   //--- diagnostics
   bool quiet = false, verbose = false;

@@ -15,10 +15,11 @@
 
 namespace dmxc {
 
-/// What a packed form that rounds a constant costs.
+/// What rounding a constant costs, by a packed form or in the graph.
 struct RoundedConstant {
   std::string node;   ///< that reads it
   uint64_t bytes = 0; ///< in the model
+  uint64_t kept = 0;  ///< bytes in the bundle
   double error = 0;   ///< see TargetBackend::roundingError
 };
 

@@ -36,6 +36,10 @@ struct PhaseContext {
   std::string stateType;
   /// Where the user wants nodes to run; of the rules that match one the last counts.
   std::vector<PlaceRule> places;
+  /// Globs of nodes whose weights stay as they are, whatever the mode of --numerics rounds.
+  std::vector<std::string> keptPrecision;
+  /// Weights whose rounding error is larger stay as they are.
+  std::optional<double> maxError;
   int optLevel = 2;
   unsigned jobs = 1;
   /// Regions with strategies come from text, or a script had them in hand: each phase that goes by them checks them

@@ -27,10 +27,12 @@ public:
   /// the path is no folder of a cache of this form, or nothing could be kept in it.
   static Result<std::unique_ptr<CodeCache>> open(const std::string &folder, uint64_t most);
 
+  /// Whether something is code, which counts() is of, or what else was found out of it.
+  enum class Counted { Yes, No };
   /// What was kept under a name (64 hex digits).
-  std::optional<std::string> find(const std::string &name);
+  std::optional<std::string> find(const std::string &name, Counted counted = Counted::Yes);
   /// Keeps it, if that can be done.
-  void put(const std::string &name, std::string_view bytes);
+  void put(const std::string &name, std::string_view bytes, Counted counted = Counted::Yes);
   /// Removes what was used longest ago where there is more than the folder may keep. Call it when all is put.
   void trim();
   /// Why something was not kept; "" where nothing went wrong.

@@ -8,6 +8,7 @@
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Support/BlockRounding.h"
 #include "dmxc/Support/Result.h"
 #include "dmxc/Support/Tensor.h"
 #include "dmxc/Target/Decision.h"
@@ -78,6 +79,7 @@ struct CodeEntry {
 struct OpFormats {
   std::vector<std::string> operands;
   std::string result;
+  std::optional<double> error; ///< of weights that were rounded: RMS of the differences over the RMS of the weights
 };
 
 /// A step of phase schedule on a target's way from kernels to programs, behind which a compile can stop and go on.
@@ -117,6 +119,10 @@ public:
   /// True if that is so of an operand, too, that the product's kernel computes itself on the way (computedWith), as an
   /// attention computes its weights; else that operand and, beside it, the other one are multiplied in f32.
   virtual bool roundsComputed(mlir::Operation *product) const { return false; }
+  /// How the constant weights of a product (dmir.matmul, dmir.grouped_matmul), or the rows of a constant table
+  /// (dmir.gather along axis 0), are rounded, as the mode of --numerics asks; nullopt = they are kept. It computes what
+  /// comes of it: a dmir.dequantize of constants.
+  virtual std::optional<BlockRounding> roundsWeights(mlir::Operation *op) const { return std::nullopt; }
   /// True if products whose batch has an axis along which the right operand is one matrix read that once for all of the
   /// axis, as attention of grouped heads wants it.
   virtual bool groupsHeads() const { return false; }

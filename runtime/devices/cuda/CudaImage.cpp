@@ -48,6 +48,13 @@ void CudaImage::readLaunch(JsonCursor entry, KernelLaunch &kernel, int64_t versi
     if (version < 3)
       cluster.fail("is known from launch table 3 on");
   }
+  if (JsonCursor scalars = entry.optional("scalars"); scalars.present()) {
+    if (version < 4)
+      scalars.fail("is known from launch table 4 on");
+    kernel.scalars.emplace();
+    for (size_t i = 0; i < scalars.size(); ++i)
+      kernel.scalars->push_back(exprs.parse(scalars.at(i), names));
+  }
   kernel.shared = static_cast<uint32_t>(shared.integer(0, dmx::cuda::kMostShared));
   kernel.byBlock = item.present() && item.text() == "block";
   if (item.present() && !kernel.byBlock && item.text() != "thread")
@@ -59,7 +66,7 @@ void CudaImage::readLaunch(JsonCursor entry, KernelLaunch &kernel, int64_t versi
 /// What of an entry's parameters does not follow from its contract and maps; "" where nothing.
 static std::string problemOfParameters(const KernelLaunch &kernel, const PtxModule &module,
                                        const std::vector<PtxParameter> &given) {
-  size_t words = kernel.buffers + kernel.dims + TailParameters;
+  size_t words = kernel.buffers + kernel.sizes() + TailParameters;
   for (size_t i = 0; i < given.size(); ++i) {
     bool isWord = !given[i].isArray && given[i].type.bits == 64,
          isMap = given[i].bytes == dmx::cuda::kMapBytes && given[i].align >= 64;
@@ -77,7 +84,7 @@ static std::string problemOfParameters(const KernelLaunch &kernel, const PtxModu
     return cat("has parameters of ", bytes, " bytes, and PTX ", module.version / 10, ".", module.version % 10,
                " has at most ", most);
   }
-  words = kernel.buffers + kernel.dims + TailParameters;
+  words = kernel.buffers + kernel.sizes() + TailParameters;
   std::string maps = kernel.maps.empty() ? "" : cat(", and ", kernel.maps.size(), " of 128 bytes from its maps");
   return cat("has ", given.size(), " parameters; ", words, " of 64 bits follow from its contract", maps);
 }
@@ -131,7 +138,7 @@ Status CudaImage::read() {
     return badBundle("the entry does not begin with a launch table");
   JsonDocument document({reinterpret_cast<const std::byte *>(comment.data()), comment.size()}, "launch table");
   JsonCursor root = document.root(), list = root["kernels"];
-  int64_t version = root["launch_table"].integer(1, 3, 1);
+  int64_t version = root["launch_table"].integer(1, 4, 1);
   if (root["level"].text() != "sm_90a")
     root["level"].fail("is no level that is known here");
   if (document.failed())
@@ -189,6 +196,20 @@ Result<uint32_t> CudaImage::blocksOf(const DeviceTask &task) const {
     return badBundle("kernel '", kernel.name, "': the launch table has ", *blocks, " blocks of ", kernel.block,
                      " threads for ", task.work, " work items", kernel.byBlock ? " of a block each" : "");
   return static_cast<uint32_t>(*blocks);
+}
+
+Result<std::vector<uint64_t>> CudaImage::sizesOf(const DeviceTask &task) const {
+  const auto &kernel = *static_cast<const KernelLaunch *>(task.kernel);
+  if (!kernel.scalars)
+    return std::vector<uint64_t>(task.dims, task.dims + task.dimCount);
+  std::vector<uint64_t> sizes;
+  for (ExprId scalar : *kernel.scalars) {
+    auto size = exprs.evaluate(scalar, {task.dims, task.dimCount});
+    if (!size)
+      return size.takeError();
+    sizes.push_back(static_cast<uint64_t>(*size));
+  }
+  return sizes;
 }
 
 Result<std::optional<uint64_t>> CudaImage::multiplyAddsOf(const DeviceTask &task) const {

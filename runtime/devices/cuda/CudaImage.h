@@ -35,7 +35,9 @@ struct KernelLaunch {
   ExprId grid = 0;
   std::optional<ExprId> multiplyAdds; ///< of the model's products
   std::vector<MapLaunch> maps;
+  std::optional<std::vector<ExprId>> scalars;  ///< that it is given in the place of its dims
   uint32_t buffers = 0, dims = 0, results = 0; ///< of the contract
+  uint32_t sizes() const { return scalars ? static_cast<uint32_t>(scalars->size()) : dims; }
   const class CudaImage *image = nullptr;
 };
 
@@ -51,6 +53,9 @@ public:
   Status checkTask(const DeviceTask &task) const override;
   /// Blocks of a task's grid; an error where they do not fit its work.
   Result<uint32_t> blocksOf(const DeviceTask &task) const;
+
+  /// The sizes that a task's kernel is given: its dims, or what its launch makes of them.
+  Result<std::vector<uint64_t>> sizesOf(const DeviceTask &task) const;
 
   /// Multiply-adds that the model asks of a task; nothing where its kernel has no products.
   Result<std::optional<uint64_t>> multiplyAddsOf(const DeviceTask &task) const;

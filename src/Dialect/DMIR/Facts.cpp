@@ -63,6 +63,11 @@ bool isMasks(Attribute attr) {
   auto masks = dyn_cast<DictionaryAttr>(attr);
   return masks && isListOf<isTableOf<isValue>>(masks.get("attentions")) && isText(masks.get("summary"));
 }
+bool isRounded(Attribute attr) {
+  auto rounded = dyn_cast<DictionaryAttr>(attr);
+  return rounded && isCount(rounded.get("bytes")) && isCount(rounded.get("kept")) &&
+         isa_and_nonnull<FloatAttr>(rounded.get("error"));
+}
 /// Of modules and of ops: checkSparsity says what is wrong with the latter.
 bool isSparsity(Attribute attr) { return isText(attr) || isa<DictionaryAttr>(attr); }
 bool isConstraint(Attribute attr) {
@@ -117,6 +122,7 @@ const Fact facts[] = {
     {kStateAttr, isText, kText},
     {kMaskFromAttr, isText, kText},
     {kMaskUnknownAttr, isText, kText},
+    {kRoundedAttr, isRounded, "{bytes = COUNT, kept = COUNT, error = FLOAT}"},
     {kRoundsTwiceAttr, isUnit, kUnit},
     {kRequirementAttr, isUnit, kUnit},
     {kRowsAttr, isCount, kCount},

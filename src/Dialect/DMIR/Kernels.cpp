@@ -131,9 +131,8 @@ public:
       return modelError("the kernel '" + decl.name + "' would have work " + use.counts[0].str() + ", grain " +
                         use.counts[1].str() + " and scratch " + use.counts[2].str() + " here");
     use.counts[1] = Dim::max(use.counts[1], 1);
-    for (const KernelBody &body : decl.bodies)
-      if (fits(body))
-        use.bodies.push_back(&body);
+    if (Status s = addBodies(use); !s)
+      return s.takeError();
     return use;
   }
 
@@ -207,6 +206,31 @@ private:
     return Status::ok();
   }
 
+  Status addBodies(KernelUse &use) {
+    std::vector<BoundTensor> tensors;
+    auto add = [&](const KernelTensor &tensor, Type type) {
+      tensors.push_back({tensor.name, *dtypeOf(cast<RankedTensorType>(type).getElementType()), {}});
+      llvm::append_range(tensors.back().shape, dimsOf(type));
+    };
+    for (auto [operand, type] : llvm::zip_equal(decl.operands, operands))
+      add(operand, type);
+    for (auto [result, type] : llvm::zip_equal(decl.results, use.results))
+      add(result, type);
+    for (const KernelBody &body : decl.bodies) {
+      if (!fits(body))
+        continue;
+      KernelBody &bound = use.bodies.emplace_back(body);
+      if (!body.launch)
+        continue;
+      Result<KernelLaunch> launch = boundLaunch(*body.launch, tensors, [&](Dim dim) { return resolve(dim); });
+      if (!launch)
+        return modelError("the launch of the kernel '" + decl.name + "' for " + body.target + ": " +
+                          launch.error().message);
+      bound.launch = std::move(*launch);
+    }
+    return Status::ok();
+  }
+
   bool fits(const KernelBody &body) const {
     return llvm::all_of(body.types, [&](const auto &entry) {
       auto type = types.find(entry.first);
@@ -240,6 +264,8 @@ static DictionaryAttr bodyAttr(Builder &builder, const KernelBody &body) {
     entry.set(key, builder.getStringAttr(*text));
   SmallVector<StringRef> features(body.features.begin(), body.features.end());
   entry.set("features", builder.getStrArrayAttr(features));
+  if (body.launch)
+    entry.set("launch", launchAttr(*body.launch, builder.getContext()));
   return entry.getDictionary(builder.getContext());
 }
 
@@ -259,8 +285,8 @@ static DictionaryAttr referenceAttr(Builder &builder, const KernelReference &ref
 ExternOp makeExtern(OpBuilder &builder, Location loc, const KernelDecl &decl, const KernelUse &use,
                     ValueRange operands) {
   SmallVector<Attribute> bodies;
-  for (const KernelBody *body : use.bodies)
-    bodies.push_back(bodyAttr(builder, *body));
+  for (const KernelBody &body : use.bodies)
+    bodies.push_back(bodyAttr(builder, body));
   MLIRContext *context = builder.getContext();
   return ExternOp::create(builder, loc, use.results, builder.getStringAttr(decl.name), operands,
                           builder.getArrayAttr(bodies), DimsAttr::get(context, use.counts),
@@ -292,16 +318,44 @@ KernelReference kernelReferenceOf(DictionaryAttr attr) {
   return reference;
 }
 
+static bool isDim(Attribute attr) {
+  auto dims = dyn_cast_or_null<DimsAttr>(attr);
+  return (attr && isI64(attr)) || (dims && dims.getDims().size() == 1);
+}
+
+static bool isMap(Attribute attr) {
+  auto map = dyn_cast<DictionaryAttr>(attr);
+  auto sizes = map ? map.getAs<DimsAttr>("sizes") : DimsAttr(), strides = map ? map.getAs<DimsAttr>("strides") : sizes;
+  if (!sizes || !strides || map.size() != 8 || strides.getDims().size() + 1 != sizes.getDims().size())
+    return false;
+  auto numbers = [&](StringRef key) { return map.getAs<DenseI64ArrayAttr>(key); };
+  return numbers("box") && numbers("steps") && numbers("box").size() == std::ssize(sizes.getDims()) &&
+         numbers("steps").size() == std::ssize(sizes.getDims()) && map.getAs<StringAttr>("type") &&
+         isDim(map.get("offset")) && llvm::all_of(ArrayRef<StringRef>{"buffer", "swizzle"}, [&](StringRef key) {
+           return map.get(key) && isI64(map.get(key)) && map.getAs<IntegerAttr>(key).getInt() >= 0;
+         });
+}
+
+static bool isLaunch(Attribute attr) {
+  auto launch = dyn_cast<DictionaryAttr>(attr);
+  auto maps = launch ? launch.getAs<ArrayAttr>("maps") : ArrayAttr();
+  return maps && launch.size() == 5 && isDim(launch.get("grid")) && llvm::all_of(maps, isMap) &&
+         llvm::all_of(ArrayRef<StringRef>{"block", "shared", "cluster"},
+                      [&](StringRef key) { return launch.get(key) && isI64(launch.get(key)); });
+}
+
 bool isKernelBody(Attribute attr) {
   auto body = dyn_cast<DictionaryAttr>(attr);
-  return body && areTexts(body.getAs<ArrayAttr>("features")) &&
+  return body && (!body.contains("launch") || isLaunch(body.get("launch"))) &&
+         areTexts(body.getAs<ArrayAttr>("features")) &&
          llvm::all_of(ArrayRef<StringRef>{"target", "file", "sha256", "symbol", "abi"},
                       [&](StringRef key) { return bool(body.getAs<StringAttr>(key)); });
 }
 
 LogicalResult ExternOp::verify() {
   if (!llvm::all_of(getBodies(), isKernelBody))
-    return emitOpError("C1: each body must be {target, file, sha256, symbol, abi, features} of texts");
+    return emitOpError("C1: each body must be {target, file, sha256, symbol, abi, features} of texts, and may have a "
+                       "launch {grid, block, shared, cluster, maps}");
   if (getReferenceAttr() && !isKernelReference(getReferenceAttr()))
     return emitOpError("C4: the reference must be {file, sha256, functions, numbers}: texts, and integers by names");
   if (getCounts().getDims().size() != 3)
@@ -311,13 +365,22 @@ LogicalResult ExternOp::verify() {
     for (Type type : types)
       for (Dim dim : dimsOf(type))
         dim.forEachSymbol([&](std::string_view name) { known.emplace(name); });
-  for (auto dims : {getCounts(), getScalars().value_or(DimsAttr())})
-    for (Dim dim : dims ? dims.getDims() : ArrayRef<Dim>()) {
-      std::string unknown;
+  std::string unknown;
+  auto look = [&](DimsAttr dims) {
+    for (Dim dim : dims.getDims())
       dim.forEachSymbol([&](std::string_view name) { unknown = known.contains(name) ? unknown : std::string(name); });
-      if (!unknown.empty())
-        return emitOpError("C3: no operand or result has the dim '") << unknown << "'";
-    }
+  };
+  look(getCounts());
+  if (getScalars())
+    look(*getScalars());
+  getBodies().walk(look);
+  if (!unknown.empty())
+    return emitOpError("C3: no operand or result has the dim '") << unknown << "'";
+  for (auto body : getBodies().getAsRange<DictionaryAttr>())
+    if (auto launch = body.getAs<DictionaryAttr>("launch"))
+      for (auto map : launch.getAs<ArrayAttr>("maps").getAsRange<DictionaryAttr>())
+        if (map.getAs<IntegerAttr>("buffer").getInt() >= int64_t(getNumOperands() + getNumResults()))
+          return emitOpError("C5: a map is of a tensor that is none of the operands and results");
   return success();
 }
 

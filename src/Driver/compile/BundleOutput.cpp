@@ -87,6 +87,9 @@ Status checkWritten(const std::string &path, bool fromText) {
   std::string more = problems->size() > 1 ? " (and " + std::to_string(problems->size() - 1) + " more)" : "";
   if (fromText)
     return modelError("this text describes no bundle that could run: " + first.where + ": " + first.message + more);
+  if (!written->manifest().userCode.empty()) // as texts, read here for the first time
+    return modelError("with the kernels that users wrote this is no bundle that could run: " + first.where + ": " +
+                      first.message + more);
   return Error{ErrorKind::Internal,
                "the bundle just written is not sound: " + first.where + ": " + first.message + more};
 }

@@ -87,12 +87,25 @@ bool Compilation::makeTargets() {
   phaseCtx.states = options.states;
   phaseCtx.stateType = options.stateType;
   phaseCtx.places = options.place;
+  phaseCtx.keptPrecision = options.keepPrecision;
+  phaseCtx.maxError = options.maxError;
   phaseCtx.checkStrategies = !options.from.empty() || hasSchedules();
   phaseCtx.report = [this](const TargetBackend &target, const Error &error) {
     if (!moveMisfits(target, error))
       diagnostics.report(error, "schedule", options.model);
   };
   return true;
+}
+
+/// The other targets that have a mode, where `one` may lack it.
+static std::string whoseNumerics(const TargetInfo &one, const std::string &numerics) {
+  std::string names;
+  TargetOptions options;
+  options.numerics = numerics;
+  for (const TargetInfo &other : registeredTargets())
+    if (!numerics.empty() && !one.create(options) && other.create(options))
+      names += (names.empty() ? "" : ", ") + other.name;
+  return names;
 }
 
 std::unique_ptr<TargetBackend> Compilation::createTarget(const TargetInfo &info, const TargetChoice &choice,
@@ -105,7 +118,10 @@ std::unique_ptr<TargetBackend> Compilation::createTarget(const TargetInfo &info,
   targetOptions.saveTempsDir = options.saveTemps;
   Result<std::unique_ptr<TargetBackend>> target = info.create(targetOptions);
   if (!target) {
-    diagnostics.report(target.error(), "target-option");
+    Error error = target.takeError();
+    if (std::string others = whoseNumerics(info, numerics); !others.empty())
+      error.message += "; of " + others + " it is one";
+    diagnostics.report(error, "target-option");
     return nullptr;
   }
   return std::move(*target);

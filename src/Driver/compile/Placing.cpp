@@ -54,10 +54,10 @@ bool Compilation::mayPlanAgain() const {
 }
 
 bool Compilation::moveMisfits(const TargetBackend &target, const Error &error) {
-  if (error.kind != ErrorKind::Constraint || !mayPlanAgain())
+  if (error.kind != ErrorKind::Constraint || error.nodes.empty() || !mayPlanAgain())
     return false;
   const auto share = llvm::find_if(placed->shares, [&](const auto &each) { return each.target == target.name(); });
-  if (share == placed->shares.end() || error.nodes.empty())
+  if (share == placed->shares.end())
     return false;
   auto move = [&](StringRef node) {
     movedNodes |= phaseCtx.misfits.try_emplace({share->target, node.str()}, error.reason).second;

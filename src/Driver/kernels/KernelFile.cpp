@@ -111,7 +111,7 @@ public:
     if (json.has("reference"))
       readReference(json.at("reference"));
     for (const KernelJson &body : json.list("bodies", 0))
-      decl.bodies.push_back(readBody(body));
+      decl.bodies.push_back(readBody(body, named));
     return std::move(decl);
   }
 
@@ -217,12 +217,14 @@ private:
     decl.reference = dmir::KernelReference{text.real, text.sha256, json.texts("functions")};
   }
 
-  KernelBody readBody(const KernelJson &json) {
-    json.onlyKeys({"target", "features", "types", "object", "symbol", "abi"});
+  KernelBody readBody(const KernelJson &json, NamedDims &named) {
+    json.onlyKeys({"target", "features", "types", "object", "symbol", "abi", "launch"});
     KernelBody body = readCode(json, file, files);
     body.abi = json.textOr("abi", "plain");
     if (body.abi != "plain" && body.abi != "args")
       json.fail("'abi' is \"plain\" or \"args\", not \"" + body.abi + "\"");
+    if (json.has("launch"))
+      body.launch = readLaunch(json.at("launch"), decl, named);
     if (json.has("types"))
       for (const auto &[name, value] : json.at("types").values()) {
         const std::string *text = std::get_if<std::string>(&value);

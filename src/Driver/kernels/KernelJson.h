@@ -65,4 +65,7 @@ private:
   std::vector<std::string> open; ///< those that are being resolved
 };
 
+/// Which blocks run a body, of a kernel with such operands and results: {grid, block, shared, cluster, maps}.
+dmir::KernelLaunch readLaunch(const KernelJson &json, const dmir::KernelDecl &decl, NamedDims &named);
+
 } // namespace dmxc::driver

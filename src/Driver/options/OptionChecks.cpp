@@ -60,6 +60,8 @@ static Status checkResumed(const Options &options) {
                              {!options.from.empty() && !options.kernelFiles.empty(), "--kernels"},
                              {!options.require.empty(), "--require-target"},
                              {!options.placementReport.empty(), "--placement-report"},
+                             {!options.keepPrecision.empty(), "--keep-precision"},
+                             {options.maxError.has_value(), "--max-error"},
                              {options.sparsity == "off", "--sparsity off"},
                              {!options.sparsityReport.empty(), "--sparsity-report"},
                              {!options.tuningDatabases.empty(), "--tuning-db"},
@@ -68,6 +70,11 @@ static Status checkResumed(const Options &options) {
     if (given && !runs)
       return usageError(std::string(flag) + " belongs to the phase partition, which does not run with " +
                         (options.from.empty() ? "--emit " + options.emit : "--from " + options.from));
+  bool strict = options.numerics.empty() || options.numerics == "strict";
+  for (auto [given, flag] :
+       {std::pair(!options.keepPrecision.empty(), "--keep-precision"), {options.maxError.has_value(), "--max-error"}})
+    if (given && strict)
+      return usageError(std::string(flag) + " is for a mode of --numerics with blocks, for example int8-weights");
   return Status::ok();
 }
 

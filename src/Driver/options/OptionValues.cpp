@@ -311,9 +311,8 @@ Status convertKnobs(const std::vector<std::string> &texts, Options &options) {
   }
   if (!options.knobs.empty() && options.schedules.empty())
     return usageError("--set is for parameters of scripts; give one with --schedule");
-  for (auto [given, flag] : {std::pair(!options.scheduleLibraries.empty(), "--schedule-lib"),
-                             {!options.schedulePaths.empty(), "--schedule-path"},
-                             {!options.scheduleLog.empty(), "--schedule-log"}})
+  for (auto [given, flag] :
+       {std::pair(!options.schedulePaths.empty(), "--schedule-path"), {!options.scheduleLog.empty(), "--schedule-log"}})
     if (given && options.schedules.empty())
       return usageError(std::string(flag) + " is for scripts; give one with --schedule");
   return Status::ok();

@@ -198,8 +198,6 @@ private:
     list("--schedule", options.schedules, "FILE",
          "MLIR transform script applied behind partition, or the stop that it names, repeatable; see --help schedules",
          "pipeline");
-    list("--schedule-lib", options.scheduleLibraries, "FILE|DIR",
-         "Sequences and forms that scripts may include, repeatable", "pipeline");
     list("--schedule-path", options.schedulePaths, "DIR",
          "Folder in which files are looked for that scripts include, before those that targets ship; repeatable",
          "pipeline");
@@ -215,6 +213,13 @@ private:
         ->group("pipeline");
     text("--numerics", options.numerics, "MODE",
          "In which numbers a target computes; its own by default. --help numerics has the modes of each", "numbers");
+    list("--keep-precision", options.keepPrecision, "GLOB",
+         "Nodes whose names match keep the weights that --numerics would round to blocks, repeatable", "numbers");
+    app.add_option("--max-error", options.maxError,
+                   "Keep weights whose rounding to blocks has a larger relative RMS error; fail where that leaves none")
+        ->type_name("E")
+        ->check(CLI::PositiveNumber.description(""))
+        ->group("numbers");
   }
 
   void addTuning() {

@@ -36,7 +36,10 @@ static StringRef strategyName(DictionaryAttr strategy) {
 /// The numbers that its target computes an op in, where it says so.
 static std::string formatsOf(Operation &op, const TargetBackend *target) {
   std::optional<OpFormats> formats = target ? target->formatsOf(&op) : std::nullopt;
-  return formats ? llvm::join(formats->operands, " ") + " -> " + formats->result : "-";
+  if (!formats)
+    return "-";
+  std::string error = formats->error ? llvm::formatv(" (error {0:e2})", *formats->error).str() : "";
+  return llvm::join(formats->operands, " ") + " -> " + formats->result + error;
 }
 
 std::string placementReport(ModuleOp module, const PhaseContext &context, const Placement &placement) {
@@ -96,6 +99,15 @@ static void reportUnmet(const PlaceRule &rule, Operation &op, StringRef device, 
   diagnostics.report(std::move(wrong));
 }
 
+static void warnUnused(const char *id, const std::string &what, const Options &options, Diagnostics &diagnostics) {
+  Diagnostic unused;
+  unused.severity = Severity::Warning;
+  unused.id = id;
+  unused.file = options.model;
+  unused.text = what + " matches no node that is computed, only constants, views or parts of others";
+  diagnostics.report(std::move(unused));
+}
+
 static bool checkRules(ModuleOp module, const Options &options, const PhaseContext &context, Diagnostics &diagnostics) {
   bool good = true;
   std::vector<bool> matched(options.place.size());
@@ -113,16 +125,20 @@ static bool checkRules(ModuleOp module, const Options &options, const PhaseConte
     }
   });
   for (auto [i, rule] : llvm::enumerate(options.place))
-    if (!matched[i]) {
-      Diagnostic unused;
-      unused.severity = Severity::Warning;
-      unused.id = "place-unused";
-      unused.file = options.model;
-      unused.text = "--place " + rule.glob + "=" + rule.target +
-                    " matches no node that is computed, only constants, views or parts of others";
-      diagnostics.report(std::move(unused));
-    }
+    if (!matched[i])
+      warnUnused("place-unused", "--place " + rule.glob + "=" + rule.target, options, diagnostics);
   return good;
+}
+
+static void checkGlobs(ModuleOp module, const Options &options, Diagnostics &diagnostics) {
+  for (const std::string &glob : options.keepPrecision) {
+    auto found = module.walk([&](Operation *op) {
+      bool isOne = op->getDialect() && isComputed(*op) && PlaceRule{glob, {}}.matches(op);
+      return isOne ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (!found.wasInterrupted())
+      warnUnused("keep-precision-unused", "--keep-precision " + glob, options, diagnostics);
+  }
 }
 
 static bool checkShares(const Options &options, const PhaseContext &context, const Placement &placement,
@@ -152,6 +168,7 @@ static bool checkShares(const Options &options, const PhaseContext &context, con
 bool checkPlacement(ModuleOp module, const Options &options, const PhaseContext &context, const Placement &placement,
                     Diagnostics &diagnostics) {
   bool good = options.place.empty() || checkRules(module, options, context, diagnostics);
+  checkGlobs(module, options, diagnostics);
   return checkShares(options, context, placement, diagnostics) && good;
 }
 

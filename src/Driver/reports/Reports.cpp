@@ -104,7 +104,7 @@ RoundingTotals roundingOf(const CompiledModel &model) {
       continue;
     ++totals.weights;
     totals.before += constant.rounded->bytes;
-    totals.after += constant.size;
+    totals.after += constant.rounded->kept;
     if (!totals.worst || totals.worst->error < constant.rounded->error)
       totals.worst = &*constant.rounded;
   }

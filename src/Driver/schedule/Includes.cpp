@@ -9,82 +9,6 @@ namespace path = llvm::sys::path;
 
 namespace dmxc::driver {
 
-//===----------------------------------------------------------------------===//
-// Libraries
-//===----------------------------------------------------------------------===//
-
-Status expandLibrary(const std::string &path, std::vector<std::string> &files) {
-  if (!llvm::sys::fs::is_directory(path)) {
-    files.push_back(path);
-    return Status::ok();
-  }
-  std::error_code error;
-  std::vector<std::string> found;
-  for (llvm::sys::fs::directory_iterator at(path, error), end; at != end && !error; at.increment(error))
-    if (StringRef(at->path()).ends_with(".mlir"))
-      found.push_back(at->path());
-  if (error)
-    return ioError("cannot read the folder '" + path + "': " + error.message());
-  llvm::sort(found);
-  if (found.empty())
-    return modelError("the folder '" + path + "' has no .mlir files");
-  llvm::append_range(files, found);
-  return Status::ok();
-}
-
-bool Schedule::loadLibraries(const std::vector<std::string> &paths) {
-  std::vector<std::string> files;
-  for (const std::string &path : paths)
-    if (Status done = expandLibrary(path, files); !done) {
-      diagnostics.report(done.error(), done.error().kind == ErrorKind::IO ? "io" : "schedule-script", path);
-      return false;
-    }
-  for (const std::string &file : files) {
-    Library &library = libraries.emplace_back();
-    library.path = file;
-    library.module = parse(file, library.text);
-    if (!library.module)
-      return false;
-  }
-  return true;
-}
-
-/// Puts an op of a file beside what a script has.
-bool Schedule::addSymbol(Script &script, Operation *op, const std::string &path, Owners &owners) {
-  auto name = op->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
-  auto [owner, isNew] = owners.try_emplace(name ? name.getValue() : "", path);
-  if (name && isNew) {
-    OpBuilder::atBlockEnd(script.module->getBody()).clone(*op);
-    return true;
-  }
-  // Two files may include the same one.
-  if (name && script.module->lookupSymbol(name)->getLoc() == op->getLoc())
-    return true;
-  diagnostics.report(
-      modelError(name ? "@" + name.str() + " is in '" + owner->second + "' too; give one of them another name"
-                      : "'" + op->getName().getStringRef().str() + "' is nothing that a script could include"),
-      "schedule-script", path);
-  return false;
-}
-
-/// Puts what libraries have beside what a script has: of a module with a name the module, so that it is
-/// @name::@sequence.
-bool Schedule::addLibraries(Script &script, Owners &owners) {
-  for (const Library &library : libraries) {
-    ModuleOp module = *library.module;
-    if (module.getSymName() ? !addSymbol(script, module, library.path, owners)
-                            : !llvm::all_of(*module.getBody(), [&](Operation &op) {
-                                return addSymbol(script, &op, library.path, owners);
-                              }))
-      return false;
-  }
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Includes
-//===----------------------------------------------------------------------===//
-
 std::string shippedSchedules() {
   static char here; // an address in the program
   llvm::SmallString<256> folder(path::parent_path(llvm::sys::fs::getMainExecutable("dmxc", &here)));
@@ -125,12 +49,28 @@ bool Schedule::read(const std::string &file, const std::vector<std::string> &wit
       return false;
     op.erase();
   }
-  if (!addLibraries(script, owners))
-    return false;
   // Messages of a script that is not sound are put in the words of those that were read.
   scripts.push_back(std::move(script));
   return isSoundScript(scripts.back()) && findEntries(scripts.back(), !within.empty()) &&
          checkStops(scripts.back(), options) && guard(scripts.back());
+}
+
+/// Puts an op of a file beside what a script has.
+bool Schedule::addSymbol(Script &script, Operation *op, const std::string &path, Owners &owners) {
+  auto name = op->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+  auto [owner, isNew] = owners.try_emplace(name ? name.getValue() : "", path);
+  if (name && isNew) {
+    OpBuilder::atBlockEnd(script.module->getBody()).clone(*op);
+    return true;
+  }
+  // Two files may include the same one.
+  if (name && script.module->lookupSymbol(name)->getLoc() == op->getLoc())
+    return true;
+  diagnostics.report(
+      modelError(name ? "@" + name.str() + " is in '" + owner->second + "' too; give one of them another name"
+                      : "'" + op->getName().getStringRef().str() + "' is nothing that a script could include"),
+      "schedule-script", path);
+  return false;
 }
 
 bool Schedule::include(Script &script, transform::IncludeOp op, const std::vector<std::string> &within, Owners &owners,

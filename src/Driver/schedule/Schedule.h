@@ -35,7 +35,7 @@ public:
   Schedule(mlir::MLIRContext &context, const PhaseContext &phases, Diagnostics &diagnostics);
   ~Schedule() override;
 
-  /// Reads the scripts, and the libraries that they may include.
+  /// Reads the scripts, and what they include.
   bool load(const Options &options);
   /// Runs those of a stop on what is there behind it; a parameter that is not set has its default.
   bool run(mlir::ModuleOp module, llvm::StringRef stop = kPartition);
@@ -81,10 +81,6 @@ private:
     mlir::transform::NamedSequenceOp at(llvm::StringRef stop) const;
   };
 
-  struct Library {
-    std::string path, text;
-    mlir::OwningOpRef<mlir::ModuleOp> module;
-  };
   /// Names in a script, and the files that have them.
   using Owners = llvm::StringMap<std::string>;
 
@@ -95,8 +91,6 @@ private:
                const Options &options);
   bool isSoundScript(Script &script);
   bool checkPaths(const std::vector<std::string> &paths);
-  bool loadLibraries(const std::vector<std::string> &paths);
-  bool addLibraries(Script &script, Owners &owners);
   bool addSymbol(Script &script, mlir::Operation *op, const std::string &path, Owners &owners);
   bool checkStops(const Script &script, const Options &options);
   std::string stopNames() const;
@@ -125,7 +119,6 @@ private:
   const PhaseContext &phases;
   Diagnostics &diagnostics;
   std::vector<Script> scripts;
-  std::vector<Library> libraries;
   std::vector<std::string> included;
   std::string log;
   std::vector<std::pair<std::string, std::string>> set;
@@ -144,9 +137,6 @@ std::string placeText(mlir::Location place, bool column = true);
 
 /// Where targets' schedules lie: beside the program, share/dmxc/schedules/TARGET.
 std::string shippedSchedules();
-
-/// Adds the files of a library: a folder stands for the texts in it, in the order of their names.
-Status expandLibrary(const std::string &path, std::vector<std::string> &files);
 
 /// Takes off an op of a region what a target wrote to it when it chose the region's strategy: attributes of dialects of
 /// its own.

@@ -26,9 +26,8 @@ std::string placeText(Location place, bool column) {
 
 bool Schedule::load(const Options &options) {
   set = options.knobs;
-  if (!checkPaths(options.schedulePaths) || !loadLibraries(options.scheduleLibraries))
-    return false;
-  return llvm::all_of(options.schedules, [&](const std::string &path) { return read(path, {}, options); });
+  return checkPaths(options.schedulePaths) &&
+         llvm::all_of(options.schedules, [&](const std::string &path) { return read(path, {}, options); });
 }
 
 /// Whether the stops of a script are those that this compile comes by.
@@ -228,7 +227,7 @@ std::string Schedule::missingSequence(Location place) const {
   for (auto sequence : include->getParentOfType<ModuleOp>().getOps<mlir::transform::NamedSequenceOp>())
     names.push_back("@" + sequence.getSymName().str());
   return "there is no sequence '" + name + "'" + transform::nearName(name, names) +
-         "; sequences of other files are found by transform.dmx.include, or --schedule-lib [schedule-script]";
+         "; transform.dmx.include takes in those of other files [schedule-script]";
 }
 
 /// Says what MLIR says of scripts as our messages are; emits it.

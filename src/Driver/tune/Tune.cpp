@@ -355,7 +355,7 @@ bool Tuner::tuneScripts(const Space<Schedule::Values> &space) {
     return fail(modelError("none of the candidates could be measured"), shownModel(options));
   std::cout << "best of " << space.candidates.size() << refusedText(space.refused) << " in " << best->trials
             << " trials: " << knobText(space.candidates[best->best], "--set ") << ": "
-            << static_cast<int64_t>(best->value) << " clocks, default " << defaultClocks << "\n";
+            << static_cast<int64_t>(best->value) << " " << report.unit << ", default " << defaultClocks << "\n";
   std::string values = "{";
   for (const auto &[name, value] : space.candidates[best->best])
     values += (values.size() > 1 ? ",\"" : "\"") + name + "\":" + valueText(value);

@@ -1,5 +1,6 @@
 //===- RunCodegen.cpp - DLIR to bytes -------------------------------------===//
 #include "CheckProgram.h"
+#include "Rounding.h"
 
 #include "dmxc/Dialect/DLIR/Device.h"
 #include "dmxc/Dialect/DLIR/TaskDims.h"
@@ -263,20 +264,16 @@ private:
     return nodes && !nodes.empty() ? cast<StringAttr>(nodes[0]).getValue().str() : op.getName().str();
   }
 
-  std::optional<RoundedConstant> roundingOf(dlir::BufferOp op, dlir::DispatchOp reader, const TargetBackend &target) {
-    Result<Tensor> tensor = dmir::constantTensor(op.getDataAttr());
-    std::optional<double> error = tensor ? target.roundingError(op.getFormAttr(), *tensor) : std::nullopt;
-    if (!error)
-      return std::nullopt;
-    return RoundedConstant{nodeOf(op, reader), dtypeBytes(tensor->dtype(), tensor->numElements()), *error};
-  }
-
   std::string addConstant(dlir::BufferOp op, DType dtype) {
     ConstantPayload payload;
     payload.name = (program.getSymName() + "." + op.getName()).str();
     payload.size = op.getSize();
     Attribute data = op.getDataAttr();
     DictionaryAttr form = op.getFormAttr();
+    dlir::DispatchOp reader = readerOf(op);
+    const std::string node = nodeOf(op, reader);
+    // A form is one target's own.
+    const TargetBackend *target = reader ? context.target(reader.getQueue()) : context.targets.front();
     if (!form) {
       payload.dtype = dtype;
       ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getTensor()).getShape();
@@ -292,11 +289,7 @@ private:
       payload.dtype = DType::U8;
       payload.shape = {static_cast<int64_t>(payload.size)};
       payload.form = form.getAs<StringAttr>("form").getValue().str();
-      // A form is one target's own.
-      dlir::DispatchOp reader = readerOf(op);
-      const TargetBackend *target = reader ? context.target(reader.getQueue()) : context.targets.front();
-      payload.rounded = roundingOf(op, reader, *target);
-      payload.fill = [data, form, target, node = nodeOf(op, reader)](std::span<std::byte> out) -> Status {
+      payload.fill = [data, form, target, node](std::span<std::byte> out) -> Status {
         Result<Tensor> tensor = dmir::constantTensor(data);
         Status done = tensor ? target->pack(form, *tensor, out) : Status(tensor.takeError());
         if (done)
@@ -306,6 +299,7 @@ private:
         return error;
       };
     }
+    payload.rounded = roundingOf(op, node, *target);
     model.constants.push_back(std::move(payload));
     return model.constants.back().name;
   }

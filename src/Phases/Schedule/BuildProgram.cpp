@@ -256,6 +256,8 @@ private:
       int64_t size = form ? form.getAs<IntegerAttr>("size").getInt() : storageBytes(value.getType());
       found = buffer(dlir::BufferKind::constant, value, 0, 0, StorageSize{size, 1},
                      "c" + std::to_string(constants.size() - 1), data, form);
+      if (Attribute rounded = value.getDefiningOp()->getAttr(dmir::kRoundedAttr))
+        found.getDefiningOp()->setAttr(dmir::kRoundedAttr, rounded);
     }
     return found;
   }

@@ -5,6 +5,7 @@
 
 #include "dmxc/Support/Dim.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,12 +34,14 @@ struct RowShape {
 
 /// How a tensor lies in memory, for an engine that copies boxes of it: axes from the innermost one on.
 struct TensorMap {
-  unsigned buffer = 0;      ///< of the task
-  std::string type;         ///< "bf16", "f16"
-  std::vector<Dim> sizes;   ///< elements
-  std::vector<Dim> strides; ///< bytes, of the axes but the innermost one
-  std::vector<int64_t> box; ///< elements that a copy reaches over
-  Dim offset = 0;           ///< bytes into the buffer
+  unsigned buffer = 0;        ///< of the task
+  std::string type;           ///< "bf16", "f16"
+  std::vector<Dim> sizes;     ///< elements
+  std::vector<Dim> strides;   ///< bytes, of the axes but the innermost one
+  std::vector<int64_t> box;   ///< elements that a copy reaches over
+  Dim offset = 0;             ///< bytes into the buffer
+  int64_t swizzle = 128;      ///< bytes within which it mixes 16 of them
+  std::vector<int64_t> steps; ///< how manieth element of the box a copy takes; none: each
 };
 
 /// Blocks of threads, and what each of them has.
@@ -47,9 +50,10 @@ struct Launch {
   int64_t block = 1;  ///< threads
   int64_t shared = 0; ///< bytes of memory that a block's threads share
   std::vector<TensorMap> maps;
-  bool movesRegisters = false; ///< groups of a block's threads give registers to each other
-  int64_t cluster = 1;         ///< blocks that do a work item together
-  int64_t columns = 1;         ///< rows beside each other that they do at a time
+  bool movesRegisters = false;             ///< groups of a block's threads give registers to each other
+  int64_t cluster = 1;                     ///< blocks that do a work item together
+  int64_t columns = 1;                     ///< rows beside each other that they do at a time
+  std::optional<std::vector<Dim>> scalars; ///< sizes that the kernel is given; nothing: its dims
 };
 
 } // namespace dmxc::kernels

@@ -12,13 +12,13 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 
 /// As optimize in Lowering.cpp has it. What no tool does is said where there is something of it.
-static std::string optimiseCommand(const KernelObject &object, unsigned optLevel) {
+static std::string optimiseCommand(const KernelObject &object) {
   const std::string stem = object.temps + "/" + object.name;
   if (object.patched)
     return "# " + shellWord(stem + ".bc") + ": no tool makes it of " + shellWord(stem + ".in.bc") +
            ", as stores of single lanes were rewritten behind opt\n";
-  return std::string(DMXC_LLVM_TOOLS) + "/opt -preserve-bc-uselistorder '-passes=default<O" + std::to_string(optLevel) +
-         ">' -disable-loop-unrolling -vectorize-loops=false -interleave-loops=false -vectorize-slp=false " +
+  return std::string(DMXC_LLVM_TOOLS) + "/opt -preserve-bc-uselistorder '-passes=" + object.pipeline +
+         "' -disable-loop-unrolling -vectorize-loops=false -interleave-loops=false -vectorize-slp=false " +
          shellWord(stem + ".in.bc") + " -o " + shellWord(stem + ".bc") + "\n";
 }
 
@@ -35,7 +35,7 @@ std::string dmxc::cpu::levelCommands(std::span<const KernelObject> objects, cons
   llvm::StringSet<> linked;
   std::string bodies;
   for (const KernelObject &object : objects) {
-    lines += optimiseCommand(object, optLevel);
+    lines += optimiseCommand(object);
     lines += compileCommand(object.temps + "/" + object.name, ".bc", optLevel);
     inputs += " " + shellWord(object.temps + "/" + object.name + ".o");
     for (const UserCode &code : object.user)

@@ -42,8 +42,17 @@ std::string dmxc::cpu::namelessText(dlir::KernelOp kernel) {
   return text;
 }
 
-Result<KernelObject> dmxc::cpu::renamed(const KernelObject &object, const std::string &name) {
-  if (object.name == name)
+/// What a symbol is called when the kernels have other names: a kernel, and what belongs to it.
+static std::optional<std::string> otherName(StringRef symbol, const KernelObject &object,
+                                            const std::vector<std::string> &names) {
+  for (auto [old, name] : llvm::zip_equal(object.kernels, names))
+    if (StringRef rest = symbol; rest.consume_front(old) && (rest.empty() || rest.starts_with(".")))
+      return name + rest.str();
+  return std::nullopt;
+}
+
+Result<KernelObject> dmxc::cpu::renamed(KernelObject object, const std::vector<std::string> &names) {
+  if (object.kernels == names)
     return object;
   auto wrong = [&](llvm::Error error) {
     return Error{ErrorKind::Internal,
@@ -55,21 +64,20 @@ Result<KernelObject> dmxc::cpu::renamed(const KernelObject &object, const std::s
     return wrong(elf.takeError());
   llvm::objcopy::ConfigManager config;
   llvm::BumpPtrAllocator memory;
-  llvm::StringSaver names(memory);
+  llvm::StringSaver saver(memory);
   for (const llvm::object::SymbolRef &symbol : (*elf)->symbols())
     if (llvm::Expected<llvm::StringRef> old = symbol.getName(); !old)
       return wrong(old.takeError());
-    else if (old->starts_with(object.name)) // the kernel, and what belongs to it
-      config.Common.SymbolsToRename[*old] = names.save(name + old->drop_front(object.name.size()));
+    else if (std::optional<std::string> name = otherName(*old, object, names))
+      config.Common.SymbolsToRename[*old] = saver.save(*name);
   llvm::SmallVector<char, 0> result;
   llvm::raw_svector_ostream out(result);
   if (llvm::Error error = llvm::objcopy::executeObjcopyOnBinary(config, **elf, out))
     return wrong(std::move(error));
-  KernelObject other = object;
-  other.name = name;
-  other.kernels = {name};
-  other.elf.assign(result.begin(), result.end());
-  return other;
+  object.name = names.front();
+  object.kernels = names;
+  object.elf.assign(result.begin(), result.end());
+  return object;
 }
 
 //===----------------------------------------------------------------------===//
@@ -129,6 +137,11 @@ public:
     number(static_cast<int64_t>(value.size()));
     bytes += value;
   }
+  void numbers(const std::vector<int64_t> &values) {
+    number(static_cast<int64_t>(values.size()));
+    for (int64_t value : values)
+      number(value);
+  }
 };
 
 /// Reads what a Writer wrote; `good` is false once there is too little.
@@ -153,6 +166,12 @@ public:
     rest.remove_prefix(value.size());
     return value;
   }
+  std::vector<int64_t> numbers() {
+    std::vector<int64_t> values;
+    for (int64_t left = number(); left > 0 && good; --left)
+      values.push_back(number());
+    return values;
+  }
 
 private:
   std::string_view rest;
@@ -162,27 +181,49 @@ private:
 
 std::string dmxc::cpu::keptBytes(const KernelObject &object) {
   Writer writer;
-  writer.text(object.name);
   writer.text(std::string_view(object.elf.data(), object.elf.size()));
   writer.number(object.patched);
-  const std::vector<int64_t> &words = object.contracts.front();
-  writer.number(static_cast<int64_t>(words.size()));
-  for (int64_t word : words)
-    writer.number(word);
+  writer.number(static_cast<int64_t>(object.kernels.size()));
+  for (auto [kernel, contract] : llvm::zip_equal(object.kernels, object.contracts)) {
+    writer.text(kernel);
+    writer.numbers(contract);
+  }
   return writer.bytes;
 }
 
 std::optional<KernelObject> dmxc::cpu::objectOf(std::string_view kept) {
   Reader reader(kept);
   KernelObject object;
-  object.name = reader.text();
-  object.kernels = {object.name};
   std::string_view elf = reader.text();
   object.elf.assign(elf.begin(), elf.end());
   object.patched = reader.number() != 0;
-  std::vector<int64_t> words;
-  for (int64_t left = reader.number(); left > 0 && reader.good; --left)
-    words.push_back(reader.number());
-  object.contracts.push_back(std::move(words));
-  return reader.atEnd() ? std::optional(std::move(object)) : std::nullopt;
+  for (int64_t left = reader.number(); left > 0 && reader.good; --left) {
+    object.kernels.emplace_back(reader.text());
+    object.contracts.push_back(reader.numbers());
+  }
+  if (!reader.atEnd() || object.kernels.empty())
+    return std::nullopt;
+  object.name = object.kernels.front();
+  return object;
+}
+
+std::string dmxc::cpu::keptBytes(const std::vector<EmittedShape> &shapes) {
+  Writer writer;
+  for (const EmittedShape &shape : shapes) {
+    writer.text(shape.shape.code);
+    writer.numbers(shape.shape.numbers);
+    writer.numbers(shape.contract);
+  }
+  return writer.bytes;
+}
+
+std::optional<std::vector<EmittedShape>> dmxc::cpu::shapesOf(std::string_view kept, size_t count) {
+  Reader reader(kept);
+  std::vector<EmittedShape> shapes(count);
+  for (EmittedShape &shape : shapes) {
+    shape.shape.code = reader.text();
+    shape.shape.numbers = reader.numbers();
+    shape.contract = reader.numbers();
+  }
+  return reader.atEnd() ? std::optional(std::move(shapes)) : std::nullopt;
 }

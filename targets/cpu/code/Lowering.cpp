@@ -66,17 +66,14 @@ Result<std::unique_ptr<llvm::TargetMachine>> dmxc::cpu::makeTargetMachine(const 
   return machine;
 }
 
-static llvm::OptimizationLevel passLevel(unsigned optLevel) {
-  switch (optLevel) {
-  case 0:
-    return llvm::OptimizationLevel::O0;
-  case 1:
-    return llvm::OptimizationLevel::O1;
-  case 2:
-    return llvm::OptimizationLevel::O2;
-  default:
-    return llvm::OptimizationLevel::O3;
-  }
+std::string dmxc::cpu::pipelineOf(unsigned optLevel, bool inlines) {
+  if (optLevel == 0 || optLevel > 2 || inlines)
+    return "default<O" + std::to_string(optLevel) + ">";
+  // What the emitters and MLIR leave: addresses to be put in LLVM's forms, loops to be turned so that they test at
+  // their end, and what then no longer changes in them. Code generation reduces loops' strengths. All of O2 takes four
+  // times as long.
+  return "function(early-cse,simplifycfg,instcombine<no-verify-fixpoint>,loop-mssa(loop-rotate,licm),"
+         "instcombine<no-verify-fixpoint>,simplifycfg)";
 }
 
 /// LLVM 22's x86 back end joins a truncation with a masked store, and a store with one lane on then
@@ -109,7 +106,7 @@ static bool scalarizeSingleLaneStores(llvm::Module &module) {
 }
 
 /// As optimiseCommand in Commands.cpp has it, and what follows it, which says whether it changed something.
-static bool optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
+static bool optimize(llvm::Module &module, llvm::TargetMachine &machine, const std::string &pipeline) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopInterleaving = tuning.LoopVectorization = tuning.SLPVectorization = false;
   tuning.LoopUnrolling = false;
@@ -123,9 +120,8 @@ static bool optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  llvm::OptimizationLevel level = passLevel(optLevel);
-  llvm::ModulePassManager passes =
-      optLevel == 0 ? builder.buildO0DefaultPipeline(level) : builder.buildPerModuleDefaultPipeline(level);
+  llvm::ModulePassManager passes;
+  llvm::cantFail(builder.parsePassPipeline(passes, pipeline));
   passes.run(module, modules);
   return scalarizeSingleLaneStores(module);
 }
@@ -165,7 +161,7 @@ static Result<std::vector<char>> generate(llvm::Module &module, llvm::TargetMach
 Result<std::vector<char>> dmxc::cpu::emitObject(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
-  optimize(module, machine, optLevel);
+  optimize(module, machine, pipelineOf(optLevel));
   return generate(module, machine, llvm::CodeGenFileType::ObjectFile);
 }
 
@@ -250,7 +246,7 @@ static Status inlineBody(const UserCode &user, const IsaLevel &isa, const llvm::
     if (!linkBitcode(user, isa, module))
       return;
     setAttributes(module, isa, internal);
-    optimize(module, machine, optLevel);
+    optimize(module, machine, pipelineOf(optLevel, /*inlines=*/true));
     static_cast<void>(static_cast<bool>(generate(module, machine, llvm::CodeGenFileType::ObjectFile)));
   };
   Status good = tryWork(user, work);
@@ -316,7 +312,8 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &i
   Messages messages(context); // of a user's assembler texts
   if (Status s = saveBitcode(*llvmModule, options.saveTempsDir, object.name + ".in.bc"); !s)
     return s.takeError();
-  object.patched = optimize(*llvmModule, **machine, options.optLevel);
+  object.pipeline = pipelineOf(options.optLevel, inlines);
+  object.patched = optimize(*llvmModule, **machine, object.pipeline);
   if (!options.saveTempsDir.empty())
     if (Status s = saveLLVM(*llvmModule, **machine, options.saveTempsDir, object.name); !s)
       return s.takeError();

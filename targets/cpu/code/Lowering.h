@@ -28,6 +28,7 @@ struct KernelObject {
   std::vector<std::vector<int64_t>> contracts; ///< their words (dmx_kernel.h), in the same order; may be fewer
   std::vector<char> elf;
   std::string temps;          ///< the folder that its texts were kept in; empty: none
+  std::string pipeline;       ///< of LLVM, as opt takes it
   bool patched = false;       ///< stores were rewritten behind LLVM's pipeline
   std::vector<UserCode> user; ///< bodies that it calls; those in bitcode are in it already
 };
@@ -54,6 +55,8 @@ struct LoweringOptions {
 /// Errors are internal: invalid IR, or code that would need a library function (named); but for those of a user's body.
 Result<KernelObject> compileKernel(mlir::ModuleOp module, const IsaLevel &isa, const LoweringOptions &options = {});
 
+/// LLVM's passes before code generation, as opt takes them. A body of a user that is inlined gets all of them.
+std::string pipelineOf(unsigned optLevel, bool inlines = false);
 /// A target machine of the level: static relocation model PIC, no fast-math.
 Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const IsaLevel &isa, unsigned optLevel);
 /// Runs LLVM's pipeline and code generation on `module`; the ELF object.

@@ -5,7 +5,9 @@
 #include "GemmTile.h"
 #include "targets/common/element/StridedView.h"
 
+#include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Support/ElementAt.h"
 
 #include "mlir/IR/Builders.h"
@@ -106,6 +108,45 @@ bool BlockWeights::findBuffers() {
     return false;
   values = *x, scales = *scale;
   return true;
+}
+
+bool dmxc::cpu::mayKeepInBlocks(Operation *op) {
+  constexpr int64_t leastRow = 256; // angles of a rotation are read by rows, too, and shorter ones
+  auto gather = dyn_cast<dmir::GatherOp>(op);
+  auto type = typeOf(op->getOperand(gather ? 0 : 1));
+  const int64_t rank = type.getRank();
+  if (!type.hasStaticShape() || rank < 2)
+    return false;
+  const int64_t rows = type.getDimSize(rank - 2), columns = type.getDimSize(rank - 1);
+  return !IsaLevel::nominal().caches.isNear(rows, columns) &&
+         (!gather || (gather.getAxis() == 0 && columns >= leastRow));
+}
+
+/// What dmir::kRoundedAttr says of a constant that a region reads; null where it is none, or as the model has it.
+static DictionaryAttr roundingOf(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    if (auto region = dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp()))
+      value = region.getInputs()[argument.getArgNumber()];
+  Operation *constant = value.getDefiningOp();
+  return constant ? constant->getAttrOfType<DictionaryAttr>(dmir::kRoundedAttr) : DictionaryAttr();
+}
+
+std::optional<OpFormats> dmxc::cpu::formatsOfBlocks(Operation *op) {
+  bool isProduct = mlir::isa<dmir::MatMulOp, dmir::GroupedMatMulOp>(op);
+  auto weights = isProduct ? sourceOf(op->getOperand(1)) : dyn_cast<dmir::DequantizeOp>(op);
+  auto rows = weights ? weights.getInput().getDefiningOp<dmir::GatherOp>() : dmir::GatherOp();
+  if (!weights || isProduct == bool(rows))
+    return std::nullopt;
+  DictionaryAttr rounded = roundingOf(rows ? rows.getData() : weights.getInput());
+  if (!rounded)
+    return std::nullopt;
+  std::string kept = (formatOf(weights).isSigned ? "s" : "u") + std::to_string(weights.getBits()) + ":" +
+                     std::to_string(weights.getBlock());
+  OpFormats formats{{kept}, std::string(dtypeName(*dmir::dtypeOf(elementOf(op->getResult(0)))))};
+  formats.error = rounded.getAs<FloatAttr>("error").getValueAsDouble();
+  if (isProduct)
+    formats.operands.insert(formats.operands.begin(), "f32");
+  return formats;
 }
 
 //===----------------------------------------------------------------------===//

@@ -11,6 +11,7 @@
 #include "Gemm.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Target/TargetBackend.h"
 
 #include <optional>
 #include <span>
@@ -50,6 +51,11 @@ struct BlockWeights {
 /// The right operand of a product as block weights: a matrix of known size, or one for each group, whose blocks run
 /// along k and are whole groups of four bytes. Without the numbers of its buffers.
 std::optional<BlockWeights> matchBlockWeights(mlir::Value rhs);
+
+/// Whether a mode of --numerics rounds the weights of a product, or of a table whose rows are gathered, to blocks.
+bool mayKeepInBlocks(mlir::Operation *op);
+/// The formats of a product by weights that --numerics rounded to blocks, and of rows that are read of such.
+std::optional<OpFormats> formatsOfBlocks(mlir::Operation *op);
 
 /// The forms of its buffers, by number.
 mlir::NamedAttrList blockForms(const BlockWeights &weights, mlir::MLIRContext *context);

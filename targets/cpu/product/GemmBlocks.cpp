@@ -37,14 +37,18 @@ BlockScale GemmEmitter::scaleOfBlock(const Item &item, int64_t v, Value block) {
   return {load(format.scaleType, right.scales), right.zeros ? load(format.zeroType, right.zeros) : Value()};
 }
 
-/// The words of all the item's vectors, the word-th of their columns.
+/// The words of all the item's vectors, the word-th of their columns. Those of few rows go by too fast for the
+/// hardware's prefetching, which starts anew on every page.
 SmallVector<Value> GemmEmitter::wordsAt(const Item &item, Value word) {
+  constexpr int64_t ahead = 24; // lines
   int64_t depth = ceilDivInt(spec.depth(), spec.blocks->perWord());
   SmallVector<Value> words;
   for (int64_t v = 0; v < item.vectors; ++v) {
     int64_t column = v * t.lanes;
-    Value at = b.addC(b.mulC(word, 16), column / 16 * depth * 16 + column % 16);
+    Value at = b.add(b.mulC(word, 16), b.idx(column / 16 * depth * 16 + column % 16));
     words.push_back(b.load(spec.bType, item.bBase, at, t.lanes));
+    if (column % 16 == 0)
+      b.prefetch(spec.bType, item.bBase, b.addC(at, ahead * 16), /*locality=*/2);
   }
   return words;
 }

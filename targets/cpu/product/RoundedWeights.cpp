@@ -6,6 +6,8 @@
 
 #include "dmxc/Support/Half.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <cassert>
 #include <cmath>
 #include <cstring>
@@ -34,27 +36,44 @@ struct ModeRow {
   llvm::StringLiteral mode;
   Numerics numerics;
 };
-constexpr ModeRow modes[] = {{"strict", {}},
-                             {"bf16", {WeightFormat::BF16, true}},
-                             {"bf16-convs", {WeightFormat::BF16, true, true}},
-                             {"bf16-weights", {WeightFormat::BF16, false}},
-                             {"int8-weights", {WeightFormat::S8, false}}};
+/// Those with blocks may end in ":BLOCK".
+const ModeRow modes[] = {{"strict", {}},
+                         {"bf16", {WeightFormat::BF16, true}},
+                         {"bf16-convs", {WeightFormat::BF16, true, true}},
+                         {"bf16-weights", {WeightFormat::BF16, false}},
+                         {"int8-weights", {.blocks = BlockRounding{8, 32, false}}},
+                         {"int8-weights-zeros", {.blocks = BlockRounding{8, 32, true}}},
+                         {"int4-weights", {.blocks = BlockRounding{4, 32, false}}},
+                         {"int4-weights-zeros", {.blocks = BlockRounding{4, 32, true}}},
+                         {"int8-columns", {WeightFormat::S8, false}}};
+constexpr int64_t blockSizes[] = {16, 32, 64, 128, 256};
 
 const FormatRow &rowOf(WeightFormat format) { return formats[static_cast<size_t>(format)]; }
 
 } // namespace
 
-std::optional<Numerics> dmxc::cpu::numericsOfMode(llvm::StringRef mode) {
-  for (const ModeRow &row : modes)
-    if (mode == row.mode)
-      return row.numerics;
-  return mode.empty() ? std::optional(Numerics()) : std::nullopt;
+Result<Numerics> dmxc::cpu::numericsOfMode(llvm::StringRef mode) {
+  if (mode.empty())
+    return Numerics();
+  auto [name, size] = mode.split(':');
+  const auto *row = llvm::find_if(modes, [&, name = name](const ModeRow &one) { return name == one.mode; });
+  if (row == std::end(modes))
+    return usageError("the cpu target has no numerics mode '" + mode.str() + "'; it has " + numericsModes());
+  Numerics numerics = row->numerics;
+  if (name == mode)
+    return numerics;
+  if (!numerics.blocks)
+    return usageError("the numerics mode '" + name.str() + "' has no blocks: leave ':" + size.str() + "' out");
+  if (size.getAsInteger(10, numerics.blocks->block) || !llvm::is_contained(blockSizes, numerics.blocks->block))
+    return usageError("the numerics mode '" + name.str() + "' has blocks of 16, 32, 64, 128 or 256, not '" +
+                      size.str() + "'");
+  return numerics;
 }
 
 std::string dmxc::cpu::numericsModes() {
   std::string names;
   for (const ModeRow &row : modes)
-    names += (names.empty() ? "" : ", ") + row.mode.str();
+    names += (names.empty() ? "" : ", ") + row.mode.str() + (row.numerics.blocks ? "[:BLOCK]" : "");
   return names;
 }
 

@@ -8,6 +8,9 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "dmxc/Support/BlockRounding.h"
+#include "dmxc/Support/Result.h"
+
 #include "llvm/ADT/StringRef.h"
 
 #include <cstddef>
@@ -22,12 +25,13 @@ enum class WeightFormat { Kept, BF16, S8 };
 
 /// What a mode of --numerics changes.
 struct Numerics {
-  WeightFormat weights = WeightFormat::Kept; ///< of products that wait for them
-  bool roundsProducts = false;               ///< both operands of f32 products of more rows to bf16
-  bool roundsConvs = false;                  ///< and those of convolutions that are faster so
+  WeightFormat weights = WeightFormat::Kept;          ///< of products that wait for them
+  bool roundsProducts = false;                        ///< both operands of f32 products of more rows to bf16
+  bool roundsConvs = false;                           ///< and those of convolutions that are faster so
+  std::optional<BlockRounding> blocks = std::nullopt; ///< how constant weights and tables are kept
 };
-/// "" is strict; nullopt for a name that is no mode.
-std::optional<Numerics> numericsOfMode(llvm::StringRef mode);
+/// "" is strict. Fails for a name that is no mode, and for blocks that it has not.
+Result<Numerics> numericsOfMode(llvm::StringRef mode);
 /// All modes, for messages: "strict, bf16, ..."
 std::string numericsModes();
 

@@ -2,11 +2,9 @@
 
 #include "UserCode.h"
 
-#include "dmxc/Support/MappedFile.h"
-#include "dmxc/Support/Sha256.h"
+#include "targets/common/roots/UserKernels.h"
 
 #include "llvm/BinaryFormat/Magic.h"
-#include "llvm/Support/Path.h"
 
 using namespace dmxc;
 using namespace dmxc::cpu;
@@ -49,9 +47,7 @@ static std::string prefixOf(DictionaryAttr body) {
 
 std::string dmxc::cpu::linkedName(DictionaryAttr body) { return prefixOf(body) + textOf(body, "symbol"); }
 
-Error UserCode::refusal(const std::string &clause) const {
-  return modelError("the kernel '" + kernel + "' (" + llvm::sys::path::filename(file).str() + "): " + clause);
-}
+Error UserCode::refusal(const std::string &clause) const { return kernels::refusalOf(kernel, file, clause); }
 
 Result<UserCode> dmxc::cpu::readUserCode(StringRef kernel, DictionaryAttr body) {
   UserCode code;
@@ -62,13 +58,10 @@ Result<UserCode> dmxc::cpu::readUserCode(StringRef kernel, DictionaryAttr body) 
   code.prefix = prefixOf(body);
   code.linked = linkedName(body);
   code.abi = textOf(body, "abi");
-  Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(code.file);
+  Result<std::shared_ptr<const MappedFile>> file = kernels::openBody(kernel, body);
   if (!file)
-    return ioError("the kernel '" + code.kernel + "': " + file.error().message);
+    return file.takeError();
   std::span<const std::byte> bytes = (*file)->bytes();
-  if (Sha256::hexOf(bytes) != code.sha256)
-    return code.refusal("the file is not the one that was declared: its sha256 is " + Sha256::hexOf(bytes) + ", not " +
-                        code.sha256 + "; compile again from the kernel file");
   StringRef text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   code.bitcode = llvm::identify_magic(text) == llvm::file_magic::bitcode;
   if (code.bitcode)

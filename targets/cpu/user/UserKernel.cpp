@@ -104,35 +104,10 @@ LLVM::CallOp dmxc::cpu::callBody(CpuBuilder &b, DictionaryAttr body, Type result
   return LLVM::CallOp::create(b, type, name, operands);
 }
 
-/// Whether a region is the op alone, on its arguments.
-static bool isAlone(const RegionBody &body) {
-  auto ops = body.block->without_terminator();
-  return llvm::hasSingleElement(ops) &&
-         llvm::all_of(body.root->getOperands(), [](Value operand) { return mlir::isa<BlockArgument>(operand); }) &&
-         llvm::equal(body.results, body.root->getResults());
-}
-
-static Result<KernelPlan> planUserKernel(const RegionBody &body, const PlanRequest &) {
-  auto op = mlir::cast<dmir::ExternOp>(body.root);
-  if (!isAlone(body))
-    return modelError("node '" + dmir::nodeName(op) + "': the region of the kernel '" + op.getKernel().str() +
-                      "' may hold nothing else, and gives all its results in their order");
-  KernelPlan plan;
-  plan.algorithm = "user-" + op.getKernel().str();
-  ArrayRef<Dim> counts = op.getCounts().getDims();
-  plan.work = counts[0], plan.grain = counts[1], plan.scratch = counts[2];
-  return plan;
-}
-
-dmir::ExternOp dmxc::cpu::userKernelOf(dlir::KernelOp kernel) {
-  auto calls = kernel.getBlock()->getOps<dmir::ExternOp>();
-  return calls.empty() ? dmir::ExternOp() : *calls.begin();
-}
-
 Result<std::vector<int64_t>> dmxc::cpu::emitUserKernel(ModuleOp module, dlir::KernelOp kernel, const IsaLevel &isa) {
   Block *block = kernel.getBlock();
   RegionBody body{block, userKernelOf(kernel), llvm::to_vector(block->getTerminator()->getOperands())};
-  Result<KernelPlan> plan = planUserKernel(body, Choice());
+  Result<KernelPlan> plan = planUserKernel(body);
   if (!plan)
     return plan.takeError();
   dmir::SymbolSet symbols = dmir::symbolsOf(block);
@@ -145,25 +120,15 @@ Result<std::vector<int64_t>> dmxc::cpu::emitUserKernel(ModuleOp module, dlir::Ke
 }
 
 void dmxc::cpu::noteUserCode(ArrayRef<UserCode> used, const IsaLevel &isa, Operation *kernel) {
-  Builder builder(kernel->getContext());
-  SmallVector<Attribute> notes;
-  if (auto before = kernel->getAttrOfType<ArrayAttr>(dmir::kUserCodeAttr))
-    notes.append(before.begin(), before.end());
-  for (const UserCode &code : used) {
-    NamedAttrList note;
-    for (const auto &[key, text] : {std::pair("kernel", code.kernel),
-                                    {"arch", isa.name},
-                                    {"file", llvm::sys::path::filename(code.file).str()},
-                                    {"symbol", code.symbol},
-                                    {"sha256", code.sha256}})
-      note.set(key, builder.getStringAttr(text));
-    notes.push_back(note.getDictionary(kernel->getContext()));
-  }
-  if (!notes.empty())
-    kernel->setAttr(dmir::kUserCodeAttr, builder.getArrayAttr(notes));
+  std::vector<dmir::UserCodeNote> notes;
+  for (const UserCode &code : used)
+    notes.push_back({code.kernel, isa.name, llvm::sys::path::filename(code.file).str(), code.symbol, code.sha256});
+  dmir::noteUserCode(notes, kernel);
 }
 
-void dmxc::cpu::registerUserKernels(KernelTable &table) { table.add<dmir::ExternOp>({.plan = planUserKernel}); }
+static Result<KernelPlan> planOf(const RegionBody &body, const PlanRequest &) { return planUserKernel(body); }
+
+void dmxc::cpu::registerUserKernels(KernelTable &table) { table.add<dmir::ExternOp>({.plan = planOf}); }
 
 std::optional<std::string> dmxc::cpu::whyNoBody(dmir::ExternOp op, ArrayRef<IsaLevel> levels) {
   for (const IsaLevel &level : levels)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "UserCode.h"
+#include "targets/common/roots/UserKernels.h"
 #include "targets/cpu/Kernels.h"
 #include "targets/cpu/code/CpuBuilder.h"
 
@@ -11,9 +12,6 @@ namespace dmxc::cpu {
 
 /// The row of dmir.extern.
 void registerUserKernels(KernelTable &table);
-
-/// What a kernel calls; null where no user wrote it.
-dmir::ExternOp userKernelOf(dlir::KernelOp kernel);
 
 /// Emits a kernel that calls the body for the level, and returns its code; the words of its contract.
 Result<std::vector<int64_t>> emitUserKernel(mlir::ModuleOp module, dlir::KernelOp kernel, const IsaLevel &isa);

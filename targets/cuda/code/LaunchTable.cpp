@@ -3,6 +3,7 @@
 #include "LaunchTable.h"
 
 #include "Hopper.h"
+#include "Ptx.h"
 
 #include "schemas/cuda/Layouts.h"
 #include "targets/common/roots/Contraction.h"
@@ -11,6 +12,7 @@
 #include "dmxc/Dialect/DMIR/Model.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Path.h"
 
 #include <nlohmann/json.hpp>
 
@@ -73,7 +75,9 @@ static Json mapJson(const TensorMap &map) {
                 {"sizes", sizesJson(map.sizes)},
                 {"strides", sizesJson(map.strides)},
                 {"box", map.box},
-                {"swizzle", dmx::cuda::kTileRowBytes}};
+                {"swizzle", map.swizzle}};
+  if (llvm::any_of(map.steps, [](int64_t step) { return step != 1; }))
+    entry["steps"] = map.steps;
   if (!map.offset.is(0))
     entry["offset"] = sizeJson(map.offset);
   return entry;
@@ -82,10 +86,13 @@ static Json mapJson(const TensorMap &map) {
 std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) {
   bool hasBlocks = llvm::any_of(kernels, [](const CompiledKernel &kernel) { return kernel.hasBlocks; });
   bool hasClusters = llvm::any_of(kernels, [](const CompiledKernel &kernel) { return kernel.launch.cluster > 1; });
+  bool hasScalars =
+      llvm::any_of(kernels, [](const CompiledKernel &kernel) { return kernel.launch.scalars.has_value(); });
   std::string text = "// {\"launch_table\": " +
-                     std::string(hasClusters ? "3"
-                                 : hasBlocks ? "2"
-                                             : "1") +
+                     std::string(hasScalars    ? "4"
+                                 : hasClusters ? "3"
+                                 : hasBlocks   ? "2"
+                                               : "1") +
                      ", \"level\": \"sm_90a\", \"kernels\": [";
   for (const CompiledKernel &kernel : kernels) {
     Json entry;
@@ -102,6 +109,8 @@ std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) 
       for (const TensorMap &map : kernel.launch.maps)
         entry["maps"].push_back(mapJson(map));
     }
+    if (kernel.launch.scalars)
+      entry["scalars"] = sizesJson(*kernel.launch.scalars);
     entry["contract"] = kernel.contract;
     if (!kernel.multiplyAdds.is(0))
       entry["multiply_adds"] = sizeJson(kernel.multiplyAdds);
@@ -109,4 +118,39 @@ std::string dmxc::cuda::launchTable(const std::vector<CompiledKernel> &kernels) 
             entry.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
   }
   return text + "\n// ]}\n";
+}
+
+Result<std::string> dmxc::cuda::entryText(const std::vector<CompiledKernel> &kernels) {
+  std::vector<std::string> files;
+  auto fileNumber = [&](StringRef path) {
+    std::string file = llvm::sys::path::filename(path).str();
+    std::replace_if(
+        file.begin(), file.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '"' || c == '\\'; },
+        '_');
+    auto found = llvm::find(files, file);
+    if (found == files.end())
+      found = files.insert(files.end(), file);
+    return static_cast<unsigned>(found - files.begin()) + 1;
+  };
+  std::string text, places;
+  unsigned version = 80;
+  for (const CompiledKernel &kernel : kernels) {
+    if (!kernel.user) {
+      text += kernel.ptx;
+      continue;
+    }
+    constexpr size_t buffers = 1; // where a contract has how many there are
+    Result<AdoptedEntry> entry =
+        adoptEntry(*kernel.user,
+                   {kernel.name, kernel.contract[buffers] + std::ssize(*kernel.launch.scalars),
+                    std::ssize(kernel.launch.maps), kernel.launch.block, kernel.launch.cluster},
+                   fileNumber);
+    if (!entry)
+      return entry.takeError();
+    text += entry->text;
+    version = std::max(version, entry->version);
+  }
+  for (auto [i, file] : llvm::enumerate(files))
+    places += "\n.file " + std::to_string(i + 1) + " \"" + file + "\"\n";
+  return launchTable(kernels) + ptxHeader(version) + places + text;
 }

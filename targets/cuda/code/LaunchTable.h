@@ -2,6 +2,7 @@
 #pragma once
 
 #include "targets/common/roots/Plans.h"
+#include "targets/cuda/user/UserPtx.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
 
@@ -19,6 +20,7 @@ struct CompiledKernel {
   Dim multiplyAdds = 0;          ///< of the products in it, as the model has them
   std::vector<int64_t> contract; ///< words of dmx_kernel.h
   std::string ptx;
+  std::optional<UserText> user; ///< instead, of a kernel that a user wrote
 };
 
 /// A kernel with its plan's launch, or where it has none one of threads for its work items; those that have scratch
@@ -27,5 +29,7 @@ CompiledKernel describeLaunch(dlir::KernelOp kernel, const kernels::KernelPlan &
 
 /// The comment with the table.
 std::string launchTable(const std::vector<CompiledKernel> &kernels);
+/// All of the entry: the table, and the kernels as one text. Fails with what is wrong with a user's one.
+Result<std::string> entryText(const std::vector<CompiledKernel> &kernels);
 
 } // namespace dmxc::cuda

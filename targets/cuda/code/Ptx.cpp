@@ -46,7 +46,11 @@ std::string dmxc::cuda::ptxCommands(const std::string &folder, const std::string
   return lines;
 }
 
-std::string dmxc::cuda::ptxHeader() { return kHeader.str(); }
+std::string dmxc::cuda::ptxHeader(unsigned version) {
+  return (".version " + llvm::Twine(version / 10) + "." + llvm::Twine(version % 10) +
+          kHeader.substr(kHeader.find('\n')))
+      .str();
+}
 
 static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(unsigned optLevel) {
   static std::once_flag once;
@@ -114,15 +118,27 @@ static void finishModule(llvm::Module &module, StringRef kernel, const PtxOption
     global.setName(global.getAddressSpace() == sharedSpace ? kernel + "_shared" : kernel + "_table" + llvm::Twine(i));
 }
 
-/// The text behind the header that LLVM writes.
-static Result<std::string> generate(llvm::Module &module, llvm::TargetMachine &machine, StringRef kernel) {
+Result<std::string> dmxc::cuda::assemble(llvm::Module &module, const std::string &kernel, const PtxOptions &options) {
+  auto machine = makeTargetMachine(options.optLevel);
+  if (!machine)
+    return machine.takeError();
+  module.setTargetTriple((*machine)->getTargetTriple());
+  module.setDataLayout((*machine)->createDataLayout());
+  optimize(module, **machine, options.optLevel);
+  if (Status s = saveTemp(options.saveTempsDir, kernel + ".ll", [&](auto &out) { module.print(out, nullptr); }); !s)
+    return s.takeError();
   llvm::SmallString<0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
     return internalError("LLVM's back end for PTX cannot emit text");
   passes.run(module);
-  auto [before, text] = StringRef(bytes).split(kHeader);
+  return bytes.str().str();
+}
+
+/// What stands behind the header that LLVM writes.
+static Result<std::string> behindHeader(StringRef whole, StringRef kernel) {
+  auto [before, text] = whole.split(kHeader);
   if (text.empty())
     return internalError("kernel '" + kernel + "': the PTX has another header than " + kHeader);
   if (text.contains(".extern .func") || text.contains("\tcall"))
@@ -162,16 +178,11 @@ Result<std::string> dmxc::cuda::compileKernel(ModuleOp module, const PtxOptions 
   auto llvmModule = translateModuleToLLVMIR(module, context, name);
   if (!llvmModule)
     return internalError("kernel '" + name + "': translation to LLVM IR failed");
-  auto machine = makeTargetMachine(options.optLevel);
-  if (!machine)
-    return machine.takeError();
-  llvmModule->setTargetTriple((*machine)->getTargetTriple());
-  llvmModule->setDataLayout((*machine)->createDataLayout());
   finishModule(*llvmModule, name, options);
-  optimize(*llvmModule, **machine, options.optLevel);
-  if (Status s = saveTemp(options.saveTempsDir, name + ".ll", [&](auto &out) { llvmModule->print(out, nullptr); }); !s)
-    return s.takeError();
-  Result<std::string> text = generate(*llvmModule, **machine, name);
+  Result<std::string> whole = assemble(*llvmModule, name, options);
+  if (!whole)
+    return whole;
+  Result<std::string> text = behindHeader(*whole, name);
   if (text)
     if (Status s = saveTemp(options.saveTempsDir, name + ".ptx", [&](auto &out) { out << ptxHeader() << *text; }); !s)
       return s.takeError();

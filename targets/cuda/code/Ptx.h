@@ -7,10 +7,14 @@
 
 #include <string>
 
+namespace llvm {
+class Module;
+} // namespace llvm
+
 namespace dmxc::cuda {
 
-/// The lines that stand before kernels in a PTX text.
-std::string ptxHeader();
+/// The lines that stand before kernels in a PTX text; `version`: 80 of PTX 8.0.
+std::string ptxHeader(unsigned version = 80);
 
 struct PtxOptions {
   unsigned optLevel = 2;       ///< 0..3
@@ -25,6 +29,9 @@ void loadInstructions(mlir::MLIRContext &context);
 
 /// What tools would do of a kernel's texts in a folder, a line each: llc, and ptxas where this machine has it.
 std::string ptxCommands(const std::string &folder, const std::string &kernel, unsigned optLevel);
+
+/// Optimises a module for sm_90a; its whole text. Of a kernel that is saved by that name.
+Result<std::string> assemble(llvm::Module &module, const std::string &kernel, const PtxOptions &options);
 
 /// Compiles a module with one kernel, written with CudaBuilder, for sm_90a; its text without the header. Consumes the
 /// module's content. The same module and options give the same text. Calls on modules of different contexts may run at

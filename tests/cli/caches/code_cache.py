@@ -62,6 +62,12 @@ class Cache(unittest.TestCase):
     def files(self):
         return sorted(path for path in self.cache.rglob("*") if path.is_file() and path.name != "dmxc-cache")
 
+    def code(self):
+        """The files of the two kinds of kernels; one more has what the kernels are beside each other."""
+        code = [path for path in self.files() if b"\x7fELF" in path.read_bytes()]
+        self.assertEqual((len(code), len(self.files())), (2, 3))
+        return code
+
     def warned(self, *flags, sentence):
         result = self.compiled(*flags)
         self.assertEqual(result.bundle, self.plain.bundle)
@@ -75,7 +81,7 @@ class Cache(unittest.TestCase):
         self.assertEqual(self.counts(DMXC_CACHE=str(self.cache)), (2, 0, 0))
         report = self.compiled("--time-report", "--cache", self.cache).stderr
         self.assertRegex(report, r" 2  kernels' code from the cache, 0 compiled, 0 damaged")
-        self.assertEqual(len(self.files()), 2)
+        self.code()
         self.write(32)  # other kernels, one of which is in the same folder
         self.plain = self.compiled()
         self.assertEqual(self.counts(), (0, 2, 0))
@@ -85,12 +91,12 @@ class Cache(unittest.TestCase):
         for i, process in enumerate(running):
             self.assertEqual((process.communicate()[1], process.returncode), (b"", 0))
             self.assertEqual((self.dir / f"{i}.bundle").read_bytes(), self.plain.bundle)
-        self.assertEqual(len(self.files()), 2)
+        self.code()
         self.assertEqual(self.counts(), (2, 0, 0))
 
     def test_damage(self):
         self.assertEqual(self.counts(), (0, 2, 0))
-        first, second = self.files()
+        first, second = self.code()
         whole = [path.read_bytes() for path in (first, second)]
         for damaged in ([whole[1], whole[0]],                                    # swapped
                         [whole[0][:-1], whole[1][:20]],                          # cut
@@ -102,6 +108,12 @@ class Cache(unittest.TestCase):
             self.assertEqual([path.read_bytes() for path in (first, second)], whole)
         first.unlink()
         self.assertEqual(self.counts(), (1, 1, 0))
+        shapes, = set(self.files()) - set(self.code())
+        kept = shapes.read_bytes()
+        for damaged in (kept[:-1], whole[0], b""):
+            shapes.write_bytes(damaged)
+            self.assertEqual(self.counts(), (2, 0, 1))
+            self.assertEqual(shapes.read_bytes(), kept)
 
     def test_bound(self):
         self.counts()

@@ -19,6 +19,7 @@ MODEL = """func.func @main(%x: {0} {{dmir.name = "x"}}, %w: {1} {{dmir.name = "w
 }}
 """.format(*TYPES)
 FIND = f'%f = transform.structured.match ops{{["func.func"]}} in %m : ({ANY}) -> {ANY}'
+CALL = f"transform.include @swap failures(propagate) (%n) : ({ANY}) -> ()"
 CORSAIR = ("-t", "corsair:quads=1")
 
 
@@ -27,8 +28,8 @@ def sequence(name, *lines):
     return f"  transform.named_sequence @{name}(%n: {ANY} {{transform.consumed}}) {{\n{body}    transform.yield\n  }}\n"
 
 
-def library(*sequences, name=""):
-    return f"module {name}attributes {{transform.with_named_sequence}} {{\n{''.join(sequences)}}}\n"
+def library(*sequences):
+    return f"module attributes {{transform.with_named_sequence}} {{\n{''.join(sequences)}}}\n"
 
 
 class Hooks(unittest.TestCase):
@@ -95,31 +96,25 @@ class Hooks(unittest.TestCase):
         self.assertEqual(self.entries("plain.bundle"), self.entries("ahead.bundle"))
         self.assertIn("affine.for", self.dmxc("m.mlir", *CORSAIR, "-q", "--emit", "schedule.formats", "-o", "-", "--schedule", "t.mlir").stdout)
 
-    def test_libraries(self):
+    def test_sequences_of_other_files(self):
         swap = sequence("swap", interchange([1, 0]))
-        calls = lambda name: script("schedule.tiles", match(), f"transform.include @{name} failures(propagate) (%n) : ({ANY}) -> ()")
         self.write("direct.mlir", script("schedule.tiles", match(), interchange([1, 0])))
-        self.write("call.mlir", calls("swap"))
-        self.write("nested.mlir", calls("tools::@swap"))
-        (self.dir / "folder").mkdir()
-        self.write("lib.mlir", library(swap))
-        self.write("folder/tools.mlir", library(swap, name="@tools "))
+        self.write("call.mlir", script("schedule.tiles", match(), CALL))
         bundles = {}
-        for name, more in (("direct", ()), ("call", ("--schedule-lib", "lib.mlir")), ("nested", ("--schedule-lib", "folder"))):
-            self.dmxc("m.mlir", *CORSAIR, "-q", "-o", "m.bundle", "--schedule", f"{name}.mlir", "--MD", *more)
+        for name, file in (("direct", None), ("beside", "lib.mlir"), ("found", "folder/tools.mlir")):
+            (self.dir / "folder").mkdir(exist_ok=True)
+            if file:
+                self.write(file, library(swap))
+                self.write(f"{name}.mlir", script("schedule.tiles", match(), CALL, more=f'  transform.dmx.include "{pathlib.Path(file).name}"\n'))
+            self.dmxc("m.mlir", *CORSAIR, "-q", "-o", "m.bundle", "--schedule", f"{name}.mlir", "--schedule-path", "folder", "--MD")
             bundles[name] = self.entries("m.bundle")
-            for file in more[1:]:
-                self.assertIn(file if file.endswith(".mlir") else f"{file}/tools.mlir", (self.dir / "m.bundle.d").read_text())
-        self.assertEqual(bundles["direct"], bundles["call"])
-        self.assertEqual(bundles["direct"], bundles["nested"])
-        refused = lambda *more: self.dmxc("m.mlir", *CORSAIR, "-o", "m.bundle", "--schedule", "call.mlir", *more, code=1).stderr
-        self.assertIn("call.mlir:4:5: error: there is no sequence '@swap'; sequences of other files are found by transform.dmx.include, or --schedule-lib [schedule-script]", refused())
-        self.write("again.mlir", library(swap))
-        self.assertIn("again.mlir: error: @swap is in 'lib.mlir' too; give one of them another name [schedule-script]", refused("--schedule-lib", "lib.mlir", "--schedule-lib", "again.mlir"))
-        self.write("bad.mlir", library(sequence("swap", interchange([2, 1]))))
-        self.assertRegex(refused("--schedule-lib", "bad.mlir"), r"bad\.mlir:3:\d+: error: 'dmx\.interchange' names each loop once, from 0 on, for example \[1, 0\] \[schedule-refused\]")
-        self.dmxc("m.mlir", *CORSAIR, "-o", "m.bundle", "--schedule", "call.mlir", "--schedule-lib", "none.mlir", code=3)
-        self.assertIn("--schedule-lib is for scripts; give one with --schedule", self.dmxc("m.mlir", "-o", "m.bundle", "--schedule-lib", "lib.mlir", code=2).stderr)
+            self.assertIn(file or "direct.mlir", (self.dir / "m.bundle.d").read_text())
+        self.assertEqual(bundles["direct"], bundles["beside"])
+        self.assertEqual(bundles["direct"], bundles["found"])
+        refused = lambda script: self.dmxc("m.mlir", *CORSAIR, "-o", "m.bundle", "--schedule", script, code=1).stderr
+        self.assertIn("call.mlir:4:5: error: there is no sequence '@swap'; transform.dmx.include takes in those of other files [schedule-script]", refused("call.mlir"))
+        self.write("lib.mlir", library(sequence("swap", interchange([2, 1]))))
+        self.assertRegex(refused("beside.mlir"), r"lib\.mlir:3:\d+: error: 'dmx\.interchange' names each loop once, from 0 on, for example \[1, 0\] \[schedule-refused\]")
 
     def test_the_log(self):
         self.write("s.mlir", script("schedule.tiles", match(), tile([0, 2]), f'transform.dmx.normalize %t to "nest.normalized+nest.perfect" : {ANY}'))

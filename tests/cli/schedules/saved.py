@@ -104,11 +104,12 @@ class Saved(SavedBase):
             return
         (self.dir / "lib.mlir").write_text("module attributes {transform.with_named_sequence} {\n"
                                            f"  transform.named_sequence @swap(%n: {ANY} {{transform.consumed}}) {{\n    {tile([3, 2])}\n    {SWAP}\n    transform.yield\n  }}\n}}\n")
-        (self.dir / "l.mlir").write_text(script("schedule.tiles", match('kind = "nest", nth = 0'), f"transform.include @swap failures(propagate) (%n) : ({ANY}) -> ()"))
-        text = self.same_from_the_script(DIGITS, "--dim", "batch=360", "-t", "corsair:quads=1", saved_with=("--schedule", "l.mlir", "--schedule-lib", "lib.mlir"))
+        (self.dir / "l.mlir").write_text(script("schedule.tiles", match('kind = "nest", nth = 0'), f"transform.include @swap failures(propagate) (%n) : ({ANY}) -> ()",
+                                                more='  transform.dmx.include "lib.mlir"\n'))
+        text = self.same_from_the_script(DIGITS, "--dim", "batch=360", "-t", "corsair:quads=1", saved_with=("--schedule", "l.mlir"))
         self.assertIn("transform.dmx.interchange", text)
         tiles = [self.run_tool(DIGITS, "--dim", "batch=360", "-t", "corsair:quads=1", "-q", "--emit", "schedule.tiles", "-o", "-", *more).stdout
-                 for more in ((), ("--schedule", "l.mlir", "--schedule-lib", "lib.mlir"), ("--schedule", "saved.mlir"))]
+                 for more in ((), ("--schedule", "l.mlir"), ("--schedule", "saved.mlir"))]
         self.assertNotEqual(tiles[0], tiles[1])
         plain = [re.sub(r", decided = \{.*?\}\}?|loc\(.*", "", text) for text in tiles]
         self.assertEqual(plain[1], plain[2])

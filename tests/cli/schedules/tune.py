@@ -6,14 +6,17 @@ A plain run takes a sample of nets and sizes and few trials; DMXC_LONG=1 takes a
 import json
 import pathlib
 import re
+import statistics
 import sys
 import unittest
 from random import Random
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parents[2])]
+TESTS = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TESTS / "cli"), str(TESTS), str(TESTS / "fuzz/hostile")]
 import decisions_test  # noqa: E402
 from decisions_test import conv, matmul, weights  # noqa: E402
 from dmxc_case import BIN, DIGITS, Base  # noqa: E402
+import mutate  # noqa: E402
 import sampling  # noqa: E402
 
 ZOO = BIN.parent / "zoo"
@@ -39,6 +42,13 @@ def net(layers, channels, size):
 
 NETS = {"a3x14": ([(16, 3, 1), (32, 3, 2)], 3, 14), "c16x56": ([(16, 3, 1), (16, 3, 1)], 16, 56), "c32x28": ([(32, 3, 1), (64, 3, 2)], 32, 28),
         "c128x14": ([(128, 3, 1), (128, 1, 1)], 128, 14), "d64x14": ([(128, 3, 1)], 64, 14), "mix28": ([(24, 1, 1), (48, 3, 2), (96, 1, 1)], 12, 28)}
+
+
+def is_object(line):
+    try:
+        return isinstance(json.loads(line.decode()), dict)
+    except ValueError:
+        return False
 
 
 class TuneBase(Base):
@@ -163,6 +173,24 @@ class Devices(TuneBase):
             self.assertEqual(result.stdout.count("quads = 2  (d.jsonl:1)"), count)
             self.assertEqual(result.stderr, "")
 
+    def test_damaged_records(self):
+        """A changed line is left out with a warning that names it, or decides something that computes the same."""
+        (self.dir / "p.mlir").write_text(matmul(64, 128, 64))
+        self.tune("p.mlir", 3)
+        record, random, warned = (self.dir / "d.jsonl").read_bytes().strip(), Random(sampling.SEED), 0
+        self.run_tool("p.mlir", *CORSAIR, "-q", "-o", "d.bundle")
+        self.run_tool("d.bundle", "-q", "--random-inputs", "1", "--output-dir", "out", tool="dmx-run")
+        for _ in range(400 if sampling.LONG else 6):
+            line = (mutate.lie_json if random.random() < 0.7 else mutate.flip)(random, record)
+            (self.dir / "x.jsonl").write_bytes(line + b"\n")
+            err = self.run_tool("p.mlir", *CORSAIR, "-o", "x.bundle", "--tuning-db", "x.jsonl").stderr
+            self.assertNotIn("error", err)
+            warns = bool(re.search(r"x\.jsonl:\d+: warning: ", err))
+            self.assertTrue(warns or is_object(line), (line, err))
+            warned += warns
+            self.run_tool("x.bundle", "-q", "--random-inputs", "1", "--expect", "out", "--min-sqnr", "50", tool="dmx-run")
+        print(f"{warned} warned of, DMXC_SAMPLE={sampling.SEED}")
+
 
 @sampling.sampled(2)
 class Processors(TuneBase):
@@ -191,6 +219,20 @@ class Processors(TuneBase):
                 self.run_tool("p.mlir", "-q", "-o", "d.bundle")
                 self.run_tool("d.bundle", "--random-inputs", "1", "--output-dir", "out", "-q", tool="dmx-run")
                 self.run_tool("t.bundle", "--random-inputs", "1", "--expect", "out", "--min-sqnr", "50", "-q", tool="dmx-run")
+                if kept:
+                    self.is_no_slower()
+
+    def is_no_slower(self):
+        """Medians in turns: the tuned one takes at most 1.02 of the default's time, beyond what the default takes beside itself."""
+        def time(bundle):
+            self.run_tool(bundle, "--benchmark", "--random-inputs", "1", "--threads", "1", "--min-time", "0.1", "-q", "--json", "j.json", tool="dmx-run")
+            return json.loads((self.dir / "j.json").read_text())["latency"]["median"]
+
+        rounds = [[time(f"{name}.bundle") for name in ("d", "t", "d")] for _ in range(9)]
+        control = max(abs(again / first - 1) for first, _, again in rounds)
+        ratio = statistics.median(tuned / min(first, again) for first, tuned, again in rounds)
+        print(f"in turns: {ratio:.3f} of the default, which is within {control:.3f} of itself")
+        self.assertLessEqual(ratio, 1.02 + control)
 
     def test_nothing_to_do(self):
         """A region that has nothing free is named; so is a model without one."""

@@ -56,7 +56,7 @@ TEST(CudaImage, LaunchTablesThatDoNotFit) {
       {replaced(good, "\"block\": 128", "\"block\": 4096"), "block"},
       {replaced(good, "\"copy\"", "\"copy2\""), "kernel 'copy2' is not there"},
       {replaced(good, "\"sm_90a\"", "\"sm_80\""), "is no level that is known here"},
-      {replaced(good, "\"launch_table\": 1", "\"launch_table\": 4"), "launch_table"},
+      {replaced(good, "\"launch_table\": 1", "\"launch_table\": 5"), "launch_table"},
       {replaced(good, "[19, 2, 1", "[19, 3, 1"), "kernel 'copy' has no contract"},
       {replaced(good, "\"dims\": [\"n\"]", "\"dims\": [\"n\", \"m\"]"), "kernel 'copy' has 2 dims, its contract 1"},
       {replaced(good, "\"add\", \"n\"", "\"add\", \"m\""), "grid"},
@@ -148,7 +148,7 @@ TEST(CudaImage, LaunchTablesWithMaps) {
   };
   const Case cases[] = {
       {replaced(good, "\"launch_table\": 2", "\"launch_table\": 1"), "is known from launch table 2 on"},
-      {replaced(good, "\"launch_table\": 2", "\"launch_table\": 4"), "launch_table"},
+      {replaced(good, "\"launch_table\": 2", "\"launch_table\": 5"), "launch_table"},
       {replaced(good, "16384", "232449"), "shared"},
       {replaced(good, "\"item\": \"block\"", "\"item\": \"warp\""), "is neither thread nor block"},
       {replaced(good, ", .param .align 64 .b8 map[128]", ""),

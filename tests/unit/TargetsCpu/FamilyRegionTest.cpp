@@ -137,4 +137,37 @@ TEST(FamilyRegion, Pads) {
   });
 }
 
+/// Two numbers of an axis each, as an attribute.
+std::string ofImage(const std::string &name, const int64_t *numbers) {
+  return name + " = array<i64: " + std::to_string(numbers[0]) + ", " + std::to_string(numbers[1]) + ">";
+}
+
+TEST(FamilyRegion, Pools) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    bool isMax = draw.upTo(1), isBlocked = draw.upTo(2) == 0;
+    int64_t n = draw.of({0, 1, 1, 2}), c = draw.of({1, 3, 20}), in[2], out[2], window[2], strides[2], dilations[2],
+            low[2], high[2], extra[2] = {0, 0};
+    for (int axis = 0; axis < 2; ++axis) {
+      window[axis] = 1 + draw.upTo(draw.upTo(3) ? 8 : 14), strides[axis] = draw.of({1, 1, 1, 2, 3}),
+      dilations[axis] = draw.of({1, 1, 1, 2});
+      const int64_t reach = (window[axis] - 1) * dilations[axis];
+      low[axis] = draw.upTo(reach), high[axis] = draw.upTo(reach);
+      in[axis] = std::max<int64_t>(draw.extent(axis ? 60 : 20), reach + 1 - low[axis] - high[axis]);
+      if (high[axis])
+        extra[axis] = draw.upTo(std::min(high[axis], strides[axis] - 1));
+      out[axis] = (in[axis] + low[axis] + high[axis] - reach - 1) / strides[axis] + 1;
+    }
+    // Of zeros of both signs either one is the largest.
+    std::string type = draw.type({"f32", "f32", "f32", "f16", "f64", "i32", "i8", "ui8"}),
+                bound = isMax ? "specials, abs = 1.0e-300" : "ulp = 4.0, abs = 1.0e-5",
+                layout = isBlocked ? ", #dmir.blocked<1, 16>" : "";
+    std::string a = tensor({n, c, in[0], in[1]}, type + layout), r = tensor({n, c, out[0], out[1]}, type + layout);
+    return "func.func @" + name + "(%a: " + a + ") -> " + r + " attributes {" + bound + "} {\n  %r = dmir.pool " +
+           (isMax ? "max" : "average") + " %a {" + ofImage("window", window) + ", " + ofImage("strides", strides) +
+           ", " + ofImage("dilations", dilations) + ", " + ofImage("low", low) + ", " + ofImage("high", high) + ", " +
+           ofImage("ceilExtra", extra) + ", countPadding = " + (draw.upTo(1) ? "true" : "false") + "} : (" + a +
+           ") -> " + r + "\n  return %r : " + r + "\n}\n";
+  });
+}
+
 } // namespace

@@ -272,8 +272,14 @@ def op(name: str, /, *positional: Any, **named: Any) -> Any:
     return apply(ops.known()[name], *(positional or (None,)), **named)
 
 
-def include(name: str, *values: Value, results: int = 0) -> Any:
-    """A sequence of another file, "name" or "module::name", which `dmxc --schedule-lib FILE` finds; how many handles it returns."""
+def include(file: str, name: str | None = None, *values: Value, results: int = 0) -> Any:
+    """A sequence of another file, which dmxc looks for beside the script, in the folders of --schedule-path and among those that targets ship,
+    and how many handles it returns; without a name what the file runs itself, before this script."""
+    if not isinstance(file, str) or not file:
+        wrong(f"include takes the file's name, not {told(file)}")
+    recorder("'include'").files.setdefault(file, here())
+    if name is None:
+        return None
     return apply(ops.known()["include"], list(values), target=name, failure_propagation_mode="propagate", results=results)
 
 

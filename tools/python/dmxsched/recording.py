@@ -63,6 +63,7 @@ class Recorder:
         self.sequences: list[str] = []
         self.symbols: set[str] = set()
         self.included: dict[Any, Any] = {}  # what was made of a function of the author's with certain arguments
+        self.files: dict[str, Place] = {}  # that it includes, and where first
         self.forms: set[str] = set()  # those of the author's own that the script has
         self.running: list[Callable] = []
         self.block: Block | None = None
@@ -71,7 +72,8 @@ class Recorder:
         return _free(wish, self.symbols)
 
     def text(self) -> str:
-        return "module attributes {transform.with_named_sequence} {\n" + "".join(self.sequences) + "}\n"
+        files = "".join(f'  "transform.dmx.include"() <{{file = {quoted(file)}}}> : () -> () {place.location()}\n' for file, place in self.files.items())
+        return "module attributes {transform.with_named_sequence} {\n" + files + "".join(self.sequences) + "}\n"
 
 
 def recorder(what: str) -> Recorder:

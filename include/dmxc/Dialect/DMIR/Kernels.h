@@ -33,6 +33,24 @@ struct KernelTensor {
   std::vector<Dim> shape;   ///< over the kernel's names
 };
 
+/// How a machine that copies boxes of tensors sees an operand or a result; the innermost axis comes first.
+struct KernelMap {
+  std::string tensor;              ///< whose it is
+  size_t buffer = 0;               ///< since it is bound: which of operands, then results
+  std::string type;                ///< of its elements, as the machine names them; "": the tensor's
+  std::vector<Dim> sizes, strides; ///< elements; bytes, of the axes but the innermost. None: all of it, row by row
+  std::vector<int64_t> box, steps; ///< elements that a copy reaches over, each how manieth of them it takes; none: 1
+  int64_t swizzle = 0;             ///< bytes within which it mixes 16 of them
+  Dim offset = 0;                  ///< bytes into the tensor
+};
+
+/// Blocks of threads that a body is for, and what each of them has.
+struct KernelLaunch {
+  Dim grid = 1;
+  int64_t block = 1, shared = 0, cluster = 1; ///< threads; bytes; blocks that work together
+  std::vector<KernelMap> maps;
+};
+
 /// Code of a kernel for a target.
 struct KernelBody {
   std::string target;
@@ -40,6 +58,7 @@ struct KernelBody {
   std::string file;                  ///< its real path
   std::string sha256, symbol, abi;
   std::map<std::string, DType> types; ///< by operand: the body is for these types alone
+  std::optional<KernelLaunch> launch;
 };
 
 /// What a kernel computes: DMIR functions in a file, of which each is for other types of operands.
@@ -119,7 +138,7 @@ struct KernelUse {
   llvm::SmallVector<mlir::Type> results;
   llvm::SmallVector<Dim> scalars, counts;
   std::map<std::string, int64_t> numbers; ///< what the declaration's attributes are
-  std::vector<const KernelBody *> bodies; ///< for the operands' types
+  std::vector<KernelBody> bodies;         ///< for the operands' types, with launches over the operands' dims
 };
 
 /// Fails, in a clause, where the operands or numbers are none that the declaration takes. `given` are numbers of the
@@ -127,8 +146,30 @@ struct KernelUse {
 Result<KernelUse> bindKernel(const KernelDecl &decl, llvm::ArrayRef<mlir::RankedTensorType> operands,
                              const std::map<std::string, int64_t> &given);
 
-/// A body, in dmir.extern and elsewhere: {target, file, sha256, symbol, abi, features} of texts.
+/// A body, in dmir.extern and elsewhere: {target, file, sha256, symbol, abi, features} of texts; and `launch`, where it
+/// has one.
 bool isKernelBody(mlir::Attribute attr);
+
+/// A launch, in a body: {grid, block, shared, cluster, maps}, each of the maps {buffer, type, sizes, strides, box,
+/// steps, swizzle, offset}.
+mlir::DictionaryAttr launchAttr(const KernelLaunch &launch, mlir::MLIRContext *context);
+/// The same back, without names of tensors.
+KernelLaunch launchOf(mlir::DictionaryAttr attr);
+/// A launch where names of its dims stand for values, and what its maps leave open is what their tensors have. Fails,
+/// in a clause, where a map and its tensor do not fit.
+struct BoundTensor {
+  std::string name;
+  DType type;
+  std::vector<Dim> shape;
+};
+Result<KernelLaunch> boundLaunch(const KernelLaunch &launch, llvm::ArrayRef<BoundTensor> tensors,
+                                 llvm::function_ref<Dim(Dim)> resolve);
+
+/// Notes on a kernel which code of users it has for machines of an `arch` (kUserCodeAttr).
+struct UserCodeNote {
+  std::string kernel, arch, file, symbol, sha256;
+};
+void noteUserCode(llvm::ArrayRef<UserCodeNote> used, mlir::Operation *kernel);
 
 /// A reference, in dmir.extern: {file, sha256, functions, numbers}, texts but for the `numbers` by their names.
 bool isKernelReference(mlir::Attribute attr);

@@ -21,6 +21,9 @@ inline constexpr llvm::StringLiteral kMaskFromAttr = "dmir.mask_from", kMaskUnkn
 inline constexpr llvm::StringLiteral kMasksAttr = "dmir.masks";
 /// Module: array of dictionaries of texts, for people: in which formats nodes are computed.
 inline constexpr llvm::StringLiteral kFormatsAttr = "dmir.formats";
+/// The integers (dmir.constant, dlir.buffer) that --numerics made of weights: {bytes = in the model, kept = COUNT,
+/// error = f64: RMS of the differences over the RMS of the weights}.
+inline constexpr llvm::StringLiteral kRoundedAttr = "dmir.rounded";
 /// Function: array of {size, lower_bound} in bytes, or in units of `unit` bytes (#dmir.dims of one): the arenas that
 /// placements name.
 inline constexpr llvm::StringLiteral kArenasAttr = "dmir.arenas";

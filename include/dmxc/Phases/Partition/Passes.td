@@ -75,6 +75,18 @@ def RoundProducts : Pass<"dmir-round-products", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def RoundWeights : Pass<"dmir-round-weights", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createRoundWeightsPass(context)";
+  let summary = "Keep constant weights as integers of few bits with a scale a block, as a mode of --numerics asks";
+  let description = [{
+    The op's target says how (`roundsWeights`). A constant that is the right operand of a product becomes `dmir.dequantize` of constants, with blocks along
+    k, and the product is computed in f32; of a table whose rows are gathered the rows of these constants are, and become floats then. What several ops
+    read is rounded once. `dmir.rounded` has the error. Weights of nodes that `--keep-precision` names, with an error above `--max-error` or a number that
+    is not finite stay; where the latter leaves none that is an error.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def AssignLayouts : Pass<"dmir-assign-layouts", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createAssignLayoutsPass(context)";
   let summary = "Give values the layouts the target prefers and insert dmir.relayout where neighbours disagree";

@@ -202,16 +202,19 @@ Status GpuDevice::makePart(std::span<const DeviceTask> tasks, Segment segment, P
 }
 
 /// Buffers do not move any more.
-void GpuDevice::fillWords(const DeviceTask &task, Step &step) const {
+Status GpuDevice::fillWords(const DeviceTask &task, Step &step) const {
   for (size_t i = 0; i < task.homes.size(); ++i)
     step.words.push_back(addressOf(task, i));
   if (task.kernel) {
-    for (uint32_t i = 0; i < task.dimCount; ++i)
-      step.words.push_back(static_cast<uint64_t>(task.dims[i]));
+    auto sizes = static_cast<const KernelLaunch *>(task.kernel)->image->sizesOf(task);
+    if (!sizes)
+      return sizes.takeError();
+    step.words.insert(step.words.end(), sizes->begin(), sizes->end());
   } else {
     step.words[0] += task.srcOffset;
     step.words[1] += task.dstOffset;
   }
+  return {};
 }
 
 /// Tensor maps say where tensors are on the GPU.
@@ -247,8 +250,10 @@ Status GpuDevice::prepare(std::span<const DeviceTask> tasks, std::span<const Seg
   size_t longest = slices.capacity(), most = 0;
   for (Part &part : program.parts) {
     for (Step &step : part.steps) {
-      fillWords(tasks[step.task], step);
-      if (Status status = fillMaps(tasks[step.task], step); !status)
+      Status status = fillWords(tasks[step.task], step);
+      if (status)
+        status = fillMaps(tasks[step.task], step);
+      if (!status)
         return status;
       most = std::max(most, step.words.size() + step.maps.size());
     }

@@ -70,7 +70,7 @@ private:
   Status makeRoom(const Needs &needs);
   Status checkRoom(const Needs &needs) const;
   Status growTwin(const void *block, const BlockNeed &need);
-  void fillWords(const DeviceTask &task, Step &step) const;
+  Status fillWords(const DeviceTask &task, Step &step) const;
   Status fillMaps(const DeviceTask &task, Step &step) const;
   Status compile(const CudaImage &image, std::shared_ptr<const GpuCode> &code);
   uint64_t addressOf(const DeviceTask &task, size_t buffer) const;

@@ -77,6 +77,12 @@ struct PtxParameter {
   bool isArray = false;
 };
 
+/// From here on the text was made from a line of a file (.loc, .file).
+struct PtxPlace {
+  uint32_t line = 0; ///< of the text
+  uint32_t file = 0, ownLine = 0;
+};
+
 struct PtxKernel {
   std::string_view name;
   uint32_t line = 0;
@@ -89,6 +95,7 @@ struct PtxKernel {
   std::vector<PtxType> registers; ///< by number
   std::vector<PtxVariable> locals, shared;
   std::vector<PtxInstruction> code;
+  std::vector<PtxPlace> places; ///< ascending
 };
 
 /// Views point into the text.
@@ -97,6 +104,7 @@ struct PtxModule {
   std::string_view target;
   std::vector<PtxVariable> globals, shared;
   std::vector<PtxKernel> kernels;
+  std::map<uint32_t, std::string_view> files; ///< by number
 };
 
 /// Parses a text that outlives the module. Errors name the line and, inside of one, the kernel. `bodies`: what stands

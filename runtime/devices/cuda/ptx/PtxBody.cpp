@@ -58,9 +58,23 @@ bool PtxParser::passOver() {
   return true;
 }
 
+/// .loc FILE LINE COLUMN
+bool PtxParser::place() {
+  PtxPlace made{token.line, 0, 0};
+  uint64_t file = 0, line = 0, column = 0;
+  if (!integer(file, UINT32_MAX) || !integer(line, UINT32_MAX) || !integer(column, UINT32_MAX))
+    return false;
+  made.file = static_cast<uint32_t>(file);
+  made.ownLine = static_cast<uint32_t>(line);
+  kernel->places.push_back(made);
+  return true;
+}
+
 bool PtxParser::statement() {
   if (takeSign('{'))
     return body();
+  if (takeName(".loc"))
+    return place();
   if (takeName(".reg"))
     return registers();
   if (takeName(".local"))

@@ -217,9 +217,28 @@ bool PtxParser::version(uint32_t &out) {
   return true;
 }
 
+/// .file N "name" [, time, size]
+bool PtxParser::file(PtxModule &out) {
+  uint64_t number = 0, ignored = 0;
+  if (!integer(number, UINT32_MAX))
+    return false;
+  if (token.kind != PtxToken::Text)
+    return wants("a file's name");
+  std::string_view quoted = token.name;
+  if (!out.files.emplace(static_cast<uint32_t>(number), quoted.substr(1, quoted.size() - 2)).second)
+    return refuse("there are two files ", number);
+  take();
+  while (takeSign(','))
+    if (!integer(ignored, UINT64_MAX))
+      return false;
+  return true;
+}
+
 bool PtxParser::directive(PtxModule &out) {
   if (takeName(".version"))
     return version(out.version);
+  if (takeName(".file"))
+    return file(out);
   if (takeName(".target"))
     return name(out.target);
   if (takeName(".address_size")) {

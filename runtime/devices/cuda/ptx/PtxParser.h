@@ -76,6 +76,7 @@ private:
   bool blocks(uint32_t &out);
   bool traits(PtxKernel &out);
   bool version(uint32_t &out);
+  bool file(PtxModule &out);
 
   // --- of bodies ----------------------------------------------------------------------
   bool body();
@@ -84,6 +85,7 @@ private:
   bool statement();
   bool registers();
   bool instruction();
+  bool place();
   bool guard(PtxInstruction &out);
   bool label(std::string_view name);
   bool branchTargets(std::string_view name);

@@ -289,6 +289,37 @@ static Result<Program> loadKernel(const PtxModule &module, const PtxKernel &kern
   return program;
 }
 
+std::string ProgramModule::placeOf(uint32_t line) const {
+  auto isBehind = [](uint32_t other, const PtxPlace &place) { return other < place.line; };
+  auto next = std::upper_bound(places.begin(), places.end(), line, isBehind);
+  if (next == places.begin() || next[-1].ownLine == 0)
+    return {};
+  auto file = files.find(next[-1].file);
+  return file == files.end() ? "" : cat(file->second, ":", next[-1].ownLine);
+}
+
+std::string ProgramModule::withPlaces(std::string_view said) const {
+  constexpr std::string_view word = "line ";
+  std::string out;
+  while (!said.empty()) {
+    size_t at = std::min(said.find(word), said.size()), end = std::min(at + word.size(), said.size());
+    uint32_t line = 0;
+    for (; end < said.size() && said[end] >= '0' && said[end] <= '9' && line < UINT32_MAX / 16; ++end)
+      line = line * 10 + static_cast<uint32_t>(said[end] - '0');
+    std::string place = line ? placeOf(line) : "";
+    out += said.substr(0, end);
+    out += place.empty() ? "" : cat(" (", place, ")");
+    said.remove_prefix(end);
+  }
+  return out;
+}
+
+/// Puts a kernel's places behind those of the ones before; none of theirs is the kernel's.
+static void addPlaces(ProgramModule &out, const PtxKernel &kernel) {
+  out.places.push_back({kernel.line, 0, 0});
+  out.places.insert(out.places.end(), kernel.places.begin(), kernel.places.end());
+}
+
 Result<std::shared_ptr<const ProgramModule>> loadPtx(std::string_view text) {
   auto parsed = parsePtx(text);
   if (!parsed)
@@ -302,10 +333,13 @@ Result<std::shared_ptr<const ProgramModule>> loadPtx(std::string_view text) {
     table.begin = table.room.get() + (global.align - at % global.align) % global.align;
     std::copy(global.values.begin(), global.values.end(), table.begin);
   }
+  for (const auto &[number, name] : parsed->files)
+    out->files.emplace(number, name);
   for (const PtxKernel &kernel : parsed->kernels) {
+    addPlaces(*out, kernel);
     auto program = loadKernel(*parsed, kernel);
     if (!program)
-      return program.takeError();
+      return badBundle(out->withPlaces(program.takeError().message));
     out->kernels.push_back(std::move(*program));
   }
   return std::shared_ptr<const ProgramModule>(std::move(out));

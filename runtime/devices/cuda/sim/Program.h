@@ -58,6 +58,13 @@ struct Table {
 struct ProgramModule {
   std::vector<Program> kernels;
   std::vector<Table> tables;
+  std::vector<PtxPlace> places; ///< of all kernels, ascending
+  std::map<uint32_t, std::string> files;
+
+  /// "mine.py:30", of what a line of the text was made from; "" where the text does not say it.
+  std::string placeOf(uint32_t line) const;
+  /// What is said of lines of the text, with that behind each "line N".
+  std::string withPlaces(std::string_view said) const;
 };
 
 /// Reads a PTX text. An instruction, a modifier or an operand that is not known here is an error with kernel and line.

@@ -271,8 +271,10 @@ RunOutcome SimDevice::runTask(const DeviceTask &task) {
   auto address = [](const void *pointer) { return uint64_t(reinterpret_cast<uintptr_t>(pointer)); };
   for (size_t i = 0; i < task.bufferBytes.size(); ++i)
     launch.parameters.push_back(address(task.buffers[i]));
-  for (uint32_t i = 0; i < task.dimCount; ++i)
-    launch.parameters.push_back(static_cast<uint64_t>(task.dims[i]));
+  auto sizes = kernel.image->sizesOf(task);
+  if (!sizes)
+    return {kDeviceFault, 0, sizes.takeError().message};
+  launch.parameters.insert(launch.parameters.end(), sizes->begin(), sizes->end());
   launch.parameters.insert(launch.parameters.end(),
                            {address(scratchBegin()), shareOf(task), address(task.results), address(&statusWord)});
   for (size_t i = 0; i < kernel.maps.size(); ++i) {
@@ -288,8 +290,8 @@ RunOutcome SimDevice::runTask(const DeviceTask &task) {
   LaunchOutcome outcome = reportFile.empty() && traceFile.empty() ? runLaunch(launch) : timed(launch, task);
   if (!outcome.fault.empty())
     return {kDeviceFault, 0,
-            cat("kernel '", kernel.name, "', line ", outcome.line, " of its PTX, thread ", outcome.thread, ": ",
-                outcome.fault)};
+            code.module->withPlaces(cat("kernel '", kernel.name, "', line ", outcome.line, " of its PTX, thread ",
+                                        outcome.thread, ": ", outcome.fault))};
   return {static_cast<int32_t>(statusWord), 0, {}};
 }
 

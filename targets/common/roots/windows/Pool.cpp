@@ -1,10 +1,13 @@
 //===- Pool.cpp - pooling -----------------------------------------------------===//
 //
 // A window is a loop over the taps that lie inside the input, so padding costs no test an element.
-// Lanes along a spatial axis are used where every lane has all taps of that axis.
+// Lanes along a spatial axis are used where every lane has all taps of that axis. Large windows of images are folded
+// twice: columns of all rows that a row of the result reads, to scratch with padding around them, then each window of
+// those.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Fold.h"
 #include "Window.h"
 #include "targets/common/roots/KernelTable.h"
 #include "targets/common/roots/Loops.h"
@@ -13,11 +16,13 @@
 
 #include "mlir/IR/TypeUtilities.h"
 
-#include <limits>
-
 using namespace dmxc;
 using namespace dmxc::kernels;
 using namespace mlir;
+
+/// Rows of a result whose columns are folded before their windows are: no vector is read right after the two that it
+/// is made of are written, for which a processor would wait.
+static constexpr int64_t kRows = 8;
 
 namespace {
 
@@ -25,18 +30,23 @@ namespace {
 /// result is blocked, else along the innermost spatial axis.
 struct PoolPlan {
   int64_t block = 0; ///< channels in a block; 0: row-major
+  bool rows = false; ///< of large windows: a row's columns first
+  Dim columns = 0;   ///< then of a row in scratch, padding included
   WorkPlan work;
 };
 
 class PoolEmitter {
 public:
-  using Carried = SmallVector<Value>;
-
   PoolEmitter(KernelBuilder &b, const RegionBody &body, const PoolPlan &plan)
       : b(b), body(body), plan(plan), e(b, body.block), writer(e, body), root(body.root),
         input(body.root->getOperand(0)), element(getElementTypeOrSelf(input.getType())), axes(windowsOfPool(root)) {
     isFloat = mlir::isa<FloatType>(element);
     isUnsigned = isUnsignedElement(element);
+    auto pool = dyn_cast<dmir::PoolOp>(root);
+    isAverage = pool && pool.getKind() == dmir::Pooling::average;
+    lanes = pool ? chooseLanes({input, writer.values()[0]}, b.processor(), &narrowest) : 1;
+    if (plan.block)
+      lanes = std::min(lanes, plan.block);
   }
 
   void emit();
@@ -45,14 +55,22 @@ private:
   /// Loops over the taps inside the input in row-major order.
   Carried overTaps(ArrayRef<Value> at, ValueRange init,
                    llvm::function_ref<Carried(ArrayRef<Value>, ValueRange)> bodyFn);
+  Indices plane() const { return {batch, channel}; }
   Value readInput(ArrayRef<Value> at, ArrayRef<Value> taps);
+  Value resultOf(const Fold &fold, Value value, Value count);
   Value accumulate(dmir::Pooling kind, ArrayRef<Value> at);
-  Value floatMaximum(ArrayRef<Value> at, Value start);
-  Value divided(Value sum, ArrayRef<Value> at);
+  Value counted(size_t i, Value at);
   Value argMax(dmir::ArgMaxPoolOp op, ArrayRef<Value> at);
   void window(ArrayRef<Value> at);
+  void inBlock(Value block, llvm::function_ref<void()> lanesOf);
   void emitBlocked();
   void emitPlain();
+  void overColumns(Value lo, Value hi, llvm::function_ref<void(Value)> column);
+  Index columnAt(Value line, Value column, int64_t stride = 1);
+  void startRows(const Fold &fold);
+  void foldColumns(const Fold &fold, Value line, Value row);
+  void foldWindows(const Fold &fold, Value line, Value row);
+  void emitRows();
   std::pair<Dim, Dim> interior(size_t axis) const;
   void blockedWindow(ArrayRef<Value> at);
 
@@ -65,14 +83,16 @@ private:
   Value input;
   Type element;
   SmallVector<WindowAxis> axes;
-  bool isFloat, isUnsigned;
+  bool isFloat, isUnsigned, isAverage;
+  int64_t lanes;
+  unsigned narrowest = 8;
   Index batch, channel;     ///< of the current window
   bool laneSpatial = false; ///< lanes run along the last spatial axis
   bool everyTap = false;    ///< all taps of the current window are inside the input
 };
 
-PoolEmitter::Carried PoolEmitter::overTaps(ArrayRef<Value> at, ValueRange init,
-                                           llvm::function_ref<Carried(ArrayRef<Value>, ValueRange)> bodyFn) {
+Carried PoolEmitter::overTaps(ArrayRef<Value> at, ValueRange init,
+                              llvm::function_ref<Carried(ArrayRef<Value>, ValueRange)> bodyFn) {
   SmallVector<Value> taps;
   auto nest = [&](auto &&self, ValueRange carried) -> Carried {
     size_t axis = taps.size();
@@ -99,75 +119,44 @@ PoolEmitter::Carried PoolEmitter::overTaps(ArrayRef<Value> at, ValueRange init,
 }
 
 Value PoolEmitter::readInput(ArrayRef<Value> at, ArrayRef<Value> taps) {
-  Indices index{batch, channel};
+  Indices index = plane();
   for (size_t i = 0; i < axes.size(); ++i) {
     Value position = axes[i].position(b, at[i], taps[i]);
-    bool lanes = laneSpatial && i + 1 == axes.size();
-    index.push_back(e.at(position, 1, lanes ? axes[i].stride : 0));
+    bool along = laneSpatial && i + 1 == axes.size();
+    index.push_back(e.at(position, 1, along ? axes[i].stride : 0));
   }
   return e.evaluateWide(input, index);
 }
 
+/// The result of a window from what it was folded to, and how many elements count.
+Value PoolEmitter::resultOf(const Fold &fold, Value value, Value count) {
+  if (isAverage)
+    value = fold.divided(value, count);
+  if (fold.number != e.computed(element))
+    value = arith::TruncIOp::create(b, b.laneType(e.carried(element), e.lanes()), value);
+  return e.narrow(value, element);
+}
+
 Value PoolEmitter::accumulate(dmir::Pooling kind, ArrayRef<Value> at) {
-  bool max = kind == dmir::Pooling::max;
-  // The average of integers divides the exact sum.
-  bool widens = kind == dmir::Pooling::average && !isFloat;
-  Type type = b.laneType(widens ? Type(b.getI64Type()) : e.computed(element), e.lanes());
-  unsigned bits = element.getIntOrFloatBitWidth();
-  Value start = !max      ? b.constantInt(type, 0)
-                : isFloat ? b.constant(type, -std::numeric_limits<double>::infinity())
-                          : b.constantInt(type, isUnsigned ? 0 : static_cast<int64_t>(uint64_t(1) << (bits - 1)));
-  if (max && isFloat)
-    return e.narrow(floatMaximum(at, start), element);
-  Value sum = overTaps(at, start, [&](ArrayRef<Value> taps, ValueRange c) -> Carried {
-    Value value = readInput(at, taps);
-    if (max) // integers
-      return {emitMax(b, c[0], value, isUnsigned)};
-    if (isFloat)
-      return {arith::AddFOp::create(b, c[0], value)};
-    if (value.getType() != type)
-      value =
-          isUnsigned ? Value(arith::ExtUIOp::create(b, type, value)) : Value(arith::ExtSIOp::create(b, type, value));
-    return {arith::AddIOp::create(b, c[0], value)};
-  })[0];
-  if (kind == dmir::Pooling::average)
-    sum = divided(sum, at);
-  if (widens && getElementTypeOrSelf(type) != e.carried(element))
-    sum = arith::TruncIOp::create(b, b.laneType(e.carried(element), e.lanes()), sum);
-  return e.narrow(sum, element);
-}
-
-/// The largest number of a window; NaN where there is one. That is told apart, so that a step is one instruction.
-Value PoolEmitter::floatMaximum(ArrayRef<Value> at, Value start) {
-  Value none = b.constantInt(b.laneType(b.getI1Type(), e.lanes()), 0);
-  Carried found = overTaps(at, {start, none}, [&](ArrayRef<Value> taps, ValueRange c) -> Carried {
-    Value value = readInput(at, taps);
-    Value larger = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, value, c[0]);
-    Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
-    return {arith::SelectOp::create(b, larger, value, c[0]), arith::OrIOp::create(b, c[1], isNaN)};
-  });
-  Value nan = b.constant(start.getType(), std::numeric_limits<double>::quiet_NaN());
-  return arith::SelectOp::create(b, found[1], nan, found[0]);
-}
-
-Value PoolEmitter::divided(Value sum, ArrayRef<Value> at) {
-  bool padded = cast<dmir::PoolOp>(root).getCountPadding();
+  Fold fold(b, kind, element, e.computed(element));
+  Value value = fold.end(overTaps(at, fold.start(e.lanes()), [&](ArrayRef<Value> taps, ValueRange c) {
+    return fold.step(c, readInput(at, taps));
+  }));
   Value count = b.idx(1);
-  for (auto [i, axis] : llvm::enumerate(axes)) {
-    if (everyTap || (laneSpatial && i + 1 == axes.size())) {
-      count = b.mulC(count, axis.taps);
-      continue;
-    }
-    auto [lo, hi] = padded ? validTaps(b, axis, at[i], Dim(0) - axis.low, axis.in + axis.high - axis.extra)
-                           : validTaps(b, axis, at[i], 0, axis.in);
-    count = b.mul(count, b.sub(hi, lo));
-  }
-  if (isFloat) {
-    Value n = arith::SIToFPOp::create(b, getElementTypeOrSelf(sum.getType()), count);
-    return arith::DivFOp::create(b, sum, b.splat(n, e.lanes()));
-  }
-  Value n = b.splat(b.maxS(count, b.idx(1)), e.lanes());
-  return isUnsigned ? Value(arith::DivUIOp::create(b, sum, n)) : Value(arith::DivSIOp::create(b, sum, n));
+  for (size_t i = 0; isAverage && i < axes.size(); ++i)
+    count = b.mul(count, counted(i, at[i]));
+  return resultOf(fold, value, isAverage ? b.splat(fold.count(count), e.lanes()) : Value());
+}
+
+/// How many elements along an axis an average divides by.
+Value PoolEmitter::counted(size_t i, Value at) {
+  const WindowAxis &axis = axes[i];
+  if (everyTap || (laneSpatial && i + 1 == axes.size()))
+    return b.idx(axis.taps);
+  auto [lo, hi] = cast<dmir::PoolOp>(root).getCountPadding()
+                      ? validTaps(b, axis, at, Dim(0) - axis.low, axis.in + axis.high - axis.extra)
+                      : validTaps(b, axis, at, 0, axis.in);
+  return b.sub(hi, lo);
 }
 
 Value PoolEmitter::argMax(dmir::ArgMaxPoolOp op, ArrayRef<Value> at) {
@@ -203,7 +192,7 @@ void PoolEmitter::window(ArrayRef<Value> at) {
   Value value = mlir::isa<dmir::PoolOp>(root) ? accumulate(cast<dmir::PoolOp>(root).getKind(), at)
                                               : argMax(cast<dmir::ArgMaxPoolOp>(root), at);
   e.bindValue(root->getResult(0), value);
-  Indices index{batch, channel};
+  Indices index = plane();
   for (size_t i = 0; i < axes.size(); ++i)
     index.push_back(e.at(at[i], 1, laneSpatial && i + 1 == axes.size() ? 1 : 0));
   writer.write(index);
@@ -234,30 +223,31 @@ void PoolEmitter::blockedWindow(ArrayRef<Value> at) {
   b.ifThen(inside, whole, [&] { window(at); });
 }
 
-void PoolEmitter::emitBlocked() {
-  unsigned narrowest;
-  int64_t lanes = std::min(chooseLanes({input, writer.values()[0]}, b.processor(), &narrowest), plan.block);
-  if (!mlir::isa<dmir::PoolOp>(root))
-    lanes = 1;
+/// Runs `lanesOf` for the channels of a block, as many at a time as there are lanes.
+void PoolEmitter::inBlock(Value block, llvm::function_ref<void()> lanesOf) {
   int64_t channels = shapeOf(input)[1];
+  Value start = b.mulC(block, plan.block);
+  for (int64_t lane = 0; lane < plan.block; lane += lanes) {
+    Value first = b.addC(start, lane);
+    e.knowDivision(first, plan.block, block, b.idx(lane));
+    channel = e.at(first, lanes, lanes > 1);
+    Value inside = b.sub(b.idx(channels), first);
+    if (channels % plan.block == 0) {
+      ElementExpr::Lanes all(e, lanes);
+      lanesOf();
+    } else if (lanes == 1) {
+      b.ifThen(b.cmp(arith::CmpIPredicate::sgt, inside, b.idx(0)), lanesOf);
+    } else {
+      ElementExpr::Lanes some(e, lanes, b.headMask(lanes, inside));
+      lanesOf();
+    }
+  }
+}
+
+void PoolEmitter::emitBlocked() {
   emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value, Value) {
     batch = e.at(outer[0]);
-    Value start = b.mulC(outer[1], plan.block);
-    for (int64_t lane = 0; lane < plan.block; lane += lanes) {
-      Value first = b.addC(start, lane);
-      e.knowDivision(first, plan.block, outer[1], b.idx(lane));
-      channel = e.at(first, lanes, lanes > 1);
-      Value inside = b.sub(b.idx(channels), first);
-      if (channels % plan.block == 0) {
-        ElementExpr::Lanes all(e, lanes);
-        blockedWindow(outer.drop_front(2));
-      } else if (lanes == 1) {
-        b.ifThen(b.cmp(arith::CmpIPredicate::sgt, inside, b.idx(0)), [&] { blockedWindow(outer.drop_front(2)); });
-      } else {
-        ElementExpr::Lanes some(e, lanes, b.headMask(lanes, inside));
-        blockedWindow(outer.drop_front(2));
-      }
-    }
+    inBlock(outer[1], [&] { blockedWindow(outer.drop_front(2)); });
   });
 }
 
@@ -269,10 +259,8 @@ std::pair<Dim, Dim> PoolEmitter::interior(size_t number) const {
 }
 
 void PoolEmitter::emitPlain() {
-  unsigned narrowest;
-  int64_t lanes = chooseLanes({input, writer.values()[0]}, b.processor(), &narrowest);
   auto [first, last] = interior(axes.size() - 1);
-  while (lanes > 1 && (!mlir::isa<dmir::PoolOp>(root) || nominal(body.block, last - first) < lanes))
+  while (lanes > 1 && nominal(body.block, last - first) < lanes)
     lanes /= 2;
   emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
     batch = e.at(outer[0]);
@@ -311,8 +299,100 @@ void PoolEmitter::emitPlain() {
   });
 }
 
-void PoolEmitter::emit() {
+/// Columns [lo, hi) of a row: lanes of them, or the channels of one after the other.
+void PoolEmitter::overColumns(Value lo, Value hi, llvm::function_ref<void(Value)> column) {
   if (plan.block)
+    b.forLoop(lo, hi, b.idx(1), column);
+  else
+    laneLoop(e, lo, hi, lanes, narrowest, 1, [&](Index along) { column(along.base); });
+}
+
+/// The place in scratch of a column of one of the rows there.
+Index PoolEmitter::columnAt(Value line, Value column, int64_t stride) {
+  int64_t apart = e.lanes() == 1 ? 0 : plan.block ? 1 : stride;
+  column = b.add(b.mulC(line, plan.columns), column);
+  return e.at(plan.block ? b.mulC(column, e.lanes()) : column, 1, apart);
+}
+
+/// What does not differ from row to row: padding around the columns, and how many elements count of each window's
+/// columns, behind them.
+void PoolEmitter::startRows(const Fold &fold) {
+  const WindowAxis &axis = axes[1];
+  ElementExpr::Lanes all(e, lanes);
+  b.forLoop(0, kRows, 1, [&](Value line) {
+    auto fill = [&](Value column) { e.storeAt(fold.start(e.lanes())[0], b.scratch(), columnAt(line, column)); };
+    overColumns(b.idx(0), b.idx(axis.low), fill);
+    overColumns(b.idx(axis.low + axis.in), b.idx(plan.columns), fill);
+  });
+  if (isAverage && !plan.block)
+    b.forLoop(b.idx(0), b.idx(axis.out), b.idx(1), [&](Value at) {
+      b.store(fold.count(counted(1, at)), b.scratch(), b.add(b.idx(plan.columns * kRows), at));
+    });
+}
+
+/// The columns of all that a row of the result reads.
+void PoolEmitter::foldColumns(const Fold &fold, Value line, Value row) {
+  auto [first, last] = validTaps(b, axes[0], row, 0, axes[0].in);
+  overColumns(b.idx(0), b.idx(axes[1].in), [&, first = first, last = last](Value column) {
+    e.forget();
+    Carried folded = b.forLoop(first, last, b.idx(1), fold.start(e.lanes()), [&](Value tap, ValueRange c) {
+      Indices index = plane();
+      index.push_back(e.at(axes[0].position(b, row, tap)));
+      index.push_back(e.at(column, 1, plan.block || e.lanes() == 1 ? 0 : 1));
+      return fold.step(c, e.evaluateWide(input, index));
+    });
+    e.storeAt(fold.end(folded), b.scratch(), columnAt(line, b.add(column, b.idx(axes[1].low))));
+  });
+}
+
+/// The windows of a row of the result, of such columns.
+void PoolEmitter::foldWindows(const Fold &fold, Value line, Value row) {
+  const WindowAxis &axis = axes[1];
+  Value rows = isAverage ? counted(0, row) : Value();
+  overColumns(b.idx(0), b.idx(axis.out), [&](Value at) {
+    e.forget();
+    Value first = b.mulC(at, axis.stride), count;
+    Carried folded = fold.start(e.lanes());
+    for (int64_t tap = 0; tap < *axis.taps.known(); ++tap) {
+      Index column = columnAt(line, b.addC(first, tap * axis.dilation), axis.stride);
+      folded = fold.step(folded, e.loadAt(fold.number, b.scratch(), column));
+    }
+    if (isAverage && plan.block)
+      count = b.splat(fold.count(b.mul(rows, counted(1, at))), e.lanes());
+    else if (isAverage)
+      count = fold.times(b.splat(fold.count(rows), e.lanes()),
+                         e.loadAt(fold.number, b.scratch(), columnAt(b.idx(kRows), at)));
+    e.bindValue(root->getResult(0), resultOf(fold, fold.end(folded), count));
+    Indices index = plane();
+    index.append({e.at(row), e.at(at, 1, plan.block || e.lanes() == 1 ? 0 : 1)});
+    writer.write(index);
+  });
+}
+
+void PoolEmitter::emitRows() {
+  Fold fold(b, cast<dmir::PoolOp>(root).getKind(), element, e.computed(element));
+  startRows(fold);
+  emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value, Value) {
+    batch = e.at(outer[0]);
+    Value first = b.mulC(outer[2], kRows), count = b.minS(b.idx(kRows), b.sub(b.idx(axes[0].out), first));
+    auto rows = [&] {
+      auto each = [&](auto fn) {
+        b.forLoop(b.idx(0), count, b.idx(1), [&](Value line) { (this->*fn)(fold, line, b.add(first, line)); });
+      };
+      each(&PoolEmitter::foldColumns);
+      each(&PoolEmitter::foldWindows);
+    };
+    if (plan.block)
+      return inBlock(outer[1], rows);
+    channel = e.at(outer[1]);
+    rows();
+  });
+}
+
+void PoolEmitter::emit() {
+  if (plan.rows)
+    emitRows();
+  else if (plan.block)
     emitBlocked();
   else
     emitPlain();
@@ -320,28 +400,59 @@ void PoolEmitter::emit() {
 
 } // namespace
 
+/// Whether the columns of a row are folded before its windows: a processor with lanes, and so many taps that two folds
+/// and the way through scratch are fewer.
+static bool paysByRows(Operation *root, ArrayRef<WindowAxis> axes, const Processor &processor) {
+  if (!mlir::isa<dmir::PoolOp>(root) || axes.size() != 2 || processor.vectorBytes == 1)
+    return false;
+  const int64_t rows = *axes[0].taps.known(), columns = *axes[1].taps.known();
+  constexpr int64_t wayThroughScratch = 2;
+  return 2 * rows * columns >= 3 * (rows * axes[1].stride + columns + wayThroughScratch);
+}
+
 static PoolPlan planOf(const RegionBody &body, const Processor &processor) {
   PoolPlan plan;
   Value result = body.root->getResult(0);
   auto type = body.resultType();
+  SmallVector<WindowAxis> axes = windowsOfPool(body.root);
   int64_t taps = 1;
-  for (int64_t w : body.root->getAttrOfType<DenseI64ArrayAttr>("window").asArrayRef())
-    taps *= w;
+  for (const WindowAxis &axis : axes)
+    taps *= *axis.taps.known();
   SmallVector<Dim> dims = dmir::dimsOf(result);
   if (auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type)); blocked && blocked.getAxis() == 1) {
     plan.block = blocked.getBlock();
     dims[1] = Dim::ceilDiv(dims[1], plan.block);
-    dims.push_back(1);
-    plan.work = processor.planWork(body.block, dims, 2.0 * taps + 2);
-    return plan;
   }
-  plan.work = processor.planWork(body.block, dims, 0.4 * taps + 0.5);
+  plan.rows = paysByRows(body.root, axes, processor);
+  double cost = plan.block ? 2.0 * taps + 2 : 0.4 * taps + 0.5;
+  if (plan.rows) {
+    const WindowAxis &axis = axes[1];
+    Dim read = (axis.out - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1;
+    plan.columns = Dim::max(axis.low + axis.in, read);
+    cost = static_cast<double>(nominal(body.block, plan.columns) * kRows) * (plan.block ? 1.0 : 0.2) *
+           static_cast<double>(*axes[0].taps.known() + *axis.taps.known() + 2);
+    dims[2] = Dim::ceilDiv(dims[2], kRows);
+    dims[3] = 1;
+  } else if (plan.block) {
+    dims.push_back(1);
+  }
+  plan.work = processor.planWork(body.block, dims, cost);
   return plan;
+}
+
+/// Bytes of what rows have in scratch.
+static Dim scratchOf(const RegionBody &body, const PoolPlan &plan) {
+  Type element = getElementTypeOrSelf(body.root->getOperand(0).getType());
+  const bool isWide = !mlir::isa<FloatType>(element) || element.isF64();
+  Dim numbers = plan.columns * kRows * std::max<int64_t>(plan.block, 1) + dmir::dimsOf(body.root->getResult(0)).back();
+  return plan.rows ? numbers * (isWide ? 8 : 4) : Dim(0);
 }
 
 static Result<KernelPlan> planPool(const RegionBody &body, const PlanRequest &request) {
   PoolPlan details = planOf(body, request.nominal);
-  KernelPlan plan(details.block ? "pool-blocked" : "pool", details.work);
+  std::string algorithm = details.rows ? "pool-rows" : "pool";
+  KernelPlan plan(algorithm + (details.block ? "-blocked" : ""), details.work);
+  plan.scratch = scratchOf(body, details);
   plan.emit = [body, details](KernelBuilder &b) { PoolEmitter(b, body, details).emit(); };
   return plan;
 }

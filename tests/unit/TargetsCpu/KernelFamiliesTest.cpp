@@ -1,0 +1,109 @@
+//===- KernelFamiliesTest.cpp - kernels that are equal but for numbers --------===//
+
+#include "KernelHarness.h"
+
+#include "targets/cpu/code/KernelFamilies.h"
+
+#include "targets/common/code/KernelDialects.h"
+
+#include <gtest/gtest.h>
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace dmxc::cpu::test;
+using mlir::Value;
+
+namespace {
+
+/// y[i] = x[i * stride + offset] * (i / divisor + 1) for i below count.
+struct Gather {
+  int64_t count, stride, offset = 0, divisor = 4, step = 1;
+
+  void emit(CpuBuilder &b) const {
+    b.forLoop(b.idx(0), b.idx(count), b.idx(step), [&](Value i) {
+      Value at = b.add(b.mul(i, b.idx(stride)), b.idx(offset));
+      Value times = b.add(mlir::arith::DivUIOp::create(b, i, b.idx(divisor)).getResult(), b.idx(1));
+      Value x = b.load(b.getF32Type(), b.buffer(0), at);
+      Value factor = mlir::arith::SIToFPOp::create(b, b.getF32Type(), times);
+      b.store(mlir::arith::MulFOp::create(b, x, factor), b.buffer(1), i);
+    });
+  }
+  std::vector<float> wanted(const std::vector<float> &x) const {
+    std::vector<float> y(static_cast<size_t>(count), -1);
+    for (int64_t i = 0; i < count; i += step)
+      y[i] = x[i * stride + offset] * static_cast<float>(i / divisor + 1);
+    return y;
+  }
+};
+
+struct Emitted {
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  KernelShape shape;
+
+  Emitted(const std::string &name, const Gather &gather, const char *level = "x86-64-v3") {
+    kernels::loadKernelDialects(context);
+    auto loc = mlir::UnknownLoc::get(&context);
+    module = mlir::ModuleOp::create(loc);
+    CpuBuilder b(*module, loc, name, 2, 0, *IsaLevel::byName(level));
+    gather.emit(b);
+    b.finish();
+    shape = shapeOf(*module);
+  }
+};
+
+TEST(KernelFamilies, ShapeIsWhatCodeIsLike) {
+  const Emitted one("k1", {16, 4, 8});
+  EXPECT_EQ(one.shape.code, Emitted("another", {16, 4, 8}).shape.code) << "names count for nothing";
+  EXPECT_EQ(one.shape.numbers, Emitted("another", {16, 4, 8}).shape.numbers);
+  const Emitted other("k2", {24, 5, 9});
+  EXPECT_EQ(one.shape.code, other.shape.code);
+  EXPECT_NE(one.shape.numbers, other.shape.numbers);
+  EXPECT_EQ(one.shape.numbers.size(), other.shape.numbers.size());
+  EXPECT_NE(one.shape.code, Emitted("k3", {16, 4, 8, 3}).shape.code) << "a division by a constant is no division";
+  EXPECT_NE(one.shape.code, Emitted("k4", {16, 4, 8, 4, 2}).shape.code) << "steps belong to the code";
+}
+
+TEST(KernelFamilies, OneBodyComputesAllOfThem) {
+  const std::vector<Gather> gathers{{16, 4, 8}, {24, 6, 1}, {16, 4, 8}, {1000, 3, 700}};
+  const std::vector<std::string> names{"k0", "k1", "k10", "k3"};
+  std::vector<std::vector<int64_t>> numbers;
+  for (const Gather &gather : gathers)
+    numbers.push_back(Emitted("k", gather).shape.numbers);
+  FamilyNumbers family(numbers);
+  ASSERT_TRUE(family.areFew());
+  Emitted first(names.front(), gathers.front());
+  family.widen(*first.module, names);
+  const IsaLevel isa = *IsaLevel::byName("x86-64-v3");
+  auto object = compileKernel(*first.module, isa);
+  ASSERT_TRUE(bool(object)) << object.error().message;
+  EXPECT_EQ(object->kernels, names);
+  auto linked = linkKernels({&*object, 1}, isa);
+  ASSERT_TRUE(bool(linked)) << linked.error().message;
+  auto library = std::make_shared<LoadedKernels>(*linked);
+  for (auto [name, gather] : llvm::zip_equal(names, gathers)) {
+    TestKernel kernel{library, library->find(name), library->error()};
+    ASSERT_TRUE(kernel.fn) << name << library->error();
+    std::vector<float> x(static_cast<size_t>((gather.count - 1) * gather.stride + gather.offset + 1)),
+        y(static_cast<size_t>(gather.count), -1);
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<float>(i);
+    EXPECT_EQ(kernel({x, y}, 0, 1), DMX_KERNEL_OK);
+    EXPECT_EQ(y, gather.wanted(x)) << name;
+  }
+}
+
+TEST(KernelFamilies, NumbersThatFollowFromOthersAreNoArguments) {
+  // 3 n, n, n * n, 7, 5 - n, and n again: n and n * n are arguments, and one more for each number that follows from
+  // none.
+  std::vector<std::vector<int64_t>> kernels;
+  for (int64_t n : {4, 6, 10, 11})
+    kernels.push_back({3 * n, n, n * n, 7, 5 - n, n});
+  EXPECT_TRUE(FamilyNumbers(kernels).areFew());
+  for (size_t i = 0; i < kernels.size(); ++i)
+    for (int64_t more = 3; more < 6; ++more)
+      kernels[i].push_back(kernels[i][1] << (static_cast<int64_t>(i) * more));
+  EXPECT_FALSE(FamilyNumbers(kernels).areFew()) << "five arguments";
+}
+
+} // namespace
