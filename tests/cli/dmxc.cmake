@@ -77,6 +77,8 @@ dmxc_frontend_test(cli.short-products onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/short_products.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo)
 dmxc_frontend_test(cli.short-attention onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/short_attention.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo)
+dmxc_frontend_test(cli.short-convs onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/forms/short_convs.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.block-weights onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/weights/block_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.packed-rows onnx

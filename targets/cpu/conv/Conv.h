@@ -44,7 +44,7 @@ struct ConvKernel : ProductTypes {
   bool heavyEpilogue = false;
   /// Elements are fours: four u8 of adjacent input channels and four s8 of the weights that meet them, each as one i32
   /// (all three types). ic counts fours; the input is Blocked16, and either all channels are one group or each group
-  /// has whole blocks of input and output channels. Weights are packed by packConvFours.
+  /// has whole blocks of input and output channels. Weights are packed by packConvGroups.
   bool fours = false;
   /// Elements are pairs: two bf16 of adjacent input channels, of which a group has an even number, and two of the
   /// weights that meet them, each in the bits of one f32. ic counts pairs; the rest is as of fours.

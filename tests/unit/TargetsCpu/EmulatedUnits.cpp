@@ -11,8 +11,6 @@
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InlineAsm.h"
-#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IRReader/IRReader.h"
@@ -209,10 +207,13 @@ void convertTwo(float *high, const float *low) {
 void scale(float *x, const float *n) {
   for (unsigned i = 0; i < 16; ++i)
     if (!std::isnan(n[i]))
-      x[i] = static_cast<float>(std::ldexp(x[i], static_cast<int>(std::clamp(std::floor(n[i]), -1000.0f, 1000.0f))));
+      x[i] = std::ldexp(x[i], static_cast<int>(std::clamp(std::floor(n[i]), -1000.0f, 1000.0f)));
     else
       x[i] = n[i];
 }
+
+/// What only keeps a vector in a register.
+void hold(const unsigned char *) {}
 
 uint64_t functionOf(llvm::StringRef intrinsic) {
   auto address = [](auto *function) { return reinterpret_cast<uint64_t>(function); };
@@ -230,6 +231,7 @@ uint64_t functionOf(llvm::StringRef intrinsic) {
       .Case("emulated.avx512bf16.cvtne2ps2bf16.512", address(convertTwo))
       .Case("emulated.avx512.vpdpbusd.512", address(byteDotProduct))
       .Case("emulated.avx512.mask.scalef.ps.512", address(scale))
+      .Case("emulated.held", address(hold))
       .Default(0);
 }
 
@@ -262,21 +264,6 @@ void replace(llvm::CallInst &call, uint64_t function) {
   call.eraseFromParent();
 }
 
-/// Takes out what only keeps a vector in a register, which may be wider than those of a lower level.
-void freeVectors(llvm::Module &module) {
-  llvm::SmallVector<llvm::CallInst *> held;
-  for (llvm::Function &fn : module)
-    for (llvm::Instruction &instruction : llvm::instructions(fn))
-      if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
-        if (auto *code = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand());
-            code && code->getAsmString().empty() && call->getType()->isVectorTy())
-          held.push_back(call);
-  for (llvm::CallInst *call : held) {
-    call->replaceAllUsesWith(call->getArgOperand(0));
-    call->eraseFromParent();
-  }
-}
-
 } // namespace
 
 static void replaceAll(std::string &text, llvm::StringRef what, llvm::StringRef by) {
@@ -290,6 +277,9 @@ std::unique_ptr<llvm::Module> dmxc::cpu::test::emulateUnits(std::string text, ll
   for (const char *name : {"ldtilecfg", "tile", "tdpb", "avx512bf16", "avx512.vpdpbusd", "avx512.mask.scalef"})
     replaceAll(text, std::string("@llvm.x86.") + name, std::string("@emulated.") + name);
   replaceAll(text, "bfloat", "i16");
+  // No register of a lower level may be as wide.
+  replaceAll(text, R"(asm sideeffect "", "=v,0"()", "@emulated.held(");
+  text += "\ndeclare <16 x float> @emulated.held(<16 x float>)\n";
   replaceAll(text, " immarg", "");
   llvm::SMDiagnostic message;
   auto module = llvm::parseIR(llvm::MemoryBufferRef(text, "emulated"), message, context);
@@ -305,7 +295,6 @@ std::unique_ptr<llvm::Module> dmxc::cpu::test::emulateUnits(std::string text, ll
           calls.emplace_back(call, function);
   for (auto [call, function] : calls)
     replace(*call, function);
-  freeVectors(*module);
   return module;
 }
 

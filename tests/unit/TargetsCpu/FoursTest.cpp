@@ -244,8 +244,8 @@ void Fours::checkConv(const Window &w, int parts, std::function<void(ConvTiles &
   Tensor weights = randomBytes(DType::I8, {w.oc, channels, spec.taps()}, 2), memory = blocked(input, w, positions);
   Tensor packed(DType::U8, {packedConvWeightBytes(spec)});
   int64_t plane = w.kernel[1] * w.kernel[2];
-  packConvFours(spec, channels, weights.data(), {channels * spec.taps(), spec.taps(), plane, w.kernel[2], 1},
-                {packed.mutableData(), static_cast<size_t>(packed.byteSize())});
+  packConvGroups(spec, channels, weights.data(), {channels * spec.taps(), spec.taps(), plane, w.kernel[2], 1},
+                 {packed.mutableData(), static_cast<size_t>(packed.byteSize())});
   ConvTiles tiles = chooseConvTiles(spec, isa);
   if (tune)
     tune(tiles);
