@@ -3,10 +3,12 @@
 than numpy's are with weights that it rounds itself. Usage: decoder_logits.py BIN [unittest arguments]. 3 M parameters in a plain run; with
 DMXC_LONG=1 also 100 M, whose bundle and memory are measured. Exit 77 where numpy is not installed."""
 import math
+import multiprocessing
+import re
 import sys
 import unittest
 
-from block_weights import BIN, BlockTest, np, onnx, rounded
+from block_weights import BlockTest, normal, np, onnx, rounded
 from sampling import LONG, sample
 
 MODES = ("int8-weights", "int4-weights", "int8-weights-zeros:64", "int4-weights-zeros:128")
@@ -116,6 +118,25 @@ class Logits(BlockTest):
                     if mode == "int4-weights":
                         bytes_each = (self.dir / "m.bundle").stat().st_size / decoder.count
                         self.assertLess(bytes_each, 0.6 if size[0] > 256 else 0.75)  # code is most of what a small one has besides
+
+    def write_gigabyte(self):
+        width, layers = 4096, 16
+        raw = normal(1, width, width).tobytes()
+        weights = [onnx.tensor(f"w{i}", onnx.FLOAT, (width, width), raw=raw) for i in range(layers)]
+        nodes = [onnx.node("MatMul", f"x{i} w{i}", f"x{i + 1}") for i in range(layers)]
+        port = lambda name: onnx.info(name, onnx.FLOAT, [1, width])
+        (self.dir / "m.onnx").write_bytes(onnx.model(nodes, [port("x0")], [port(f"x{layers}")], weights=weights))
+
+    @unittest.skipUnless(LONG, "writes a gigabyte: with DMXC_LONG=1")
+    def test_a_gigabyte_beside_the_file(self):
+        """Beside the mapped file no more than half of it."""
+        maker = multiprocessing.get_context("fork").Process(target=self.write_gigabyte)  # what this process has held counts for those it starts
+        maker.start()
+        maker.join()
+        for mode in ("int8-weights", "int4-weights"):
+            peak = float(re.search(r'"peak_rss_mb": ([\d.]+)', self.compile(mode, "-t", "cpu:x86-64-v3", "--time-report", "json"))[1])
+            print(f"1 GiB of f32, {mode}: peak {peak:.0f} MiB", flush=True)
+            self.assertLess(peak, 1024 + 512)
 
 
 if __name__ == "__main__":
