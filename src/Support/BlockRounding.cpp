@@ -36,7 +36,7 @@ struct Block {
 class Rounder {
 public:
   Rounder(const Tensor &numbers, int64_t axis, const BlockRounding &rounding)
-      : numbers(numbers), rounding(rounding), axis(axis), rank(numbers.rank()) {
+      : numbers(numbers), rounding(rounding), rank(numbers.rank()) {
     const Shape &shape = numbers.shape();
     rows = shape[rank - 2], columns = shape[rank - 1];
     matrices = rows * columns ? numbers.numElements() / (rows * columns) : 0;
@@ -163,7 +163,7 @@ private:
 
   const Tensor &numbers;
   const BlockRounding &rounding;
-  const int64_t axis, rank;
+  const int64_t rank;
   int64_t rows, columns, matrices, k, n, strideK, strideN, blocks;
   bool alongRows;         ///< of the numbers, k runs along the last axis
   bool lines = true;      ///< of the result
