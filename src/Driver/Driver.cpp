@@ -228,7 +228,7 @@ private:
       holdText("placement: " + line);
     reportMasks();
     warnOfIdleTargets(module, options, placement, /*takesDims=*/compilation->format() != "mlir", idle);
-    compilation->warnOfIdleMicroKernels(idle);
+    compilation->warnOfIdleKernels(idle);
     hold(idle);
     return true;
   }

@@ -7,6 +7,7 @@
 #include "product/Gemm.h"
 #include "product/convolution/PatchProduct.h"
 #include "user/UserKernel.h"
+#include "user/UserModule.h"
 
 #include "targets/common/code/CompileQueue.h"
 #include "targets/common/code/MachineFile.h"
@@ -231,6 +232,14 @@ Result<CompiledKernel> CudaTarget::compile(const std::string &text, MLIRContext 
     if (!text)
       return text.takeError();
     CompiledKernel compiled = describeLaunch(kernel, *plan, contractWords(kernel, *plan));
+    if (isModule(*text)) {
+      PtxOptions ptx{static_cast<unsigned>(options.optLevel), compiled.launch.block, compiled.launch.cluster,
+                     /*movesRegisters=*/false, options.saveTempsDir};
+      Result<std::string> lowered = lowerModule(*text, called, std::ssize(compiled.launch.maps), ptx);
+      if (!lowered)
+        return lowered.takeError();
+      text->text = std::move(*lowered);
+    }
     compiled.user = std::move(*text);
     return compiled;
   }

@@ -18,8 +18,9 @@ files ran as bundles; one that dmxc refuses stays the package's own, and *why* h
 there are where the simulator is slow; **same**: how many task results equal the package's own of the same run;
 **grade**: the mean of a measure of the task, 100 % for equal results; **error**: the largest of an output against the package's own session on
 the same feed, as a share of the largest element; **SQNR**: of the worst output over all calls. *control* has noise instead of a bundle: what
-passes there, the comparison would not find. bf16 rounds both operands of products that units are faster at; bf16-weights and int8-weights change
-products of few rows alone: a model without any has the errors of f32.
+passes there, the comparison would not find. bf16 rounds both operands of products that units are faster at; bf16-weights changes products of
+few rows alone: a model without any has the errors of f32. So does int8-weights in rows judged before 2026-11-30, which had a scale a column (now the mode
+int8-columns); since then it has one for 32 of all products.
 Corsair has one mode of numbers, `basic`: products of BFP16_64, all else f16. A row keeps what it says until it is judged again.
 
 """

@@ -23,7 +23,7 @@ using DimValues = std::map<std::string, int64_t, std::less<>>;
 
 /// An integer, the name of a dim, or an operation on two expressions. A plain
 /// value type; not thread-safe to mutate, safe to read from many threads.
-class Expr {
+class Expr { // NOLINT(clang-analyzer-core.uninitialized.Assign): Dim::build, of a sum without terms, which there is not
 public:
   enum class Kind { Int, Dim, Op };
   enum class Op { Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max, Broadcast };

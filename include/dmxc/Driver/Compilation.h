@@ -75,7 +75,7 @@ public:
   /// A script that decides all that is decided, and does what else the scripts do; behind applySchedules.
   std::string savedSchedule();
   /// Says which micro-kernels shall be called and are not; behind partition.
-  void warnOfIdleMicroKernels(Diagnostics &idle);
+  void warnOfIdleKernels(Diagnostics &idle);
   /// Writes the bundle at options.output (`path` if given). Needs runCodegen.
   bool writeBundle(const std::string &path);
 
@@ -109,6 +109,9 @@ private:
   bool loadKernels();
   bool resolveKernels();
   bool importModel(const Frontend &frontend);
+  /// Makes a model of the one kernel that the model's file declares and is.
+  bool importKernel();
+  bool isKernel() const;
   void takeDecoder(const Frontend &frontend, ImportOptions request, ImportedModel &imported);
   bool parsePhaseText();
   bool resolveFiles();

@@ -418,9 +418,11 @@ bool Compilation::importText() {
         diagnostics.report(head.error(), "io", options.model);
       return head && checkRequest() && parsePhaseText() && checkNames() && checkSparsity() && chooseSparsity();
     }
-    const Frontend *frontend = checkRequest() ? chooseFrontend() : nullptr;
-    return frontend && importModel(*frontend) && resolveKernels() && checkOutputs() && checkNames() && takePromises() &&
-           chooseSparsity();
+    if (!checkRequest())
+      return false;
+    const Frontend *frontend = isKernel() ? nullptr : chooseFrontend();
+    bool imported = frontend ? importModel(*frontend) : isKernel() && importKernel();
+    return imported && resolveKernels() && checkOutputs() && checkNames() && takePromises() && chooseSparsity();
   });
 }
 

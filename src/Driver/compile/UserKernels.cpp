@@ -3,10 +3,13 @@
 
 #include "dmxc/Dialect/DMIR/DataFiles.h"
 #include "dmxc/Dialect/DMIR/Kernels.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Driver/Registry.h"
+#include "dmxc/Support/MappedFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <set>
@@ -79,9 +82,49 @@ static Status checkMicro(const dmir::MicroDecl &decl, ArrayRef<const TargetBacke
   return Status::ok();
 }
 
+bool Compilation::isKernel() const {
+  if (options.inputFormat != "auto" || !options.from.empty())
+    return false;
+  Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.model);
+  return file && beginsWithKernels({reinterpret_cast<const char *>((*file)->bytes().data()), (*file)->bytes().size()});
+}
+
+bool Compilation::importKernel() {
+  SmallVector<const dmir::KernelDecl *> own;
+  std::string names;
+  for (const dmir::KernelDecl &decl : dmir::KernelSet::of(mlirContext.get()).all())
+    if (decl.file == options.model && (options.entry.empty() || options.entry == decl.name)) {
+      own.push_back(&decl);
+      names += (names.empty() ? "" : ", ") + decl.name;
+    }
+  if (own.size() != 1) {
+    diagnostics.report(usageError(own.empty() ? "the file declares no kernel '" + options.entry + "'"
+                                              : "the file declares " + names + "; name one with --entry"),
+                       "entry-unknown", options.model);
+    return false;
+  }
+  if (!options.dims.empty() || !options.shapes.empty()) {
+    diagnostics.report(usageError("a kernel alone has the shapes that it declares; --dim and --shape change none"),
+                       "mlir-dim", options.model);
+    return false;
+  }
+  Result<OwningOpRef<ModuleOp>> module = kernelAlone(*own.front(), mlirContext.get());
+  if (!module) {
+    diagnostics.report(module.error(), "kernel-file");
+    return false;
+  }
+  theModule = std::move(*module);
+  inputs = kernelInputs;
+  sourceFormat = "mlir";
+  return succeeded(verify(*theModule)) && checkPlaces(dmir::nodeNames(*theModule));
+}
+
 bool Compilation::loadKernels() {
   dmir::KernelSet &kernels = dmir::KernelSet::of(mlirContext.get());
-  for (const std::string &path : options.kernelFiles)
+  std::vector<std::string> paths = options.kernelFiles;
+  if (isKernel())
+    paths.push_back(options.model);
+  for (const std::string &path : paths)
     if (Status s = readKernelFile(path, kernels, kernelInputs); !s) {
       diagnostics.report(s.error(), "kernel-file");
       return false;
@@ -120,7 +163,18 @@ static bool haveBodies(ModuleOp module, const PhaseContext &context, const std::
   return good;
 }
 
-void Compilation::warnOfIdleMicroKernels(Diagnostics &idle) {
+void Compilation::warnOfIdleKernels(Diagnostics &idle) {
+  std::set<StringRef> called;
+  theModule->walk([&](dmir::ExternOp op) { called.insert(op.getKernel()); });
+  for (const dmir::KernelDecl &decl : dmir::KernelSet::of(mlirContext.get()).all())
+    if (!called.count(decl.name) && decl.file != options.model)
+      idle.report({Severity::Warning,
+                   "kernel-idle",
+                   options.model,
+                   "",
+                   "no node of this model is computed by the kernel '" + decl.name + "' of " + decl.file,
+                   ErrorKind::Model,
+                   {}});
   for (const dmir::MicroDecl &decl : dmir::KernelSet::of(mlirContext.get()).micros()) {
     WalkResult found = theModule->walk([&](dmir::RegionOp region) {
       DictionaryAttr how = region.getStrategyAttr();

@@ -8,6 +8,8 @@
 #include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/Sha256.h"
 
+#include "llvm/Support/Path.h"
+
 #include <algorithm>
 
 namespace dmxc::driver {
@@ -47,6 +49,33 @@ NamedFile readNamed(const KernelJson &json, const char *key, const std::string &
   if (std::find(files.begin(), files.end(), found->path) == files.end())
     files.push_back(found->path);
   return {found->real, Sha256::hexOf((*bytes)->bytes())};
+}
+
+/// The leading comment, without its slashes.
+std::string commentOf(llvm::StringRef text) {
+  std::string comment;
+  while (text.consume_front("//")) {
+    auto [line, rest] = text.split('\n');
+    comment += line.str() + "\n";
+    text = rest;
+  }
+  return comment;
+}
+
+/// What declarations in front of code leave out: bodies are that code, and nodes of ONNX name kernels.
+void completeBeside(nlohmann::json &text, const std::string &file) {
+  if (!text.is_object() || !text.contains("kernels") || !text["kernels"].is_array())
+    return;
+  for (nlohmann::json &kernel : text["kernels"]) {
+    if (!kernel.is_object())
+      continue;
+    if (!kernel.contains("match") && kernel.contains("name"))
+      kernel["match"] = {{"onnx", {{"domain", "dmx.kernels"}, {"op", kernel["name"]}}}};
+    if (kernel.contains("bodies") && kernel["bodies"].is_array())
+      for (nlohmann::json &body : kernel["bodies"])
+        if (body.is_object() && !body.contains("object"))
+          body["object"] = llvm::sys::path::filename(file).str();
+  }
 }
 
 /// What all bodies have: whose code it is, which file, and what in it.
@@ -244,6 +273,11 @@ private:
 
 } // namespace
 
+bool beginsWithKernels(llvm::StringRef head) {
+  return head.consume_front("//") && (head = head.ltrim()).consume_front("{") &&
+         head.ltrim().starts_with("\"kernels\"");
+}
+
 Status readKernelFile(const std::string &path, dmir::KernelSet &kernels, std::vector<std::string> &files) {
   Result<std::shared_ptr<const MappedFile>> mapped = MappedFile::open(path);
   if (!mapped)
@@ -251,7 +285,11 @@ Status readKernelFile(const std::string &path, dmir::KernelSet &kernels, std::ve
   files.push_back(path);
   std::span<const std::byte> bytes = (*mapped)->bytes();
   try {
-    nlohmann::json text = parseKernelJson(path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+    llvm::StringRef whole(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    const bool isCode = beginsWithKernels(whole);
+    nlohmann::json text = parseKernelJson(path, isCode ? commentOf(whole) : whole.str());
+    if (isCode)
+      completeBeside(text, path);
     KernelJson root(text, path);
     root.onlyKeys({"kernels"});
     for (const KernelJson &kernel : root.list("kernels", 1)) {

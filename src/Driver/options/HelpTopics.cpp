@@ -34,14 +34,18 @@ static HelpTopic targetsTopic() {
 }
 
 static HelpTopic numericsTopic() {
-  HelpTopic topic{"numerics",
-                  "In which numbers targets compute",
-                  "--numerics MODE is for the targets that know the mode; each has its own where none is given. dmxc "
-                  "then prints the formats of nodes that are not computed in their tensors' types, and the error that "
-                  "rounding made. dmx-compare --numerics MODE --per-node says how far each node is from f32.",
-                  {},
-                  {{"dmxc model.onnx -o m.bundle --numerics MODE", ""},
-                   {"dmx-compare model.onnx --inputs data --numerics MODE --per-node", ""}}};
+  HelpTopic topic{
+      "numerics",
+      "In which numbers targets compute",
+      "--numerics MODE is for the targets that know the mode; each has its own where none is given. dmxc "
+      "then prints the formats of nodes that are not computed in their tensors' types, and the error that "
+      "rounding made. Of modes with blocks --keep-precision GLOB leaves the weights of nodes as they are, and "
+      "--max-error E those whose error is larger. dmx-compare --numerics MODE --per-node says how far each node is "
+      "from f32.",
+      {},
+      {{"dmxc model.onnx -o m.bundle --numerics MODE", ""},
+       {"dmxc model.onnx -o m.bundle --numerics int4-weights:64 --keep-precision 'lm_head*' --max-error 0.12", ""},
+       {"dmx-compare model.onnx --inputs data --numerics MODE --per-node", ""}}};
   for (const std::string &target : targetNames())
     if (const std::string &modes = helpOf(target).numerics; !modes.empty())
       topic.rows.push_back({target, "Of " + target + ": " + modes + "."});

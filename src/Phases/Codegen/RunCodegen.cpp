@@ -1,5 +1,6 @@
 //===- RunCodegen.cpp - DLIR to bytes -------------------------------------===//
 #include "CheckProgram.h"
+#include "Exprs.h"
 #include "Rounding.h"
 
 #include "dmxc/Dialect/DLIR/Device.h"
@@ -15,42 +16,6 @@ using namespace mlir;
 namespace dmxc {
 
 namespace {
-
-bundle::Expr exprOf(Dim dim) {
-  using bundle::Expr;
-  Dim::Builder<Expr> builder;
-  builder.number = [](int64_t number) { return Expr(number); };
-  builder.symbol = [](std::string_view name) { return Expr::dim(std::string(name)); };
-  builder.add = [](Expr a, Expr b) { return Expr::binary(Expr::Op::Add, std::move(a), std::move(b)); };
-  builder.mul = [](Expr a, Expr b) { return Expr::binary(Expr::Op::Mul, std::move(a), std::move(b)); };
-  builder.call = [](Dim::Call call, Expr a, Expr b) {
-    constexpr Expr::Op ops[] = {Expr::Op::FloorDiv, Expr::Op::Min, Expr::Op::Max, Expr::Op::Broadcast};
-    return Expr::binary(ops[static_cast<int>(call)], std::move(a), std::move(b));
-  };
-  return dim.build(builder);
-}
-
-std::vector<bundle::Expr> exprShape(Type type) {
-  std::vector<bundle::Expr> shape;
-  for (Dim dim : dmir::dimsOf(type))
-    shape.push_back(exprOf(dim));
-  return shape;
-}
-
-/// A condition of DMIR as the bundle writes it: that dims broadcast is that they have a broadcast.
-bundle::ConstraintDesc constraintDesc(const dmir::DimConstraint &constraint) {
-  using Kind = dmir::DimConstraint::Kind;
-  bundle::ConstraintDesc desc;
-  desc.lhs = exprOf(constraint.lhs);
-  desc.rhs = exprOf(constraint.rhs);
-  desc.text = constraint.text;
-  desc.relation = constraint.kind == Kind::LessOrEqual ? bundle::Relation::Le : bundle::Relation::Eq;
-  if (constraint.kind == Kind::Broadcast || constraint.kind == Kind::BroadcastTo)
-    desc.lhs = bundle::Expr::binary(bundle::Expr::Op::Broadcast, desc.lhs, desc.rhs);
-  if (constraint.kind == Kind::Broadcast)
-    desc.rhs = desc.lhs;
-  return desc;
-}
 
 bundle::TensorDesc portOf(Attribute attr) {
   auto entry = cast<DictionaryAttr>(attr);

@@ -12,6 +12,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
+#include "dmxc/Dialect/DMIR/GatherRule.h"
 #include "dmxc/Dialect/DMIR/Kernels.h"
 #include "dmxc/Phases/Phases.h"
 
@@ -361,12 +362,23 @@ private:
   llvm::DenseMap<Operation *, SmallVector<Operation *>> inner; // by root
 };
 
-/// Scalars become part of the kernel; larger constants stay buffers, so that kernels which differ in them alone are
-/// one, and so do weights of convolutions for a target that computes whole graphs, which packs them.
+/// Whether a group reads a constant as nothing but indices that kernels of regions compute.
+bool isRuledIndex(const Group &group, Value constant) {
+  return !group.target->computesWholeGraphs() && llvm::all_of(constant.getUses(), [&](OpOperand &use) {
+    return !group.ops.contains(use.getOwner()) || dmir::isRuledIndex(use);
+  });
+}
+
+/// Scalars become part of the kernel, and indices that it computes; larger constants stay buffers, so that kernels
+/// which differ in them alone are one, and so do weights of convolutions for a target that computes whole graphs, which
+/// packs them.
 bool sinksIntoRegion(const Group &group, Value value) {
   auto constant = value.getDefiningOp<dmir::ConstantOp>();
-  if (!constant || cast<RankedTensorType>(constant.getType()).getNumElements() != 1 ||
-      !isa<DenseElementsAttr>(constant.getValue()) || isa_and_nonnull<dmir::ExternOp>(group.root))
+  if (!constant || isa_and_nonnull<dmir::ExternOp>(group.root))
+    return false;
+  if (isRuledIndex(group, constant))
+    return true;
+  if (cast<RankedTensorType>(constant.getType()).getNumElements() != 1 || !isa<DenseElementsAttr>(constant.getValue()))
     return false;
   return group.root || llvm::none_of(value.getUses(), [&](OpOperand &use) {
            return isa<dmir::ConvOp>(use.getOwner()) && use.getOperandNumber() == 1 &&
@@ -416,7 +428,7 @@ void outline(Group &group) {
   for (Value input : inputs)
     mapping.map(input, block->addArgument(input.getType(), input.getLoc()));
   for (Operation *constant : constants)
-    builder.clone(*constant, mapping);
+    dmir::cloneInText(builder, constant, mapping);
   for (Operation *op : ops)
     builder.clone(*op, mapping);
   for (Value result : outer)

@@ -107,7 +107,7 @@ Value ElementExpr::constantIndex(int64_t value) {
 }
 
 namespace {
-enum IndexOp { AddOp, MulOp, DivOp, RemOp, MinOp, MaxOp, VectorOp };
+enum IndexOp { AddOp, MulOp, DivOp, RemOp, MinOp, MaxOp, VectorOp, RepeatOp };
 } // namespace
 
 Value ElementExpr::cached(int kind, Value x, Value y, llvm::function_ref<Value()> make) {
@@ -152,20 +152,24 @@ Value ElementExpr::vectorOf(Index a) {
   if (laneCount == 1)
     return a.base;
   auto type = VectorType::get({laneCount}, b.getI64Type());
-  return cached(VectorOp, a.base, constantIndex(a.stride), [&]() -> Value {
+  const bool repeats = a.repeat > 1;
+  return cached(repeats ? RepeatOp : VectorOp, a.base, constantIndex(repeats ? a.repeat : a.stride), [&]() -> Value {
     Value splat = b.splat(a.base, laneCount);
-    if (a.stride == 0)
+    if (a.uniform())
       return splat;
     SmallVector<int64_t> steps;
     for (int64_t l = 0; l < laneCount; ++l)
-      steps.push_back(l * a.stride);
+      steps.push_back(repeats ? l / a.repeat : l * a.stride);
     Value ramp = arith::ConstantOp::create(b, DenseElementsAttr::get(type, ArrayRef(steps)));
     return arith::AddIOp::create(b, splat, ramp);
   });
 }
 
 Index ElementExpr::add(Index x, Index y) {
-  if (x.vec || y.vec) {
+  const bool repeats = (x.repeat > 1 && y.uniform()) || (y.repeat > 1 && x.uniform());
+  if (repeats)
+    return {addV(x.base, y.base), 0, std::gcd(x.multiple, y.multiple), {}, std::max(x.repeat, y.repeat)};
+  if (x.vec || y.vec || x.repeat > 1 || y.repeat > 1) {
     Value vx = vectorOf(x), vy = vectorOf(y);
     return {{}, 0, 1, arith::AddIOp::create(b, vx, vy)};
   }
@@ -177,10 +181,12 @@ Index ElementExpr::addC(Index x, int64_t c) { return c ? add(x, at(c)) : x; }
 Index ElementExpr::mulC(Index x, int64_t c) {
   if (c == 1)
     return x;
-  if (x.vec)
-    return {{}, 0, 1, arith::MulIOp::create(b, x.vec, b.constantInt(x.vec.getType(), c))};
   if (c == 0)
     return at(0);
+  if (x.vec || x.repeat > 1) {
+    Value v = vectorOf(x);
+    return {{}, 0, 1, arith::MulIOp::create(b, v, b.constantInt(v.getType(), c))};
+  }
   // Bounded, so that products of multiples cannot overflow.
   int64_t multiple = x.multiple >= (int64_t(1) << 40) ? x.multiple : x.multiple * std::abs(c);
   return {mulV(x.base, c), x.stride * c, std::min(multiple, int64_t(1) << 40), {}};
@@ -205,14 +211,16 @@ void ElementExpr::knowDivision(Value value, int64_t c, Value quotient, Value rem
 std::pair<Index, Index> ElementExpr::divRem(Index x, int64_t c) {
   if (c == 1)
     return {x, at(0)};
-  if (x.vec) {
-    Value d = b.constantInt(x.vec.getType(), c);
-    return {{{}, 0, 1, arith::DivUIOp::create(b, x.vec, d)}, {{}, 0, 1, arith::RemUIOp::create(b, x.vec, d)}};
+  if (x.vec || x.repeat > 1) {
+    Value v = vectorOf(x), d = b.constantInt(v.getType(), c);
+    return {{{}, 0, 1, arith::DivUIOp::create(b, v, d)}, {{}, 0, 1, arith::RemUIOp::create(b, v, d)}};
   }
   int64_t reach = std::abs(x.stride) * (laneCount - 1);
   bool stays = x.stride >= 0 && reach < std::gcd(x.multiple, c);
   bool steps = x.stride % c == 0;
-  if (!stays && !steps) {
+  // Lanes beside each other from a multiple on: each quotient c times.
+  bool repeats = x.stride == 1 && laneCount % c == 0 && x.multiple % c == 0;
+  if (!stays && !steps && !repeats) {
     Index vec{{}, 0, 1, vectorOf(x)};
     return divRem(vec, c);
   }
@@ -229,6 +237,14 @@ std::pair<Index, Index> ElementExpr::divRem(Index x, int64_t c) {
     remainder = cached(RemOp, x.base, d, [&] { return b.rem(x.base, d); });
   }
   int64_t below = x.multiple % c == 0 ? x.multiple / c : 1;
+  if (!stays && !steps) {
+    SmallVector<int64_t> rests;
+    for (int64_t l = 0; l < laneCount; ++l)
+      rests.push_back(l % c);
+    auto type = VectorType::get({laneCount}, b.getI64Type());
+    Value rest = arith::ConstantOp::create(b, DenseElementsAttr::get(type, ArrayRef(rests)));
+    return {{quotient, 0, below, {}, c}, {{}, 0, 1, rest}};
+  }
   if (steps && x.stride != 0)
     return {{quotient, x.stride / c, below, {}}, {remainder, 0, std::gcd(x.multiple, c), {}}};
   return {{quotient, 0, below, {}}, {remainder, x.stride, std::gcd(x.multiple, c), {}}};
@@ -284,7 +300,7 @@ Value ElementExpr::inRange(Index x, Dim low, Dim high) {
 //===----------------------------------------------------------------------===//
 
 static bool sameIndex(const Index &x, const Index &y) {
-  return x.base == y.base && x.stride == y.stride && x.vec == y.vec;
+  return x.base == y.base && x.stride == y.stride && x.vec == y.vec && x.repeat == y.repeat;
 }
 
 Value *ElementExpr::findMemo(Value tensor, ArrayRef<Index> index) {

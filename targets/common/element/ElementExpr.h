@@ -23,8 +23,9 @@ struct Index {
   int64_t stride = 0;
   int64_t multiple = 1; ///< `base` is known to be a multiple of this
   mlir::Value vec;      ///< vector<lanes x i64>; then base and stride are not used
+  int64_t repeat = 1;   ///< lane l is at `base + l / repeat`; more than 1 where there is no stride
 
-  bool uniform() const { return stride == 0 && !vec; }
+  bool uniform() const { return stride == 0 && !vec && repeat == 1; }
 };
 using Indices = llvm::SmallVector<Index, 6>;
 
@@ -155,6 +156,7 @@ private:
   std::pair<Value, Value> placeOfPacked(mlir::Type element, Index offset);
   Value gatherLanes(mlir::Type element, Value base, Index offset);
   Value loadStrided(mlir::Type element, Value base, Value first, int64_t stride);
+  Value loadRepeated(mlir::Type element, Value base, Index offset);
   Value cached(int kind, Value a, Value b, llvm::function_ref<Value()> make);
   Value addV(Value a, Value b);
   Value mulV(Value a, int64_t c);

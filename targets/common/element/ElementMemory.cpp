@@ -85,11 +85,39 @@ Value ElementExpr::loadStrided(Type element, Value base, Value first, int64_t st
   return picked;
 }
 
+/// Lanes of which `repeat` have one element each, from vectors that are as many times shorter.
+Value ElementExpr::loadRepeated(Type element, Value base, Index offset) {
+  ++counts.contiguous;
+  const int64_t count = laneCount / offset.repeat;
+  Value few;
+  if (laneMask) {
+    Value any; // of an element's lanes is on
+    for (int64_t which = 0; which < offset.repeat; ++which) {
+      SmallVector<int64_t> order;
+      for (int64_t l = 0; l < count; ++l)
+        order.push_back(l * offset.repeat + which);
+      Value on = vector::ShuffleOp::create(b, laneMask, laneMask, order);
+      any = any ? Value(arith::OrIOp::create(b, any, on)) : on;
+    }
+    few = b.maskedLoad(element, base, offset.base, any);
+  } else {
+    few = b.load(element, base, offset.base, count);
+  }
+  if (count == 1 && !mlir::isa<VectorType>(few.getType()))
+    return b.splat(few, laneCount);
+  SmallVector<int64_t> order;
+  for (int64_t l = 0; l < laneCount; ++l)
+    order.push_back(l / offset.repeat);
+  return vector::ShuffleOp::create(b, few, few, order);
+}
+
 Value ElementExpr::loadAt(Type element, Value base, Index offset) {
   if (laneCount == 1)
     return ++counts.contiguous, b.load(element, base, offset.vec ? offset.vec : offset.base);
   if (offset.uniform())
     return ++counts.uniform, b.splat(b.load(element, base, offset.base), laneCount);
+  if (offset.repeat > 1)
+    return loadRepeated(element, base, offset);
   if (!offset.vec && !laneMask && offset.stride >= 2 && offset.stride <= std::min<int64_t>(4, laneCount))
     return loadStrided(element, base, offset.base, offset.stride);
   if (offset.vec || offset.stride != 1)
@@ -141,6 +169,8 @@ void ElementExpr::storeElement(Value value, Value base, Type element, Index offs
 void ElementExpr::storeAt(Value value, Value base, Index offset) {
   if (laneCount == 1)
     return b.store(value, base, offset.vec ? offset.vec : offset.base);
+  if (offset.repeat > 1)
+    offset = {{}, 0, 1, vectorOf(offset)};
   if (!offset.vec && offset.stride == 1) {
     ++counts.contiguous;
     if (laneMask)

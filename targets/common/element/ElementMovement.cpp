@@ -12,6 +12,7 @@
 #include "dmx/dmx_kernel.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/GatherRule.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -80,6 +81,7 @@ private:
   Value insidePad(dmir::PadOp op, unsigned &along);
   Value evaluatePad(dmir::PadOp op, std::optional<unsigned> within);
   Value guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside);
+  std::optional<Index> ruledIndex(dmir::GatherOp op);
   Index readIndex(Value tensor, ArrayRef<Index> at, Dim dim, int32_t failure = DMX_KERNEL_INDEX_OUT_OF_RANGE);
   Value readPicked(Value data, ArrayRef<Index> from, ArrayRef<Dim> picked);
   Value readBits(Value bytes, ArrayRef<Index> at, int64_t bits);
@@ -312,9 +314,23 @@ Value Movement::readPicked(Value data, ArrayRef<Index> from, ArrayRef<Dim> picke
   return choose(b, filled, type, [&] { return e.evaluate(data, from); }, [&] { return b.constantInt(type, 0); });
 }
 
+/// The position that is gathered, where it follows a rule and always exists.
+std::optional<Index> Movement::ruledIndex(dmir::GatherOp op) {
+  std::optional<dmir::GatherRule> rule = dmir::gatherRuleOf(op);
+  if (!rule)
+    return std::nullopt;
+  Index number = e.divRem(index[op.getAxis()], rule->run).first;
+  return e.addC(e.mulC(number, rule->step), rule->first);
+}
+
 Value Movement::evaluate(dmir::GatherOp op) {
   int64_t axis = op.getAxis(), count = shapeOf(op.getIndices()).size();
   Indices from(index.begin(), index.begin() + axis);
+  if (std::optional<Index> ruled = ruledIndex(op)) {
+    from.push_back(*ruled);
+    from.append(index.begin() + axis + 1, index.end());
+    return e.evaluate(op.getData(), from);
+  }
   bool isRequirement = op->hasAttr(dmir::kRequirementAttr);
   from.push_back(readIndex(op.getIndices(), ArrayRef(index).slice(axis, count), dimsOf(op.getData())[axis],
                            isRequirement ? DMX_KERNEL_INVALID_ARGUMENT : DMX_KERNEL_INDEX_OUT_OF_RANGE));

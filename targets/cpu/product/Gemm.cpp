@@ -168,7 +168,8 @@ void GemmEmitter::onePass(Item &item) {
   RightSource source = rightSource(item, b.idx(0), k);
   forEachTile(item, [&](const RowTile &tile) {
     if (!callsMicro(item, tile))
-      return finishTile(item, tile, reduce(item, tile, source, b.idx(0), k, /*acc=*/{}));
+      return finishTile(item, tile,
+                        spec.sumsColumns() ? columnSums(item, tile) : reduce(item, tile, source, b.idx(0), k, {}));
     microTile(item, tile, source, b.idx(0), k, partials, /*adds=*/false);
     epilogueLoop(item, tile.row, b.idx(0), b.idx(tile.rows));
   });
@@ -421,7 +422,7 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
     SmallVector<Value> sums = llvm::to_vector(carried);
     if (prefetch)
       prefetchNext(item, tile, kk, depth);
-    if (spec.readsB() && unroll == t.unroll)
+    if (spec.asksAhead() && unroll == t.unroll)
       prefetchRows(item, source, kk);
     for (int64_t u = 0; u < unroll; ++u)
       step(item, tile, source, rowBase, kk, shift, u, regs, sums);

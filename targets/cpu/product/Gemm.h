@@ -84,6 +84,8 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   bool runPairs = false;
   /// Columns of A, and of a B of this run, are adjacent.
   bool adjacentA = false, adjacentB = false;
+  /// Elements of A and of a B of this run are adjacent along k.
+  bool alongDepth = false;
   /// What levels may multiply pairs and fours with, where they have it.
   Units units{true, true};
   /// How a level multiplies pairs: see `at`. Otherwise as floats, first the low halves, then the high ones.
@@ -142,7 +144,22 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   /// Whether sums of a tile, all of k, come to lie in scratch.
   bool sumsInScratch() const { return heavyEpilogue || tiles() || micro; }
   /// Whether a B of this run is read where it lies: so few rows do not pay for a copy.
-  bool readsB() const { return !packedB && adjacentB && skinny() && !nested && !grouped && !micro && !roundsB; }
+  bool readsB() const {
+    return !packedB && ((adjacentB && skinny()) || sumsColumns()) && !nested && !grouped && !micro && !roundsB;
+  }
+  /// Whether lanes run along k, of one row and of columns of floats where they lie: a copy would turn them.
+  bool sumsColumns() const {
+    constexpr int64_t mostLanes = 16;
+    return !packedB && alongDepth && rows() == 1 && depth() > 0 && depth() % mostLanes == 0 && !nested && !grouped &&
+           !micro && !roundsB && aType == accType && bType == accType && !mlir::isa<mlir::IntegerType>(accType);
+  }
+  /// Whether rows of such a B are asked for ahead: of one row, where B comes from memory; the hardware foresees what
+  /// lies in a cache that cores share.
+  bool asksAhead() const {
+    constexpr int64_t mostShared = 12 << 20;
+    const bool isFar = depth() < 0 || columns() < 0 || depth() * columns() * rightBits() / 8 > mostShared;
+    return readsB() && !sumsColumns() && (rows() != 1 || isFar);
+  }
   /// Whether panels of B are written to scratch as accumulator elements before they are multiplied.
   bool copiesB() const { return packedB ? blocks && !skinny() : !readsB(); }
 };

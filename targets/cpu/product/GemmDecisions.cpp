@@ -27,7 +27,8 @@ std::set<int64_t> depthsOf(const GemmKernel &spec, const GemmTiles &tiles) {
 std::set<int64_t> vectorsOf(const GemmKernel &spec, const IsaLevel &isa, const GemmTiles &tiles,
                             std::optional<int64_t> rows) {
   std::set<int64_t> counts;
-  int64_t most = spec.columns() < 0 ? 4 : std::min<int64_t>(4, ceilDivInt(spec.columns(), tiles.lanes));
+  const int64_t largest = spec.readsB() ? 8 : 4;
+  int64_t most = spec.columns() < 0 ? largest : std::min<int64_t>(largest, ceilDivInt(spec.columns(), tiles.lanes));
   for (int64_t vectors = 1; vectors <= most; ++vectors)
     if (spec.fitsColumns(vectors * tiles.lanes) && rows.value_or(1) <= mostGemmRows(isa, vectors))
       counts.insert(vectors);

@@ -121,6 +121,8 @@ private:
   Values sumOfRuns(Value next, Value k0, Value low, Value high, int64_t step, mlir::ValueRange init, RunSteps steps);
   /// Rows of a dynamic m that an item of few has.
   Value rowsOf(const Item &item) { return spec.grouped ? b.sub(item.lastRow, item.firstRow) : m; }
+  Values columnSums(const Item &item, const RowTile &tile);
+  Values columnsBeside(const Item &item, Value left, Value first, int64_t count);
   Values reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0, Value depth, Values acc);
   void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk, Value shift,
             int64_t u, const RegisterTile &regs, llvm::MutableArrayRef<Value> acc);

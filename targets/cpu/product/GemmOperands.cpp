@@ -1,4 +1,4 @@
-//===- GemmOperands.cpp - copies of a product's operands to scratch ------===//
+//===- GemmOperands.cpp - a product's operands, copied or where they lie --===//
 
 #include "GemmEmitter.h"
 
@@ -186,4 +186,65 @@ void GemmEmitter::packTransposed(const Item &item, Value k0, Value depth, int64_
       b.store(rightElements(raw), packed, to);
     }
   });
+}
+
+//===----------------------------------------------------------------------===//
+// One row times columns that lie along k
+//===----------------------------------------------------------------------===//
+
+/// Adds neighbours until one is left.
+static Value sumOf(CpuBuilder &b, SmallVector<Value> terms) {
+  while (terms.size() > 1) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i + 1 < terms.size(); i += 2)
+      next.push_back(arith::AddFOp::create(b, terms[i], terms[i + 1]));
+    if (terms.size() % 2)
+      next.push_back(terms.back());
+    terms = std::move(next);
+  }
+  return terms.front();
+}
+
+/// Of columns from `first` on, beyond the last one that again: a vector each whose lanes are to be added.
+GemmEmitter::Values GemmEmitter::columnsBeside(const Item &item, Value left, Value first, int64_t count) {
+  const int64_t chains = b.isa().vectorRegisters >= 32 ? 4 : 2, step = chains * t.lanes,
+                whole = spec.depth() / step * step;
+  Values from;
+  for (int64_t j = 0; j < count; ++j) {
+    Value column = b.minS(b.addC(first, j), b.addC(n, -1));
+    from.push_back(b.elementPtr(spec.bType, item.bBase, b.mul(column, right.colStride)));
+  }
+  auto add = [&](Value kk, ValueRange sums, int64_t parts) {
+    Values next = llvm::to_vector(sums);
+    for (int64_t part = 0; part < parts; ++part) {
+      Value at = b.addC(kk, part * t.lanes), x = b.load(spec.aType, left, at, t.lanes);
+      for (int64_t j = 0; j < count; ++j) {
+        Value &sum = next[j * chains + part];
+        sum = b.fma(x, b.load(spec.bType, from[j], at, t.lanes), sum);
+      }
+    }
+    return next;
+  };
+  Values sums(count * chains, b.constant(b.laneType(spec.accType, t.lanes), 0));
+  sums = b.forLoop(b.idx(0), b.idx(whole), b.idx(step), sums,
+                   [&](Value kk, ValueRange init) { return add(kk, init, chains); });
+  sums = b.forLoop(b.idx(whole), k, b.idx(t.lanes), sums, [&](Value kk, ValueRange init) { return add(kk, init, 1); });
+  Values columns;
+  for (int64_t j = 0; j < count; ++j)
+    columns.push_back(sumOf(b, Values(ArrayRef(sums).slice(j * chains, chains))));
+  return columns;
+}
+
+/// The sums of a tile of one row: few columns at a time, as each is a stream of its own.
+GemmEmitter::Values GemmEmitter::columnSums(const Item &item, const RowTile &tile) {
+  constexpr int64_t streams = 4;
+  Value left = b.elementPtr(spec.aType, item.aBase, b.mul(tile.row, a.rowStride));
+  Values sums;
+  for (int64_t v = 0; v < item.vectors; ++v) {
+    Values columns;
+    for (int64_t j = 0; j < t.lanes; j += streams)
+      columns.append(columnsBeside(item, left, b.addC(item.column, v * t.lanes + j), std::min(streams, t.lanes - j)));
+    sums.push_back(sumOf(b, t.lanes > 1 ? b.transposed(columns) : columns));
+  }
+  return sums;
 }

@@ -33,7 +33,11 @@ void preferredRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa) {
   TileShape most = largestTile(isa, spec.accType, spec.fours);
   if (spec.skinny()) {
     t.rows = std::max<int64_t>(1, std::min(spec.rows(), most.rows));
-    t.vectors = skinnyVectors(isa, t.rows, spec.columns() < 0 ? 1 << 20 : spec.columns(), t.lanes);
+    const int64_t columns = spec.columns() < 0 ? 1 << 20 : spec.columns();
+    t.vectors = spec.sumsColumns() ? 1 : skinnyVectors(isa, t.rows, columns, t.lanes);
+    // One row reads a B as it lies: the more of a row of B at a time, the better the hardware foresees what comes.
+    if (spec.readsB() && spec.rows() == 1 && !spec.sumsColumns())
+      t.vectors = std::max(t.vectors, std::min<int64_t>(8, columns / t.lanes));
     return;
   }
   t.rows = spec.rows() < 0 ? most.rows : ceilDivInt(spec.rows(), ceilDivInt(spec.rows(), most.rows));
@@ -65,8 +69,8 @@ void chooseRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, const
 /// Register tiles of a work item's rows, whose copy of A, rows of `rowBytes`, stays in a cache.
 int64_t tilesOfBlock(const GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, int64_t rowBytes) {
   int64_t tiles = spec.rows() < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.rows(), t.rows));
-  // A panel that has to be unpacked is so once for four times as many.
-  int64_t most = std::max<int64_t>(1, isa.caches.block * (spec.blocks ? 4 : 1) / (rowBytes * t.rows));
+  // A panel that has to be unpacked is so once for twice as many.
+  int64_t most = std::max<int64_t>(1, isa.caches.block * (spec.blocks ? 2 : 1) / (rowBytes * t.rows));
   int64_t blocks = ceilDivInt(tiles, most);
   std::optional<int64_t> batch = spec.batch.known();
   if (!spec.nested && spec.rows() >= 0 && spec.columns() >= 0 && batch) {

@@ -121,6 +121,8 @@ GemmKernel MatmulProduct::kernel() const {
   kernel.grouped = grouped;
   kernel.packedB = packedRhs;
   kernel.adjacentB = rhs && rhs->strides.back().is(1);
+  kernel.alongDepth =
+      lhs && rhs && !kernel.adjacentB && lhs->strides.back().is(1) && rhs->strides[rhs->strides.size() - 2].is(1);
   kernel.roundsB = roundsRhs;
   kernel.runPairs = runPairs;
   kernel.units = units;

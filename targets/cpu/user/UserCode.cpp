@@ -2,7 +2,7 @@
 
 #include "UserCode.h"
 
-#include "targets/common/roots/UserKernels.h"
+#include "targets/common/user/UserKernels.h"
 
 #include "llvm/BinaryFormat/Magic.h"
 

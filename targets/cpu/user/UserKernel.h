@@ -2,7 +2,7 @@
 #pragma once
 
 #include "UserCode.h"
-#include "targets/common/roots/UserKernels.h"
+#include "targets/common/user/UserKernels.h"
 #include "targets/cpu/Kernels.h"
 #include "targets/cpu/code/CpuBuilder.h"
 

@@ -41,7 +41,7 @@ public:
 private:
   void skip() {
     while (at < text.size()) {
-      size_t end = at;
+      size_t end = 0;
       if (text.substr(at).starts_with("//"))
         end = text.find('\n', at);
       else if (text.substr(at).starts_with("/*"))

@@ -4,7 +4,7 @@
 #include "UserPtx.h"
 
 #include "targets/common/roots/KernelTable.h"
-#include "targets/common/roots/UserKernels.h"
+#include "targets/common/user/UserKernels.h"
 
 namespace dmxc::cuda {
 

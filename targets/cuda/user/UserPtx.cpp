@@ -3,7 +3,7 @@
 #include "UserPtx.h"
 #include "PtxWords.h"
 
-#include "targets/common/roots/UserKernels.h"
+#include "targets/common/user/UserKernels.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"

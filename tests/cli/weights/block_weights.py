@@ -97,7 +97,7 @@ class BlockTest(BundleTest):
         self.assertLess((np.abs(got - wanted) / size).max(initial=0), slack)
 
 
-@sampled(4)
+@sampled(6)
 class Blocks(BlockTest):
     def test_products(self):
         modes = ("int8-weights", "int4-weights", "int8-weights-zeros:64", "int4-weights-zeros", "int4-weights:128", "int8-weights:16")

@@ -8,6 +8,8 @@ import unittest
 
 from written import EXAMPLES, Case, find_ptxas, np
 
+from sampling import sample, sampled
+
 SOURCE = (EXAMPLES / "argmax.ptx").read_text()
 
 
@@ -21,6 +23,7 @@ def numbers(rows, count, seed=5):
     return x
 
 
+@sampled(3)
 class Argmax(Case):
     def wanted(self, x):
         return 3 * np.argmax(x, axis=1)
@@ -134,6 +137,7 @@ class Argmax(Case):
         self.assertNotRegex(done.stderr, "C75|[1-9][0-9]* bytes spill")
 
 
+@sampled(3)
 class Faults(Case):
     """What the author did wrong is found in a run, at her own line."""
 
@@ -171,10 +175,11 @@ class Faults(Case):
             self.assertIn(word, said)
 
 
+@sampled(3)
 class BadInput(Case):
     def test_launches(self):
         map_of = lambda **values: {"maps": [{"tensor": "x", "box": [64, 1], **values}]}
-        for clause, launch in (("the threads of its blocks are 1025, and may have 1 to 1024", {"block": 1025}),
+        for clause, launch in sample((("the threads of its blocks are 1025, and may have 1 to 1024", {"block": 1025}),
                                ("the threads of its blocks are 0, and", {"block": 0}),
                                ("the bytes of shared memory of its blocks are 232449, and may have 0 to 232448", {"shared": 232449}),
                                ("the blocks of its clusters are 9, and may have 1 to 8", {"cluster": 9}),
@@ -194,7 +199,7 @@ class BadInput(Case):
                                ("its steps are 1, its box has 2 axes", map_of(steps=[1])),
                                ("it takes each 9th element along axis 1", map_of(steps=[1, 9])),
                                ("it begins 8 bytes into its tensor", map_of(offset=8)),
-                               ("there is no key 'blocks'; did you mean 'block'?", {"blocks": 3})):
+                               ("there is no key 'blocks'; did you mean 'block'?", {"blocks": 3})), 4):
             with self.subTest(clause=clause):
                 self.declare(launch=launch)
                 self.refused(clause)
@@ -205,7 +210,7 @@ class BadInput(Case):
 
     def test_texts(self):
         entry = ".visible .entry argmax("
-        for clause, old, new in (("it has no entry 'argmax'; it has argmin", entry, ".visible .entry argmin("),
+        for clause, old, new in sample((("it has no entry 'argmax'; it has argmin", entry, ".visible .entry argmin("),
                                  ("line 6: the entry 'argmax' has 2 parameters; its operands, results and scalars are 3, and its maps 0", ", .param .u64 n)", ")"),
                                  ("line 6: parameter 2 is a number of 64 bits", ".param .u64 n)", ".param .u32 n)"),
                                  ("it is for sm_100a, and this bundle is for sm_90a", "sm_90a", "sm_100a"),
@@ -218,7 +223,7 @@ class BadInput(Case):
                                  ("'.alias' stands where a directive of PTX that is known here is wanted", entry, ".alias a, b;\n" + entry),
                                  ("line 2: 'eight' stands where a version is wanted", ".version 8.0", ".version eight"),
                                  ("line 78: '^' is no word of PTX", "ret;", "ret; ^"),
-                                 ("there is no .file 3", "ret;", ".loc 3 1 1 ret;")):
+                                 ("there is no .file 3", "ret;", ".loc 3 1 1 ret;")), 3):
             with self.subTest(clause=clause):
                 text = SOURCE.replace(old, new, 1)
                 if "calls" in clause:

@@ -250,7 +250,7 @@ TEST(CudaBlock, BarriersThatAreNotKept) {
   has(blockKernel(some + "\t@%p1 bra $a;\n\tbra $b;\n$a:\n\tbar.sync 0;\n$b:\n\tbar.sync 0;"), "diverged");
   has(blockKernel(some + "\t@%p1 bar.sync 0;"), "diverged: it is for all threads of the warp, and its guard holds for");
   has(blockKernel("\tsetp.lt.u32 %p1, %r0, 64;\n\t@%p1 bar.sync 0;"),
-      "deadlock: no thread of the block can go on: warp 0 waits at line 19 at barrier 0, where 64 of 128 threads have");
+      "deadlock: no thread of the block can go on: warp 0 and 1 more wait at line 19 at barrier 0, where 64 of 128");
   has(blockKernel("\tshr.u32 %r1, %r0, 5;\n\tmad.lo.s32 %r1, %r1, 32, 32;\n\tbar.sync 1, %r1;"), "bar-count");
   has(blockKernel("\tbar.sync 16;"), "bar-count: there is no barrier 16");
   has(blockKernel("\tbar.sync 1, 40;"), "bar-count: a barrier cannot be of 40 threads");

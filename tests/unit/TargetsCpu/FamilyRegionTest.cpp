@@ -65,6 +65,20 @@ TEST(FamilyRegion, FewRowsByAMatrixOfTheRun) {
   });
 }
 
+TEST(FamilyRegion, OneRowByATransposedMatrixOfTheRun) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t batch = draw.of({0, 1, 1, 3}), m = draw.of({1, 1, 1, 2}),
+            k = draw.upTo(3) ? 16 * draw.upTo(20) : draw.extent(300), n = draw.extent(100);
+    std::string type = draw.type({"f32", "f32", "f32", "f16", "f64", "i32"});
+    std::string a = tensor({batch, m, k}, type), b = tensor({batch, n, k}, type), t = tensor({batch, k, n}, type),
+                r = tensor({batch, m, n}, type);
+    return "func.func @" + name + "(%a: " + a + ", %b: " + b + ") -> " + r +
+           (type[0] == 'f' ? " attributes {ulp = 4.0, abs = 2.0e-4}" : "") +
+           " {\n  %t = dmir.transpose %b {permutation = array<i64: 0, 2, 1>} : (" + b + ") -> " + t +
+           "\n  %r = dmir.matmul %a, %t : (" + a + ", " + t + ") -> " + r + "\n  return %r : " + r + "\n}\n";
+  });
+}
+
 TEST(FamilyRegion, TopK) {
   expectFamily(40, [](Draw &draw, const std::string &name) {
     int64_t lines = draw.of({1, 1, 2, 5}), axis = draw.upTo(1),
@@ -114,6 +128,20 @@ TEST(FamilyRegion, Transposes) {
     return "func.func @" + name + "(%a: " + a + ") -> " + r +
            " {\n  %r = dmir.transpose %a {permutation = array<i64: " + order + ">} : (" + a + ") -> " + r + "\n" +
            more + "  return " + (more.empty() ? "%r" : "%s") + " : " + r + "\n}\n";
+  });
+}
+
+TEST(FamilyRegion, RelayoutsToBlocks) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t n = draw.of({0, 1, 1, 3}), c = draw.of({1, 16, 20, 32, 48}), h = draw.extent(20), w = draw.extent(60);
+    std::string type = draw.type({"f32", "f32", "f16", "bf16", "f64", "i32", "i8", "i1"});
+    std::string a = tensor({n, c, h, w}, type), r = tensor({n, c, h, w}, type + ", #dmir.blocked<1, 16>"),
+                text = "func.func @" + name + "(%a: " + a + ") -> " + r + " {\n", from = "%a";
+    if (type[0] == 'f' && draw.upTo(1)) {
+      text += "  %s = dmir.neg %a : (" + a + ") -> " + a + "\n";
+      from = "%s";
+    }
+    return text + "  %r = dmir.relayout " + from + " : (" + a + ") -> " + r + "\n  return %r : " + r + "\n}\n";
   });
 }
 
@@ -167,6 +195,63 @@ TEST(FamilyRegion, Pools) {
            ", " + ofImage("dilations", dilations) + ", " + ofImage("low", low) + ", " + ofImage("high", high) + ", " +
            ofImage("ceilExtra", extra) + ", countPadding = " + (draw.upTo(1) ? "true" : "false") + "} : (" + a +
            ") -> " + r + "\n  return %r : " + r + "\n}\n";
+  });
+}
+
+/// Indices as nearest neighbours have them: each position `run` times, or one of `step`.
+std::string indices(int64_t first, int64_t step, int64_t run, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i)
+    text += (i ? ", " : "") + std::to_string(first + i / run * step);
+  return "dmir.constant dense<[" + text + "]> : " + tensor({count}, "i64") + "\n";
+}
+
+TEST(FamilyRegion, ResizesToNearest) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t n = draw.of({0, 1, 1, 2}), c = draw.of({1, 3, 20}), in[2], out[2];
+    std::string type = draw.type({"f32", "f32", "f32", "f16", "f64", "i8", "i64"}), constants,
+                layout = draw.upTo(3) ? "" : ", #dmir.blocked<1, 16>";
+    for (int axis = 0; axis < 2; ++axis) {
+      int64_t run = draw.of({1, 2, 2, 2, 3, 4, 8}), step = run == 1 ? draw.of({0, 1, 2, 3}) : 1,
+              first = draw.of({0, 0, 1});
+      out[axis] = 2 + draw.upTo(axis ? 90 : 12);
+      in[axis] = first + (out[axis] - 1) / run * step + 1 + draw.upTo(1);
+      constants += "  %i" + std::to_string(axis) + " = " + indices(first, step, run, out[axis]);
+    }
+    std::string i[] = {tensor({out[0]}, "i64"), tensor({out[1]}, "i64")},
+                a = tensor({n, c, in[0], in[1]}, type + layout), m = tensor({n, c, out[0], in[1]}, type + layout),
+                r = tensor({n, c, out[0], out[1]}, type + layout);
+    bool more = draw.upTo(1), pads = layout.empty() && draw.upTo(2) == 0;
+    std::string p = pads ? tensor({n, c, out[0], out[1] + 3}, type) : r;
+    std::string text = "func.func @" + name + "(%a: " + a + ", %b: " + p + ", %v: " + tensor({}, type) + ") -> " + p +
+                       " {\n" + constants + "  %h = dmir.gather %a, %i0 {axis = 2 : i64} : (" + a + ", " + i[0] +
+                       ") -> " + m + "\n  %r = dmir.gather %h, %i1 {axis = 3 : i64} : (" + m + ", " + i[1] + ") -> " +
+                       r + "\n";
+    if (pads)
+      text += "  %p = dmir.pad %r, %v {low = array<i64: 0, 0, 0, 1>, high = array<i64: 0, 0, 0, 2>, interior = "
+              "array<i64: 0, 0, 0, 0>, "
+              "mode = #dmir<pad_mode constant>} : (" +
+              r + ", " + tensor({}, type) + ") -> " + p + "\n";
+    std::string last = pads ? "%p" : "%r";
+    if (more)
+      text += "  %s = dmir.add " + last + ", %b : (" + p + ", " + p + ") -> " + p + "\n";
+    return text + "  return " + (more ? "%s" : last) + " : " + p + "\n}\n";
+  });
+}
+
+TEST(FamilyRegion, GreedySelections) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t rows = draw.of({0, 1, 1, 3}), n = draw.extent(150), range = draw.of({2, 9, 60});
+    std::string type = draw.type({"f32", "i32", "f64", "i64", "i8"}), most = std::to_string(draw.of({0, 3, 200})),
+                c = tensor({rows, n}, "i1"), x = tensor({rows, n, 1}, type), y = tensor({rows, 1, n}, type),
+                e = tensor({rows, n, n}, "i1"), least = " {test.lo = 0, test.hi = " + std::to_string(range) + "}";
+    std::string whole =
+        "(%c: " + c + ", %e: " + e + ", %l: tensor<i64> {test.lo = " + most + ", test.hi = 201}) -> " + c + " {\n";
+    std::string near = "(%c: " + c + ", %a: " + x + least + ", %b: " + y + least +
+                       ", %l: tensor<i64> {test.lo = " + most + ", test.hi = 201}) -> " + c +
+                       " {\n  %e = dmir.compare eq %a, %b : (" + x + ", " + y + ") -> " + e + "\n";
+    return "func.func @" + name + (draw.upTo(2) ? near : whole) + "  %r = dmir.greedy_select %c, %e, %l : (" + c +
+           ", " + e + ", tensor<i64>) -> " + c + "\n  return %r : " + c + "\n}\n";
   });
 }
 

@@ -3,6 +3,8 @@
 #include "Block.h"
 #include "cluster/Cluster.h"
 
+#include <algorithm>
+
 namespace dmxrt::cuda {
 
 Block::Block(const Launch &launch, uint64_t &idle, Cluster *cluster, uint32_t rank)
@@ -184,22 +186,35 @@ std::string Block::describe(const Wait &wait, std::string &check) {
 }
 
 bool Block::reportStop(LaunchOutcome &outcome) {
+  struct Group { ///< warps that wait at one line for the same
+    uint32_t warp, line, others;
+    std::string what;
+  };
   std::string check = "deadlock", text;
-  uint32_t named = 0;
+  std::vector<Group> groups;
   for (const Seat &seat : seats)
     seat.run->forEachWait([&](const Wait &wait, uint32_t lanes, uint32_t line) {
-      uint32_t thread = seat.run->warp.firstThread + static_cast<uint32_t>(std::countr_zero(lanes));
       std::string what = describe(wait, check);
-      if (named == 0) {
+      if (groups.empty()) {
         outcome.line = line;
-        outcome.thread = thread;
+        outcome.thread = seat.run->warp.firstThread + static_cast<uint32_t>(std::countr_zero(lanes));
       }
-      if (++named <= 8)
-        text += cat(named == 1 ? "" : "; ", "warp ", seat.run->warp.number, cluster ? cat(" of block ", rank) : "",
-                    " waits at line ", line, " ", what);
+      auto same = std::find_if(groups.begin(), groups.end(),
+                               [&](const Group &group) { return group.line == line && group.what == what; });
+      if (same != groups.end())
+        ++same->others;
+      else
+        groups.push_back({seat.run->warp.number, line, 0, std::move(what)});
     });
+  constexpr size_t most = 8;
+  for (size_t i = 0; i < groups.size() && i < most; ++i) {
+    const Group &group = groups[i];
+    text += cat(i ? "; " : "", "warp ", group.warp, cluster ? cat(" of block ", rank) : "",
+                group.others ? cat(" and ", group.others, " more wait") : " waits", " at line ", group.line, " ",
+                group.what);
+  }
   outcome.fault = cat(check, ": no thread of the ", cluster ? "cluster" : "block", " can go on: ", text,
-                      named > 8 ? "; and others" : "");
+                      groups.size() > most ? "; and others" : "");
   return false;
 }
 

@@ -1,7 +1,7 @@
 //===- Pointwise.cpp - elementwise and data-movement regions ------------------===//
 
-#include "KernelTable.h"
-#include "Loops.h"
+#include "Plan.h"
+#include "targets/common/roots/KernelTable.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/masks/Where.h"
@@ -12,22 +12,6 @@
 using namespace dmxc;
 using namespace dmxc::kernels;
 using namespace mlir;
-
-namespace {
-
-/// How a region without a root is computed. Depends on the region alone, not on the ISA level.
-struct PointwisePlan {
-  llvm::SmallVector<AxisGroup> groups; ///< loops of the result, joined axes
-  unsigned laneGroup = 0;              ///< the group that lanes run along
-  int64_t block = 0;                   ///< of a blocked result: its lanes run along the block
-  unsigned blockedAxis = 0;
-  int64_t wide = 1;               ///< elements beside each other that a thread takes at a time; of a flat one
-  std::optional<unsigned> across; ///< the group that lanes run along before tiles of them are turned to the lane group
-  bool flat = false;              ///< every operand has the result's layout, or one element: one loop over memory
-  WorkPlan work;
-};
-
-} // namespace
 
 static dmir::BlockedAttr blockedOf(Type type) { return dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type)); }
 
@@ -79,8 +63,8 @@ static double costAlong(const RegionBody &body, ArrayRef<AxisGroup> groups, unsi
   });
 }
 
-/// Positions of the lane group that a work item of turned tiles has: a multiple of every level's lanes.
-static constexpr int64_t kTurned = 16;
+/// A tile is written out vector by vector: heavy functions would be much code.
+static constexpr double kMostOfVector = 100;
 
 /// The same where tiles of values are computed with lanes along `group` and turned in registers before they are stored;
 /// nothing where lanes do not lie beside each other in memory along that group.
@@ -118,13 +102,6 @@ static int64_t chooseWide(const RegionBody &body, const PlanRequest &request, Di
   return wide;
 }
 
-/// Whether elements of the last group are so few that vectors of the group before it are interleaved.
-static bool interleaves(const PointwisePlan &plan) {
-  constexpr int64_t most = 8;
-  std::optional<int64_t> size = plan.groups.back().size.known();
-  return size && *size > 1 && *size <= most && llvm::isPowerOf2_64(*size);
-}
-
 /// Tiles where they are cheaper than `best`, the cost with lanes along the lane group.
 static void chooseTurned(const RegionBody &body, PointwisePlan &plan, int64_t lanes, double &best,
                          const Processor &processor) {
@@ -138,16 +115,34 @@ static void chooseTurned(const RegionBody &body, PointwisePlan &plan, int64_t la
   // Lanes that would be stored apart from each other cost what no count of instructions tells.
   double most = plan.laneGroup == last ? 0.7 * best : best;
   for (unsigned g = few ? last - 1 : 0; g < last; ++g) {
-    // A tile is written out vector by vector: heavy functions would be much code.
-    constexpr double mostOfVector = 100;
     double cost = isLong(g) ? costTurned(body, plan.groups, g, lanes, processor).value_or(best) : best;
-    if (cost < most && cost * static_cast<double>(lanes) <= mostOfVector) {
+    if (cost < most && cost * static_cast<double>(lanes) <= kMostOfVector) {
       best = cost;
       most = 0.7 * cost;
       plan.across = g;
       plan.laneGroup = last;
     }
   }
+}
+
+/// Whether tiles of a blocked result are computed with lanes along positions, which lie beside each other where those
+/// of a block's channels do not, and turned.
+static bool turnsBlocks(const RegionBody &body, const PointwisePlan &plan, int64_t lanes, const Processor &processor) {
+  const unsigned last = plan.groups.size() - 1;
+  Type element = getElementTypeOrSelf(body.results.front().getType());
+  if (body.results.size() != 1 || lanes == 1 || element.getIntOrFloatBitWidth() < 8 ||
+      plan.groups[last].first == plan.blockedAxis || nominal(body.block, plan.groups[last].size) < kTurned)
+    return false;
+  bool gathers = false;
+  dryRunCost(body.block, processor, lanes, [&](ElementExpr &e, llvm::function_ref<Value()> opaque) {
+    SmallVector<Index> at;
+    for (const AxisGroup &group : plan.groups)
+      at.push_back(group.first == plan.blockedAxis ? e.at(opaque(), plan.block, 1) : e.at(opaque()));
+    ResultWriter(e, body).evaluate(spread(e, plan.groups, at, body.resultType().getRank()));
+    gathers = e.counts.gathered > 0;
+  });
+  std::optional<double> cost = gathers ? costTurned(body, plan.groups, last, lanes, processor) : std::nullopt;
+  return cost && *cost * static_cast<double>(lanes) <= kMostOfVector;
 }
 
 /// The group that lanes lie along, and items of a row-major result.
@@ -214,8 +209,11 @@ static PointwisePlan planOf(const RegionBody &body, const PlanRequest &request) 
     for (AxisGroup &group : plan.groups)
       dims.push_back(group.first == blocked.getAxis() ? Dim::ceilDiv(group.size, plan.block) : group.size);
     // The innermost loop counts blocks of one position: work is planned without it.
-    dims.push_back(1);
-    plan.work = processor.planWork(body.block, dims, 4.0 * plan.block / lanes);
+    if (turnsBlocks(body, plan, std::min(lanes, plan.block), processor))
+      plan.across = plan.groups.size() - 1;
+    else
+      dims.push_back(1);
+    plan.work = processor.planWork(body.block, dims, (plan.across ? 1.0 : 4.0) * plan.block / lanes);
     return plan;
   }
   planLanes(body, plan, lanes, processor);
@@ -283,139 +281,13 @@ static void emitFlat(KernelBuilder &b, const RegionBody &body, const PointwisePl
   });
 }
 
-static void emitBlocked(KernelBuilder &b, const RegionBody &body, const PointwisePlan &plan) {
-  ElementExpr e(b, body.block);
-  ResultWriter writer(e, body);
-  auto type = body.resultType();
-  unsigned narrowest;
-  int64_t lanes = std::min(chooseLanes(body.results, b.processor(), &narrowest), plan.block);
-  int64_t dim = type.getDimSize(plan.blockedAxis);
-  unsigned blockLoop = 0;
-  while (plan.groups[blockLoop].first != plan.blockedAxis)
-    ++blockLoop;
-  emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value, Value) {
-    SmallVector<Index> at;
-    for (Value position : outer)
-      at.push_back(e.at(position));
-    Value block = outer[blockLoop], start = b.mulC(block, plan.block);
-    for (int64_t lane = 0; lane < plan.block; lane += lanes) {
-      Value first = b.addC(start, lane);
-      e.knowDivision(first, plan.block, block, b.idx(lane));
-      at[blockLoop] = e.at(first, lanes, lanes > 1);
-      bool partial = dim % plan.block != 0;
-      Value inside = b.sub(b.idx(dim), first);
-      auto write = [&] { writer.write(spread(e, plan.groups, at, type.getRank())); };
-      if (!partial) {
-        ElementExpr::Lanes all(e, lanes);
-        write();
-      } else if (lanes == 1) {
-        b.ifThen(b.cmp(arith::CmpIPredicate::sgt, inside, b.idx(0)), write);
-      } else {
-        ElementExpr::Lanes some(e, lanes, b.headMask(lanes, inside));
-        write();
-      }
-    }
-  });
-}
-
-/// Lanes lie along one group where values are computed, and along the last one where they are stored.
-class TurnedEmitter {
-public:
-  TurnedEmitter(KernelBuilder &b, const RegionBody &body, const PointwisePlan &plan)
-      : b(b), e(b, body.block), writer(e, body), body(body), plan(plan), at(plan.groups.size()) {
-    lanes = std::min(chooseLanes(body.results, b.processor(), &narrowest), kTurned);
-  }
-
-  void emit() {
-    emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
-      const Value *position = outer.begin();
-      for (unsigned g = 0; g < plan.groups.size(); ++g)
-        if (g != plan.laneGroup && g != *plan.across)
-          at[g] = e.at(*position++);
-      Value first = b.mulC(outer.back(), kTurned), size = b.idx(plan.groups[plan.laneGroup].size);
-      item(first, b.minS(b.addC(first, kTurned), size), lo, hi);
-    });
-  }
-
-private:
-  Indices index(Index along, Index across) {
-    at[plan.laneGroup] = along;
-    at[*plan.across] = across;
-    return spread(e, plan.groups, at, body.resultType().getRank());
-  }
-  /// Whole tiles, then what is left of both groups.
-  void item(Value first, Value last, Value lo, Value hi) {
-    auto whole = [&](Value from, Value to) {
-      return b.add(from, b.mulC(b.floorDiv(b.sub(to, from), b.idx(lanes)), lanes));
-    };
-    Value hiWhole = whole(lo, hi), one = b.idx(1), step = b.idx(lanes);
-    if (interleaves(plan)) {
-      b.forLoop(lo, hiWhole, step, [&](Value q) { interleave(q); });
-      return b.forLoop(hiWhole, hi, one, [&](Value q) {
-        b.forLoop(first, last, one, [&](Value p) { writer.write(index(e.at(p), e.at(q))); });
-      });
-    }
-    Value lastWhole = whole(first, last);
-    b.forLoop(first, lastWhole, step, [&](Value p) { b.forLoop(lo, hiWhole, step, [&](Value q) { tile(p, q); }); });
-    b.forLoop(hiWhole, hi, one, [&](Value q) {
-      laneLoop(e, first, last, lanes, narrowest, kTurned, [&](Index p) { writer.write(index(p, e.at(q))); });
-    });
-    b.forLoop(lastWhole, last, one,
-              [&](Value p) { b.forLoop(lo, hiWhole, one, [&](Value q) { writer.write(index(e.at(p), e.at(q))); }); });
-  }
-  /// All elements of the last group, beside each other for each of the positions.
-  void interleave(Value q) {
-    ElementExpr::Lanes all(e, lanes);
-    SmallVector<Value> rows;
-    for (int64_t i = 0; i < *plan.groups.back().size.known(); ++i)
-      rows.append(writer.evaluate(index(e.at(i), e.at(q, lanes, lanes > 1))));
-    for (auto [i, row] : llvm::enumerate(zipped(rows))) // further on in the last group is the next position
-      writer.store(row, index(e.at(b.idx(static_cast<int64_t>(i) * lanes), lanes, lanes > 1), e.at(q)));
-    e.forget();
-  }
-  /// The elements of vectors in turn, as as many vectors.
-  SmallVector<Value> zipped(ArrayRef<Value> rows) {
-    if (rows.size() == 1 || lanes == 1)
-      return llvm::to_vector(rows);
-    SmallVector<Value> parts[2], result;
-    for (auto [i, row] : llvm::enumerate(rows))
-      parts[i % 2].push_back(row);
-    for (auto [even, odd] : llvm::zip(zipped(parts[0]), zipped(parts[1])))
-      for (int64_t half = 0; half < 2; ++half) {
-        SmallVector<int64_t> from;
-        for (int64_t i = half * lanes / 2; i < (half + 1) * lanes / 2; ++i)
-          from.append({i, lanes + i});
-        result.push_back(vector::ShuffleOp::create(b, even, odd, from));
-      }
-    return result;
-  }
-  void tile(Value p, Value q) {
-    ElementExpr::Lanes all(e, lanes);
-    SmallVector<Value> rows;
-    for (int64_t i = 0; i < lanes; ++i)
-      rows.append(writer.evaluate(index(e.at(b.addC(p, i)), e.at(q, lanes, lanes > 1))));
-    for (auto [i, row] : llvm::enumerate(lanes > 1 ? b.transposed(rows) : rows))
-      writer.store(row, index(e.at(p, lanes, lanes > 1), e.at(b.addC(q, static_cast<int64_t>(i)))));
-    e.forget();
-  }
-
-  KernelBuilder &b;
-  ElementExpr e;
-  ResultWriter writer;
-  const RegionBody &body;
-  const PointwisePlan &plan;
-  SmallVector<Index> at;
-  int64_t lanes;
-  unsigned narrowest = 8;
-};
-
 static void emitPointwise(KernelBuilder &b, const RegionBody &body, const PointwisePlan &plan) {
   if (plan.flat)
     return emitFlat(b, body, plan);
   if (plan.block)
-    return emitBlocked(b, body, plan);
+    return emitBlocks(b, body, plan);
   if (plan.across)
-    return TurnedEmitter(b, body, plan).emit();
+    return emitTurned(b, body, plan);
   ElementExpr e(b, body.block);
   ResultWriter writer(e, body);
   int64_t rank = body.resultType().getRank();

@@ -1,7 +1,7 @@
 //===- UserKernels.h - regions that users' kernels compute ------*- C++ -*-===//
 #pragma once
 
-#include "Plans.h"
+#include "targets/common/roots/Plans.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/Kernels.h"
