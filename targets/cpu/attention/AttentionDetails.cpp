@@ -25,8 +25,9 @@ AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &atte
   all = mask && looksAtAllKeys(body.block);
   // What is left out is nothing: keys of a class and the others do not know of each other.
   if (mask && online && std::isinf(fill()) && !adds() && !asksNumbers())
-    if ((classes = findClasses(rule())))
-      keys = kOnlineKeys / 2;
+    classes = findClasses(rule());
+  if (classes)
+    keys = kOnlineKeys / 2;
   group = headsOfGroup();
   rows = given ? std::max<int64_t>(1, given / group) * group : preferredRows();
   std::optional<int64_t> known = result.m.known();

@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+using namespace dmxc;
 using namespace dmxc::cpu;
 
 namespace {
