@@ -217,15 +217,15 @@ Status Compiler::findShapes() {
 }
 
 FamilyNumbers Compiler::numbersOf(const Family &family) const {
-  std::vector<std::vector<int64_t>> numbers;
+  std::vector<const KernelShape *> all;
   for (size_t k : family.members)
-    numbers.push_back(shapes[family.level][sources[k].first].shape.numbers);
-  return FamilyNumbers(std::move(numbers));
+    all.push_back(&shapes[family.level][sources[k].first].shape);
+  return FamilyNumbers(all);
 }
 
 /// All levels that have a level's code of one kernel of a family have that of all of it.
 std::vector<Family> Compiler::familiesOf(size_t level) const {
-  using Key = std::tuple<std::string, std::vector<size_t>, std::vector<int64_t>>;
+  using Key = std::tuple<std::string, std::vector<size_t>, std::vector<int64_t>, std::vector<int64_t>>;
   std::map<Key, size_t> places;
   std::vector<Family> families;
   auto add = [&](const Key &key, size_t k) {
@@ -237,7 +237,7 @@ std::vector<Family> Compiler::familiesOf(size_t level) const {
   for (auto [k, source] : llvm::enumerate(sources))
     if (source.codes[level] == level) {
       bool alone = source.nameless.empty();
-      add({alone ? source.name : shapes[level][source.first].shape.code, source.codes, {}}, k);
+      add({alone ? source.name : shapes[level][source.first].shape.code, source.codes, {}, {}}, k);
     }
   std::vector<Family> loose;
   llvm::erase_if(families, [&](const Family &family) {
@@ -250,7 +250,7 @@ std::vector<Family> Compiler::familiesOf(size_t level) const {
   for (const Family &family : loose) // of equal kernels
     for (size_t k : family.members) {
       const KernelShape &shape = shapes[level][sources[k].first].shape;
-      add({shape.code, sources[k].codes, shape.numbers}, k);
+      add({shape.code, sources[k].codes, shape.numbers, shape.floats}, k);
     }
   return families;
 }

@@ -119,7 +119,8 @@ Value CpuBuilder::tileBuffer() {
 }
 
 /// An empty instruction sequence that may touch memory, as far as LLVM knows.
-static LLVM::InlineAsmOp emptyAsm(CpuBuilder &b, TypeRange results, ValueRange operands, StringRef constraints) {
+static LLVM::InlineAsmOp emptyAsm(ImplicitLocOpBuilder &b, TypeRange results, ValueRange operands,
+                                  StringRef constraints) {
   auto dialect = LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT);
   return LLVM::InlineAsmOp::create(b, results, operands, /*asm_string=*/"", constraints,
                                    /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
@@ -128,8 +129,10 @@ static LLVM::InlineAsmOp emptyAsm(CpuBuilder &b, TypeRange results, ValueRange o
 
 void CpuBuilder::fence() { emptyAsm(*this, {}, {}, "~{memory}"); }
 
-Value CpuBuilder::opaque(Value pointer) {
-  return emptyAsm(*this, pointer.getType(), pointer, "=r,0,~{memory}").getRes();
+Value CpuBuilder::opaque(Value pointer) { return opaque(*this, pointer); }
+
+Value CpuBuilder::opaque(ImplicitLocOpBuilder &b, Value pointer) {
+  return emptyAsm(b, pointer.getType(), pointer, "=r,0,~{memory}").getRes();
 }
 
 Value CpuBuilder::held(Value vector) { return emptyAsm(*this, vector.getType(), vector, "=v,0").getRes(); }

@@ -33,6 +33,7 @@ public:
   /// A fence that also gives the pointer a value LLVM knows nothing about. Keeps it from merging equal loads through
   /// different copies and spilling the values; loading twice is cheaper.
   Value opaque(Value pointer);
+  static Value opaque(mlir::ImplicitLocOpBuilder &b, Value pointer);
   /// The vector, of which LLVM knows only that a register holds it. For levels with AVX-512.
   Value held(Value vector);
   /// Prefetch of the line that holds the element; locality 3 = L1 .. 0 = none.

@@ -212,6 +212,7 @@ std::string dmxc::cpu::keptBytes(const std::vector<EmittedShape> &shapes) {
   for (const EmittedShape &shape : shapes) {
     writer.text(shape.shape.code);
     writer.numbers(shape.shape.numbers);
+    writer.numbers(shape.shape.floats);
     writer.numbers(shape.contract);
   }
   return writer.bytes;
@@ -223,6 +224,7 @@ std::optional<std::vector<EmittedShape>> dmxc::cpu::shapesOf(std::string_view ke
   for (EmittedShape &shape : shapes) {
     shape.shape.code = reader.text();
     shape.shape.numbers = reader.numbers();
+    shape.shape.floats = reader.numbers();
     shape.contract = reader.numbers();
   }
   return reader.atEnd() ? std::optional(std::move(shapes)) : std::nullopt;

@@ -2,6 +2,8 @@
 
 #include "KernelFamilies.h"
 
+#include "CpuBuilder.h"
+
 #include "dmxc/Support/Sha256.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -47,6 +49,8 @@ static bool takesAnyNumber(OpOperand &use) {
 }
 
 static bool isFree(arith::ConstantOp constant) {
+  if (constant.getType().isF32())
+    return true;
   return constant.getType().isSignlessInteger(64) && isa<IntegerAttr>(constant.getValue()) &&
          llvm::all_of(constant->getUses(), takesAnyNumber);
 }
@@ -54,13 +58,17 @@ static bool isFree(arith::ConstantOp constant) {
 /// Whether indices of the op are numbers of elements, all of them, and not of a structure's fields.
 static bool isFree(LLVM::GEPOp op) { return op.getRawConstantIndices().size() == 1; }
 
+static bool isFloat(Operation *op) { return op->getResult(0).getType().isF32(); }
+
 /// Calls `number` with the op and the value of each, in the order in which they stand.
 static void forNumbers(func::FuncOp body, llvm::function_ref<void(Operation *, int64_t)> number) {
   body.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && isFree(constant))
-      number(op, cast<IntegerAttr>(constant.getValue()).getInt());
-    else if (auto address = dyn_cast<LLVM::GEPOp>(op);
-             address && isFree(address) && address.getRawConstantIndices()[0] != LLVM::GEPOp::kDynamicIndex)
+    if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && isFree(constant)) {
+      auto real = dyn_cast<FloatAttr>(constant.getValue());
+      number(op, real ? static_cast<int64_t>(real.getValue().bitcastToAPInt().getZExtValue())
+                      : cast<IntegerAttr>(constant.getValue()).getInt());
+    } else if (auto address = dyn_cast<LLVM::GEPOp>(op);
+               address && isFree(address) && address.getRawConstantIndices()[0] != LLVM::GEPOp::kDynamicIndex)
       number(op, address.getRawConstantIndices()[0]);
   });
 }
@@ -154,7 +162,7 @@ KernelShape dmxc::cpu::shapeOf(ModuleOp module) {
   if (parts)
     forNumbers(parts->body, [&](Operation *op, int64_t value) {
       free.insert(op);
-      shape.numbers.push_back(value);
+      (isFloat(op) ? shape.floats : shape.numbers).push_back(value);
     });
   std::string text = ShapeText(module, free, parts ? parts->kernel.getName() : "").text;
   shape.code = Sha256::hexOf(std::as_bytes(std::span(text)));
@@ -165,7 +173,7 @@ KernelShape dmxc::cpu::shapeOf(ModuleOp module) {
 // Families
 //===----------------------------------------------------------------------===//
 
-FamilyNumbers::FamilyNumbers(std::vector<std::vector<int64_t>> numbers) : kernels(std::move(numbers)) {
+Varying::Varying(std::vector<std::vector<int64_t>> numbers, bool linear) : kernels(std::move(numbers)) {
   std::vector<size_t> slots;
   for (size_t slot = 0; slot < kernels.front().size(); ++slot)
     if (llvm::any_of(kernels, [&](const auto &kernel) { return kernel[slot] != kernels.front()[slot]; }))
@@ -179,27 +187,41 @@ FamilyNumbers::FamilyNumbers(std::vector<std::vector<int64_t>> numbers) : kernel
   };
   llvm::stable_sort(slots, [&](size_t x, size_t y) { return spread(x) < spread(y); });
   for (size_t slot : slots) {
-    std::optional<Derived> known = derive(slot);
+    std::optional<Derived> known = derive(slot, linear);
     if (!known)
       bases.push_back(slot);
-    varying.push_back(known.value_or(Derived{slot, slot, 1, 0}));
+    all.push_back(known.value_or(Derived{slot, slot}));
   }
 }
 
-std::optional<FamilyNumbers::Derived> FamilyNumbers::derive(size_t slot) const {
+std::optional<Varying::Derived> Varying::derive(size_t slot, bool linear) const {
   for (size_t base : bases) {
+    Derived result{slot, base};
     const std::vector<int64_t> &first = kernels.front();
     auto other = llvm::find_if(kernels, [&](const auto &kernel) { return kernel[base] != first[base]; });
-    int64_t steps = (*other)[base] - first[base], way = (*other)[slot] - first[slot];
-    if (way % steps)
-      continue;
-    Derived result{slot, base, way / steps, first[slot] - way / steps * first[base]};
+    if (linear) {
+      result.factor = ((*other)[slot] - first[slot]) / ((*other)[base] - first[base]);
+      result.offset = first[slot] - result.factor * first[base];
+    }
     if (llvm::all_of(kernels,
                      [&](const auto &kernel) { return kernel[slot] == result.factor * kernel[base] + result.offset; }))
       return result;
   }
   return std::nullopt;
 }
+
+/// One list of each kernel's.
+static std::vector<std::vector<int64_t>> listsOf(const std::vector<const KernelShape *> &shapes,
+                                                 std::vector<int64_t> KernelShape::*list) {
+  std::vector<std::vector<int64_t>> all;
+  for (const KernelShape *shape : shapes)
+    all.push_back(shape->*list);
+  return all;
+}
+
+FamilyNumbers::FamilyNumbers(const std::vector<const KernelShape *> &shapes)
+    : numbers(listsOf(shapes, &KernelShape::numbers), /*linear=*/true),
+      floats(listsOf(shapes, &KernelShape::floats), /*linear=*/false) {}
 
 /// The op's number becomes the value.
 static void replaceNumber(Operation *op, Value value) {
@@ -215,25 +237,15 @@ static void replaceNumber(Operation *op, Value value) {
   op->erase();
 }
 
-/// Makes the kernel's call bring these numbers behind what it brings.
-static void bring(func::FuncOp kernel, ArrayRef<int64_t> numbers) {
-  auto call = *kernel.getOps<func::CallOp>().begin();
-  ImplicitLocOpBuilder b(call.getLoc(), call);
-  for (int64_t number : numbers)
-    call->insertOperands(call->getNumOperands(), arith::ConstantIntOp::create(b, number, 64).getResult());
-}
-
-/// Makes the numbers that differ arguments of the body, and what follows from them.
-void FamilyNumbers::takeNumbers(func::FuncOp body) const {
-  std::vector<Operation *> ops;
-  forNumbers(body, [&](Operation *op, int64_t) { ops.push_back(op); });
+/// Makes what differs arguments of the body, whose `ops` have the numbers, and what follows from them.
+static void takeNumbers(func::FuncOp body, const Varying &varying, ArrayRef<Operation *> ops) {
   llvm::DenseMap<size_t, Value> arguments;
-  for (size_t base : bases) {
-    static_cast<void>(
-        body.insertArgument(body.getNumArguments(), IntegerType::get(body.getContext(), 64), {}, body.getLoc()));
+  for (size_t base : varying.bases) {
+    Type i64 = IntegerType::get(body.getContext(), 64);
+    static_cast<void>(body.insertArgument(body.getNumArguments(), i64, {}, body.getLoc()));
     arguments[base] = body.getArguments().back();
   }
-  for (const Derived &number : varying) {
+  for (const Varying::Derived &number : varying.all) {
     auto b = ImplicitLocOpBuilder::atBlockBegin(body.getLoc(), &body.front());
     auto flags = arith::IntegerOverflowFlags::nsw;
     Value value = arguments[number.base];
@@ -245,20 +257,87 @@ void FamilyNumbers::takeNumbers(func::FuncOp body) const {
   }
 }
 
-void FamilyNumbers::widen(ModuleOp module, const std::vector<std::string> &names) const {
-  if (names.size() == 1)
+/// Where a float of the table is read: before the innermost loop that has it, or where it stands. Any earlier, it would
+/// take a register from the loops in between, which are those of the sums.
+static Operation *readingPlace(Operation *op) {
+  auto loop = op->getParentOfType<scf::ForOp>();
+  bool isInnermost = loop && !loop.getBody()->walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return isInnermost ? loop.getOperation() : op;
+}
+
+/// Makes what differs a table that an argument of the body points to.
+static void takeFloats(func::FuncOp body, const Varying &varying, ArrayRef<Operation *> ops) {
+  if (varying.bases.empty())
     return;
+  MLIRContext *context = body.getContext();
+  auto noalias =
+      DictionaryAttr::get(context, NamedAttribute(StringAttr::get(context, LLVM::LLVMDialect::getNoAliasAttrName()),
+                                                  UnitAttr::get(context)));
+  static_cast<void>(
+      body.insertArgument(body.getNumArguments(), LLVM::LLVMPointerType::get(context), noalias, body.getLoc()));
+  Value table = body.getArguments().back();
+  llvm::DenseMap<void *, Value> pointers; // by the loop or the block that reads
+  for (Varying::Derived number : varying.all) {
+    Operation *op = ops[number.slot], *place = readingPlace(op);
+    ImplicitLocOpBuilder b(op->getLoc(), place);
+    Value &pointer = pointers[place == op ? static_cast<void *>(op->getBlock()) : place];
+    if (!pointer) {
+      OpBuilder::InsertionGuard guard(b);
+      if (place == op)
+        b.setInsertionPointToStart(op->getBlock());
+      pointer = CpuBuilder::opaque(b, table);
+    }
+    auto index = static_cast<int32_t>(llvm::find(varying.bases, number.base) - varying.bases.begin());
+    Value address = LLVM::GEPOp::create(b, table.getType(), b.getF32Type(), pointer, ArrayRef<LLVM::GEPArg>{index});
+    replaceNumber(op, LLVM::LoadOp::create(b, b.getF32Type(), address, /*alignment=*/4, /*isVolatile=*/false,
+                                           /*isNonTemporal=*/false, /*isInvariant=*/true));
+  }
+}
+
+static func::CallOp callOf(func::FuncOp kernel) { return *kernel.getOps<func::CallOp>().begin(); }
+
+/// Makes the kernel's call bring its own numbers behind what it brings.
+static void bringNumbers(func::FuncOp kernel, const Varying &varying, size_t number) {
+  func::CallOp call = callOf(kernel);
+  ImplicitLocOpBuilder b(call.getLoc(), call);
+  for (size_t base : varying.bases) {
+    Value own = arith::ConstantIntOp::create(b, varying.kernels[number][base], 64);
+    call->insertOperands(call->getNumOperands(), own);
+  }
+}
+
+/// The same of its floats, as a constant of the module.
+static void bringFloats(func::FuncOp kernel, const Varying &varying, size_t number) {
+  if (varying.bases.empty())
+    return;
+  std::vector<float> own;
+  for (size_t base : varying.bases)
+    own.push_back(llvm::bit_cast<float>(static_cast<uint32_t>(varying.kernels[number][base])));
+  auto count = static_cast<int64_t>(own.size());
+  ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
+  auto table = LLVM::GlobalOp::create(
+      b, LLVM::LLVMArrayType::get(b.getF32Type(), own.size()), /*isConstant=*/true, LLVM::Linkage::Private,
+      (kernel.getName() + ".floats").str(),
+      DenseElementsAttr::get(RankedTensorType::get({count}, b.getF32Type()), ArrayRef<float>(own)), /*alignment=*/4);
+  func::CallOp call = callOf(kernel);
+  b.setInsertionPoint(call);
+  call->insertOperands(call->getNumOperands(), LLVM::AddressOfOp::create(b, table).getResult());
+}
+
+void FamilyNumbers::widen(ModuleOp module, const std::vector<std::string> &names) const {
   auto kernel = *llvm::find_if(module.getOps<func::FuncOp>(), [](func::FuncOp fn) { return !fn.isPrivate(); });
-  if (std::optional<KernelParts> parts = KernelParts::of(module); parts && !varying.empty())
-    takeNumbers(parts->body);
-  for (size_t i = names.size(); i-- > 0;) {
+  std::vector<Operation *> ofNumbers, ofFloats;
+  if (std::optional<KernelParts> parts = KernelParts::of(module)) {
+    forNumbers(parts->body, [&](Operation *op, int64_t) { (isFloat(op) ? ofFloats : ofNumbers).push_back(op); });
+    takeNumbers(parts->body, numbers, ofNumbers);
+    takeFloats(parts->body, floats, ofFloats);
+  }
+  for (size_t i = names.size(); i-- > 0;) { // the first as the last, as it is copied
     func::FuncOp member = i ? kernel.clone() : kernel;
     member.setName(names[i]);
     if (i)
       module.getBody()->getOperations().insertAfter(kernel->getIterator(), member);
-    std::vector<int64_t> own;
-    for (size_t base : bases)
-      own.push_back(kernels[i][base]);
-    bring(member, own);
+    bringNumbers(member, numbers, i);
+    bringFloats(member, floats, i);
   }
 }

@@ -15,9 +15,10 @@ using mlir::Value;
 
 namespace {
 
-/// y[i] = x[i * stride + offset] * (i / divisor + 1) for i below count.
+/// y[i] = x[i * stride + offset] * (i / divisor + 1) * scale for i below count.
 struct Gather {
   int64_t count, stride, offset = 0, divisor = 4, step = 1;
+  float scale = 1;
 
   void emit(CpuBuilder &b) const {
     b.forLoop(b.idx(0), b.idx(count), b.idx(step), [&](Value i) {
@@ -25,13 +26,14 @@ struct Gather {
       Value times = b.add(mlir::arith::DivUIOp::create(b, i, b.idx(divisor)).getResult(), b.idx(1));
       Value x = b.load(b.getF32Type(), b.buffer(0), at);
       Value factor = mlir::arith::SIToFPOp::create(b, b.getF32Type(), times);
-      b.store(mlir::arith::MulFOp::create(b, x, factor), b.buffer(1), i);
+      Value product = mlir::arith::MulFOp::create(b, x, factor);
+      b.store(mlir::arith::MulFOp::create(b, product, b.constant(b.getF32Type(), scale)), b.buffer(1), i);
     });
   }
   std::vector<float> wanted(const std::vector<float> &x) const {
     std::vector<float> y(static_cast<size_t>(count), -1);
     for (int64_t i = 0; i < count; i += step)
-      y[i] = x[i * stride + offset] * static_cast<float>(i / divisor + 1);
+      y[i] = x[i * stride + offset] * static_cast<float>(i / divisor + 1) * scale;
     return y;
   }
 };
@@ -65,12 +67,16 @@ TEST(KernelFamilies, ShapeIsWhatCodeIsLike) {
 }
 
 TEST(KernelFamilies, OneBodyComputesAllOfThem) {
-  const std::vector<Gather> gathers{{16, 4, 8}, {24, 6, 1}, {16, 4, 8}, {1000, 3, 700}};
-  const std::vector<std::string> names{"k0", "k1", "k10", "k3"};
-  std::vector<std::vector<int64_t>> numbers;
+  const std::vector<Gather> gathers{
+      {16, 4, 8}, {24, 6, 1}, {16, 4, 8, 4, 1, 0.5f}, {1000, 3, 700, 4, 1, -1.25f}, {16, 4, 8}};
+  const std::vector<std::string> names{"k0", "k1", "k10", "k3", "k4"};
+  std::vector<KernelShape> shapes;
+  std::vector<const KernelShape *> all;
   for (const Gather &gather : gathers)
-    numbers.push_back(Emitted("k", gather).shape.numbers);
-  FamilyNumbers family(numbers);
+    shapes.push_back(Emitted("k", gather).shape);
+  for (const KernelShape &shape : shapes)
+    all.push_back(&shape);
+  FamilyNumbers family(all);
   ASSERT_TRUE(family.areFew());
   Emitted first(names.front(), gathers.front());
   family.widen(*first.module, names);
@@ -94,16 +100,18 @@ TEST(KernelFamilies, OneBodyComputesAllOfThem) {
 }
 
 TEST(KernelFamilies, NumbersThatFollowFromOthersAreNoArguments) {
-  // 3 n, n, n * n, 7, 5 - n, and n again: n and n * n are arguments, and one more for each number that follows from
-  // none.
   std::vector<std::vector<int64_t>> kernels;
   for (int64_t n : {4, 6, 10, 11})
     kernels.push_back({3 * n, n, n * n, 7, 5 - n, n});
-  EXPECT_TRUE(FamilyNumbers(kernels).areFew());
-  for (size_t i = 0; i < kernels.size(); ++i)
-    for (int64_t more = 3; more < 6; ++more)
-      kernels[i].push_back(kernels[i][1] << (static_cast<int64_t>(i) * more));
-  EXPECT_FALSE(FamilyNumbers(kernels).areFew()) << "five arguments";
+  EXPECT_EQ(Varying(kernels, /*linear=*/true).bases, (std::vector<size_t>{1, 2})) << "n and its square";
+  EXPECT_EQ(Varying(kernels, /*linear=*/false).bases.size(), 4u) << "3 n, n, n * n and 5 - n";
+}
+
+TEST(KernelFamilies, KernelsOfTooManyNumbersAreNoFamily) {
+  KernelShape one{"", {1, 2, 3, 4, 5}, {}}, other{"", {5, 9, 32, 71, 0}, {}}, third{"", {0, 50, 3, 4, 90}, {}};
+  EXPECT_FALSE(FamilyNumbers({&one, &other, &third}).areFew());
+  one.numbers.pop_back(), other.numbers.pop_back(), third.numbers.pop_back();
+  EXPECT_TRUE(FamilyNumbers({&one, &other, &third}).areFew());
 }
 
 } // namespace
