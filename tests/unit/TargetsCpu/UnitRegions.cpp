@@ -316,7 +316,10 @@ std::string spills(const std::string &loop) {
       return word;
   if (hasTileProduct(loop) && (has(loop, "Spill") || has(loop, "Reload")))
     return "a spill"; // of registers for addresses; pointers to many rows may wait on the stack
-  std::regex stack(R"(%[xyz]mm\d+.*\(%r[sb]p|\(%r[sb]p[^\n]*%[xyz]mm\d+|(16|32|64)-byte [^\n]*(Spill|Reload))"),
+  // A loop that moves %rbp walks a matrix with it.
+  const std::string base = std::regex_search(loop, std::regex(R"(, %rbp\b)")) ? R"(\(%rsp)" : R"(\(%r[sb]p)";
+  std::regex stack(R"(%[xyz]mm\d+.*)" + base + "|" + base +
+                   R"([^\n]*%[xyz]mm\d+|(16|32|64)-byte [^\n]*(Spill|Reload))"),
       sums(R"(tileloadd\s+[^\n]*%tmm[0-3]\b)");
   return std::regex_search(loop, stack)  ? "a vector on the stack"
          : std::regex_search(loop, sums) ? "sums are loaded"
