@@ -32,8 +32,10 @@ struct Gather {
   }
   std::vector<float> wanted(const std::vector<float> &x) const {
     std::vector<float> y(static_cast<size_t>(count), -1);
-    for (int64_t i = 0; i < count; i += step)
-      y[i] = x[i * stride + offset] * static_cast<float>(i / divisor + 1) * scale;
+    for (int64_t i = 0; i < count; i += step) {
+      int64_t times = i / divisor + 1;
+      y[i] = x[i * stride + offset] * static_cast<float>(times) * scale;
+    }
     return y;
   }
 };
