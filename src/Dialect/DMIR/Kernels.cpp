@@ -379,7 +379,7 @@ LogicalResult ExternOp::verify() {
   for (auto body : getBodies().getAsRange<DictionaryAttr>())
     if (auto launch = body.getAs<DictionaryAttr>("launch"))
       for (auto map : launch.getAs<ArrayAttr>("maps").getAsRange<DictionaryAttr>())
-        if (map.getAs<IntegerAttr>("buffer").getInt() >= int64_t(getNumOperands() + getNumResults()))
+        if (map.getAs<IntegerAttr>("buffer").getInt() >= int64_t(getNumOperands()) + int64_t(getNumResults()))
           return emitOpError("C5: a map is of a tensor that is none of the operands and results");
   return success();
 }

@@ -18,7 +18,6 @@
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -80,14 +79,13 @@ std::string dmxc::cpu::pipelineOf(unsigned optLevel, bool inlines) {
 /// writes the whole wide element: memory beyond it is overwritten. Such stores become scalar here.
 /// True where there is one.
 static bool scalarizeSingleLaneStores(llvm::Module &module) {
-  llvm::SmallVector<llvm::IntrinsicInst *> stores;
+  llvm::SmallVector<llvm::CallInst *> stores;
   for (llvm::Function &fn : module)
-    for (llvm::Instruction &inst : llvm::instructions(fn))
-      if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&inst);
-          call && call->getIntrinsicID() == llvm::Intrinsic::masked_store)
-        stores.push_back(call);
+    if (fn.getIntrinsicID() == llvm::Intrinsic::masked_store)
+      for (llvm::User *user : fn.users())
+        stores.push_back(llvm::cast<llvm::CallInst>(user));
   bool changed = false;
-  for (llvm::IntrinsicInst *store : stores) {
+  for (llvm::CallInst *store : stores) {
     auto *mask = llvm::dyn_cast<llvm::Constant>(store->getArgOperand(2));
     auto *type = llvm::cast<llvm::FixedVectorType>(store->getArgOperand(0)->getType());
     llvm::SmallVector<unsigned> on;
