@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kSteps = 4096;
-/// Keeps results of loops that are run for their time alone.
+/// Keeps results of loops that are run for their time alone; what chains start with, which are one where that is known.
 volatile float sink;
 
 // Enough chains to hide the latency of four cycles on two units; as many as there are registers besides the operands.
@@ -32,7 +32,7 @@ __attribute__((target("avx512f"))) double fmaAvx512() {
   constexpr int kChains = 24;
   __m512 sums[kChains], x = _mm512_set1_ps(0.5f);
   for (__m512 &sum : sums)
-    sum = _mm512_set1_ps(1);
+    sum = _mm512_set1_ps(sink);
   for (int i = 0; i < kSteps; ++i)
 #pragma GCC unroll 24
     for (int c = 0; c < kChains; ++c)
@@ -46,7 +46,7 @@ __attribute__((target("avx2,fma"))) double fmaAvx2() {
   constexpr int kChains = 12;
   __m256 sums[kChains], x = _mm256_set1_ps(0.5f);
   for (__m256 &sum : sums)
-    sum = _mm256_set1_ps(1);
+    sum = _mm256_set1_ps(sink);
   for (int i = 0; i < kSteps; ++i)
 #pragma GCC unroll 12
     for (int c = 0; c < kChains; ++c)
@@ -60,7 +60,7 @@ double mulAddSse() {
   constexpr int kChains = 12;
   __m128 sums[kChains], x = _mm_set1_ps(0.5f);
   for (__m128 &sum : sums)
-    sum = _mm_set1_ps(1);
+    sum = _mm_set1_ps(sink);
   for (int i = 0; i < kSteps; ++i)
 #pragma GCC unroll 12
     for (int c = 0; c < kChains; ++c)

@@ -66,13 +66,14 @@ def figure(run, clock, seconds):
     return (clock() - begin) / count
 
 
-def in_turns(sides, clock, rounds, seconds):
-    """The median of each side's times; sides take turns, in an order that changes."""
+def in_turns(sides, clock, rounds, seconds, pause):
+    """The median of each side's times; sides take turns, in an order that changes, with a pause before each."""
     times = {name: [] for name in sides}
     for name, run in sides.items():
         figure(run, clock, seconds / 4)
     for i in range(rounds):
         for name in list(sides)[::1 if i % 2 else -1]:
+            time.sleep(pause)
             times[name].append(figure(sides[name], clock, seconds))
     return {name: statistics.median(values) for name, values in times.items()}
 
@@ -112,7 +113,9 @@ def row_of(case, options, roof):
             if options.before:
                 sides["before"] = our_side(options.before, folder / "before.bundle", case, threads)
             runs = {name: side[0] for name, side in sides.items()}
-            times = in_turns(runs, time.process_time if threads == 1 else time.perf_counter, options.rounds, options.seconds)
+            # The peer's threads look for work for a while after a turn, on processors that the next one is to have.
+            clock, pause = (time.process_time, 0) if threads == 1 else (time.perf_counter, 0.1)
+            times = in_turns(runs, clock, options.rounds, options.seconds, pause)
             row[threads] = {name: 1000 * value for name, value in times.items()}
             if threads == 1:
                 row["roof"] = share_of_roof(options.build, folder / "ours.bundle", case.arrays(), folder, times["ours"], roof)
