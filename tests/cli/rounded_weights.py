@@ -16,11 +16,20 @@ LEVELS = ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:host"]
 FORMATS = {"bf16-weights": "matmul-packed-bf16", "int8-columns": "matmul-packed-s8"}
 
 
+def exact(x):
+    return np.asarray(x, np.float64)
+
+
+def to_bf16(x):
+    """To nearest, ties to even; in f64."""
+    bits = np.ascontiguousarray(x).astype(np.float32).view(np.uint32).astype(np.uint64)
+    return exact(((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000).astype(np.uint32).view(np.float32))
+
+
 def rounded(mode, w):
     """A K x N matrix of f32 as the mode keeps it, in f64."""
     if mode == "bf16-weights":
-        bits = w.astype(np.float32).view(np.uint32).astype(np.uint64)
-        return ((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000).astype(np.uint32).view(np.float32).astype(np.float64)
+        return to_bf16(w)
     scale = (np.abs(w).max(0) / np.float32(127)).astype(np.float64)
     return np.rint(w / scale) * scale
 

@@ -17,22 +17,13 @@ import unittest
 
 ZOO = pathlib.Path(sys.argv.pop(2))
 from dynamic_shapes import BIN, BundleTest, np, onnx, softmax
-from rounded_weights import rounded as rounded_weights
+from rounded_weights import exact, to_bf16 as rounded
 from sampling import LONG, sample
 
 LEVELS = ("x86-64-v2", "x86-64-v3", "host")
 A_MODEL = 4  # attentions
 MODELS = ("bert_mini", "bert_mini_dyn", "gpt2_mini_prefill", "gpt2_mini_step", "llama_mini_dyn", "llama_mini_step", "vit_mini")
 ULP = 2.0 ** -23
-
-
-def rounded(x):
-    """To bf16, to nearest, ties to even; in f64."""
-    return rounded_weights("bf16-weights", np.ascontiguousarray(x))
-
-
-def exact(x):
-    return np.asarray(x, np.float64)
 
 
 class Attention:

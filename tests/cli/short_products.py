@@ -11,8 +11,8 @@ import unittest
 import zipfile
 
 ZOO = pathlib.Path(sys.argv.pop(2))
-import rounded_weights
 from dynamic_shapes import BIN, BundleTest, np, onnx
+from rounded_weights import exact, to_bf16 as rounded
 from sampling import LONG, sample, sampled
 
 LEVELS = ["x86-64-v2", "x86-64-v3", "host"]
@@ -22,14 +22,7 @@ LEVELS += [level for level, flags in UNITS.items() if flags <= FLAGS]
 MODELS = ("mlp", "bert_mini", "vit_mini", "gpt2_mini_prefill", "llama_mini_step", "lstm_tagger", "mobilenet_v2", "mlp_dyn", "bert_mini_dyn",
           "resnet18", "lenet", "tcn_audio", "unet_mini_dyn")  # that a plain run takes samples of
 A_MODEL = 10  # products
-
-
-def rounded(x):
-    """To bf16, to nearest, ties to even; in f64."""
-    return rounded_weights.rounded("bf16-weights", np.ascontiguousarray(x))
-
-
-NUMBERS = {"bf16": rounded, "f32": lambda x: np.asarray(x, np.float64)}
+NUMBERS = {"bf16": rounded, "f32": exact}
 
 
 class Product:

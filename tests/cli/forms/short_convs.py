@@ -11,19 +11,11 @@ import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from dynamic_shapes import BIN, BundleTest, np, onnx
-from rounded_weights import rounded as rounded_weights
+from rounded_weights import exact, to_bf16 as rounded
 from sampling import sample
 
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "host")
 ULP = 2.0 ** -23
-
-
-def rounded(x):
-    return rounded_weights("bf16-weights", np.ascontiguousarray(x))
-
-
-def exact(x):
-    return np.asarray(x, np.float64)
 
 
 class Conv:
