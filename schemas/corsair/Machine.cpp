@@ -194,4 +194,44 @@ std::optional<Machine> parseMachine(std::string_view json, std::string &error) {
   return out;
 }
 
+double clocksOf(SimdFunction function, const Machine &machine) {
+  using F = SimdFunction;
+  switch (function) {
+  case F::Exp:
+  case F::Log:
+  case F::Sin:
+  case F::Cos:
+  case F::Softplus:
+    return machine.expClocks;
+  case F::Tanh:
+  case F::Sigmoid:
+  case F::Silu:
+  case F::Erf:
+  case F::Gelu:
+  case F::GeluTanh:
+  case F::Elu:
+  case F::Pow:
+    return machine.expClocks + machine.recipClocks;
+  case F::Div:
+  case F::Mod:
+  case F::Reciprocal:
+    return machine.recipClocks;
+  case F::Sqrt:
+  case F::Rsqrt:
+    return machine.rsqrtClocks;
+  case F::Softmax:
+  case F::LogSoftmax: // maximum, subtraction, exponential, sum, scaling
+    return machine.expClocks + 4;
+  case F::LayerNorm: // sum, difference, square, sum, scale, gain, bias
+    return 6;
+  case F::RmsNorm:
+    return 4;
+  case F::Rope:
+  case F::RopeInterleaved:
+    return 3;
+  default:
+    return 1;
+  }
+}
+
 } // namespace dmx::corsair

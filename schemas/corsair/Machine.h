@@ -77,6 +77,9 @@ struct Machine {
   uint32_t fingerprint() const;
 };
 
+/// Clocks that a lane of the vector device spends on one element.
+double clocksOf(SimdFunction function, const Machine &machine);
+
 /// Reads and checks a description. The error names the knob: missing, of the
 /// wrong type, out of range, without a mark, or the total that it misses and
 /// the knobs the total is made of.

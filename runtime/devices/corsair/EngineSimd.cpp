@@ -11,46 +11,6 @@ namespace {
 
 using F = SimdFunction;
 
-/// Clocks a lane spends on one element.
-double opClocks(F function, const isa::Machine &machine) {
-  switch (function) {
-  case F::Exp:
-  case F::Log:
-  case F::Sin:
-  case F::Cos:
-  case F::Softplus:
-    return machine.expClocks;
-  case F::Tanh:
-  case F::Sigmoid:
-  case F::Silu:
-  case F::Erf:
-  case F::Gelu:
-  case F::GeluTanh:
-  case F::Elu:
-  case F::Pow:
-    return machine.expClocks + machine.recipClocks;
-  case F::Div:
-  case F::Mod:
-  case F::Reciprocal:
-    return machine.recipClocks;
-  case F::Sqrt:
-  case F::Rsqrt:
-    return machine.rsqrtClocks;
-  case F::Softmax:
-  case F::LogSoftmax: // maximum, subtraction, exponential, sum, scaling
-    return machine.expClocks + 4;
-  case F::LayerNorm: // sum, difference, square, sum, scale, gain, bias
-    return 6;
-  case F::RmsNorm:
-    return 4;
-  case F::Rope:
-  case F::RopeInterleaved:
-    return 3;
-  default:
-    return 1;
-  }
-}
-
 class SimdEngine {
 public:
   SimdEngine(Quad &quad, Queue &queue, const isa::Instruction &in) : quad(quad), queue(queue), in(in) {}
@@ -285,7 +245,7 @@ void SimdEngine::charge(const SimdJob &job) {
       return true;
     });
   }
-  double weight = opClocks(job.function, machine);
+  double weight = isa::clocksOf(job.function, machine);
   double clocks =
       std::ceil(static_cast<double>(elements) / machine.lanes) / machine.opsPerClock * weight + machine.simdOverhead;
   if (isRowFunction(job.function) && elements) {
