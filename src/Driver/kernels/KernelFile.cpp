@@ -51,10 +51,10 @@ NamedFile readNamed(const KernelJson &json, const char *key, const std::string &
   return {found->real, Sha256::hexOf((*bytes)->bytes())};
 }
 
-/// The leading comment, without its slashes.
+/// The leading comment, without its slashes, or semicolons of assembly.
 std::string commentOf(llvm::StringRef text) {
   std::string comment;
-  while (text.consume_front("//")) {
+  while (text.consume_front("//") || text.consume_front(";")) {
     auto [line, rest] = text.split('\n');
     comment += line.str() + "\n";
     text = rest;
@@ -62,15 +62,13 @@ std::string commentOf(llvm::StringRef text) {
   return comment;
 }
 
-/// What declarations in front of code leave out: bodies are that code, and nodes of ONNX name kernels.
+/// What declarations in front of code leave out: bodies are that code.
 void completeBeside(nlohmann::json &text, const std::string &file) {
   if (!text.is_object() || !text.contains("kernels") || !text["kernels"].is_array())
     return;
   for (nlohmann::json &kernel : text["kernels"]) {
     if (!kernel.is_object())
       continue;
-    if (!kernel.contains("match") && kernel.contains("name"))
-      kernel["match"] = {{"onnx", {{"domain", "dmx.kernels"}, {"op", kernel["name"]}}}};
     if (kernel.contains("bodies") && kernel["bodies"].is_array())
       for (nlohmann::json &body : kernel["bodies"])
         if (body.is_object() && !body.contains("object"))
@@ -126,7 +124,10 @@ public:
     decl.name = readName(json);
     if (json.has("effects") && json.text("effects") != "none")
       json.fail("'effects' may be \"none\" alone: kernels give results and change nothing else");
-    readMatch(json.at("match"));
+    if (json.has("match"))
+      readMatch(json.at("match"));
+    else // nodes of ONNX name it
+      decl.onnx = KernelDecl::Onnx{"dmx.kernels", decl.name};
     readAttributes(json);
     for (const KernelJson &operand : json.list("operands", 1))
       readOperand(operand);
@@ -274,7 +275,7 @@ private:
 } // namespace
 
 bool beginsWithKernels(llvm::StringRef head) {
-  return head.consume_front("//") && (head = head.ltrim()).consume_front("{") &&
+  return (head.consume_front("//") || head.consume_front(";")) && (head = head.ltrim()).consume_front("{") &&
          head.ltrim().starts_with("\"kernels\"");
 }
 

@@ -167,6 +167,11 @@ class Texts(ReferenceCase):
         schema = json.loads((REPO / "schemas/kernels.schema.json").read_text())
         kernel = self.refer(argmax())
         jsonschema.validate({"kernels": [kernel]}, schema)
+        beside = {**kernel, "bodies": [{"target": "cuda", "symbol": "argmax", "launch": {"grid": "b", "block": 256}}]} # in front of its code
+        del beside["match"]
+        jsonschema.validate({"kernels": [beside]}, schema)
+        for example in sorted((REPO / "tools/examples/kernels").glob("*.json")):
+            jsonschema.validate(json.loads(example.read_text()), schema)
         with self.assertRaises(jsonschema.ValidationError):
             jsonschema.validate({"kernels": [{**kernel, "reference": "r.mlir"}]}, schema)
 
