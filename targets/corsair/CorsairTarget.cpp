@@ -16,6 +16,7 @@
 #include "passes/Passes.h"
 #include "passes/writer/ConstantForms.h"
 #include "passes/writer/StageWriter.h"
+#include "user/UserBody.h"
 
 #include "schemas/corsair/text/Assembler.h"
 #include "targets/common/code/MachineFile.h"
@@ -316,7 +317,8 @@ Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<Operation *> kernels
   }
   std::string why; // the encoder's first error, which names the op
   ScopedDiagnosticHandler handler(kernels.front()->getContext(), [&](Diagnostic &diagnostic) {
-    why = why.empty() ? diagnostic.str() : why;
+    const std::string place = corsair::userPlace(diagnostic.getLocation());
+    why = why.empty() ? (place.empty() ? "" : place + ": ") + diagnostic.str() : why;
     return success();
   });
   corsair::EncodeOptions options;
@@ -324,6 +326,8 @@ Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<Operation *> kernels
   FailureOr<hw::Image> image = corsair::encode(programs, machine, options);
   if (failed(image))
     return Error{ErrorKind::Model, "the programs for the device are refused: " + why};
+  for (dlir::DeviceProgramOp program : programs)
+    corsair::noteUserCode(program, machine);
   for (dlir::DeviceProgramOp program : programs)
     if (Status s = saveTemp(saveTempsDir, program.getSymName() + ".dlir.mlir",
                             [&](raw_ostream &out) { out << program << "\n"; });

@@ -38,7 +38,8 @@ std::string rangeText(uint64_t begin, uint64_t size) { return cat("bytes ", hex(
 std::string Quad::where(const Queue &queue) const {
   const isa::Code &code = what.image->streams[queue.stream];
   return cat("quad ", number, " queue ", queue.index, " stream '", code.name, "' at ", queue.position, " (",
-             isa::print(code.instructions[queue.position]), ")");
+             isa::print(code.instructions[queue.position]), ")",
+             queue.mark == kNoMark ? "" : " of '" + what.image->marks[queue.mark] + "'");
 }
 
 bool Quad::raise(Queue &queue, FaultKind kind, const std::string &text) {

@@ -199,6 +199,8 @@ void Compilation::warnOfIdleKernels(Diagnostics &idle) {
 static SmallVector<std::string> kernelFilesNamedBy(Operation *op) {
   auto how = op->getAttrOfType<DictionaryAttr>("strategy");
   Attribute micro = how ? how.get(strategy::kMicroKernel) : Attribute();
+  auto parameters = op->getAttrOfType<DictionaryAttr>("parameters"); // of what a stage has made of dmir.extern
+  Attribute staged = parameters ? parameters.get("body") : Attribute();
   ArrayAttr bodies;
   SmallVector<std::string> files;
   auto called = dyn_cast<dmir::ExternOp>(op);
@@ -208,6 +210,8 @@ static SmallVector<std::string> kernelFilesNamedBy(Operation *op) {
     bodies = called.getBodies();
   else if (dmir::isMicroKernel(micro))
     bodies = cast<DictionaryAttr>(micro).getAs<ArrayAttr>("bodies");
+  if (staged && dmir::isKernelBody(staged))
+    files.push_back(cast<DictionaryAttr>(staged).getAs<StringAttr>("file").str());
   if (bodies)
     for (auto body : bodies.getAsRange<DictionaryAttr>())
       files.push_back(body.getAs<StringAttr>("file").str());

@@ -57,9 +57,10 @@ static HelpTopic kernelsTopic() {
       "kernels",
       "Kernels of your own",
       "--kernels FILE (JSON; schemas/kernels.schema.json) declares kernels: what they take and give, with dims as "
-      "expressions, and for each target code, which lies beside the file: for cpu an ELF object or LLVM bitcode. A "
-      "kernel computes ONNX nodes of the domain and name that it declares, calls of a torch operator, or an op of "
-      "DMIR in its place. A reference, a function of DMIR beside it, says what it computes: dmx-compare takes it.\n\n"
+      "expressions, and for each target code, which lies beside the file: for cpu an ELF object or LLVM bitcode, "
+      "for other targets MLIR or assembly. A kernel computes ONNX nodes of the domain and name that it declares, calls "
+      "of a torch operator, or an op of DMIR in its place. A reference, a function of DMIR beside it, says what it "
+      "computes: dmx-compare takes it.\n\n"
       "A kernel is code: what it returns is the run's status, the manifest has its digest, dmx-inspect lists it as "
       "user code, and dmx-run --no-user-code refuses it. Its objects call no libraries and have no constructors, "
       "no thread-local data and no text relocations. A node whose kernel no target of the compile has code of is "

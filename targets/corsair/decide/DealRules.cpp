@@ -2,6 +2,7 @@
 
 #include "Distribution.h"
 
+#include "dmxc/Dialect/DMIR/Kernels.h"
 #include "dmxc/Dialect/DMIR/masks/Where.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -44,7 +45,7 @@ bool dmxc::corsair::mayDeal(Operation *op, int64_t dim, const Distribution &deal
       .Case([&](dmir::MaskOp) { return dim + 1 != rank; })
       .Case([&](dmir::NormalizeOp normalize) { return notAmong(normalize.getAxes()); })
       .Case([&](dmir::GatherOp gather) { return gathersAlong(gather, dim); })
-      .Case<dmir::PoolOp, dmir::PadOp, dmir::ScatterElementsOp>([](auto) { return false; })
+      .Case<dmir::PoolOp, dmir::PadOp, dmir::ScatterElementsOp, dmir::ExternOp>([](auto) { return false; })
       .Default([](Operation *) { return true; });
 }
 

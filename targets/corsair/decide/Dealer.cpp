@@ -1,5 +1,6 @@
 //===- Dealer.cpp - what each quad of a team computes ---------------------===//
 
+#include "../user/UserBody.h"
 #include "Constants.h"
 #include "Decide.h"
 #include "ViewLayout.h"
@@ -63,6 +64,7 @@ private:
             makeWhole(op, operand);
           vector(elementsOf(op->getResult(0)), 1);
         })
+        .Case([&](dmir::ExternOp user) { dealUser(user); })
         .Default([&](Operation *) { dealElementwise(op); });
   }
 
@@ -246,6 +248,17 @@ private:
     split = wantedOr(op, split);
     set(op, split);
     vector(elementsOf(op.getResult()), split ? out.quads : 1, 4);
+  }
+
+  /// Each quad computes all of it.
+  void dealUser(dmir::ExternOp op) {
+    for (Value operand : op->getOperands())
+      makeWhole(op, operand);
+    Result<UserText> text = readUserText(op, machine);
+    if (!text)
+      problem = text.takeError();
+    else
+      out.clocks += clocksOf(*text, machine);
   }
 
   //--- products

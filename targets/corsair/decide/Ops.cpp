@@ -1,6 +1,7 @@
 //===- Ops.cpp - which ops the device computes, and how -------------------===//
 
 #include "Ops.h"
+#include "../user/UserBody.h"
 #include "Constants.h"
 #include "scores/Bands.h"
 #include "scores/Diagonals.h"
@@ -388,6 +389,7 @@ static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &ma
         return plain ? std::nullopt : std::optional<std::string>("the device's running sums are inclusive and forward");
       })
       .Case([](dmir::NormalizeOp) { return std::nullopt; })
+      .Case([&](dmir::ExternOp user) { return whyNoBody(user, machine); })
       .Case([](dmir::MaskOp mask) {
         return diagonalsOf(mask) ? std::nullopt : std::optional<std::string>("the device masks by diagonals alone");
       })

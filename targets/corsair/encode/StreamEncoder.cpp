@@ -3,6 +3,7 @@
 #include "StreamEncoder.h"
 
 #include "dmxc/Dialect/DLIR/Sum.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -49,7 +50,7 @@ LogicalResult StreamEncoder::block(Block &block) {
     else if (auto inner = dyn_cast<dlir::TaskBarrierOp>(op))
       done = barrier(inner);
     else
-      done = task(&op);
+      markPlace(&op), done = task(&op);
     if (failed(done))
       return failure();
   }
@@ -67,12 +68,14 @@ LogicalResult StreamEncoder::loop(dlir::LoopOp op) {
     (*hoisted ? settled : changing).insert(unit);
   }
   // A later trip finds other slots than the first, and a loop may have no trip.
+  markedPlace.clear();
   for (hw::Unit unit : changing)
     slots[unit].clear();
   if (failed(value(op, emit(hw::Opcode::Loop), "n", op.getTimes(), op.getIndices())) ||
       failed(block(op.getBody().front())))
     return failure();
   emit(hw::Opcode::EndLoop);
+  markedPlace.clear();
   for (hw::Unit unit : changing)
     slots[unit].clear();
   settled = std::move(before);
@@ -113,10 +116,19 @@ LogicalResult StreamEncoder::tokens(Operation *op, ArrayRef<dlir::TokenCount> li
   return success();
 }
 
+void StreamEncoder::markPlace(Operation *op) {
+  std::string own = userPlace(op->getLoc());
+  if (own.empty() || own == markedPlace)
+    return;
+  markedPlace = std::move(own);
+  emit(hw::Opcode::Mark).set("label", image.addMark(dmir::nodeName(op) + " (" + markedPlace + ")"));
+}
+
 LogicalResult StreamEncoder::group(dlir::TaskGroupOp op) {
   if (failed(tokens(op, op.waits(), hw::Opcode::Wait)))
     return failure();
   emit(hw::Opcode::Mark).set("label", image.addMark(op.getName().str()));
+  markedPlace.clear();
   if (failed(block(op.getBody().front())))
     return failure();
   return tokens(op, op.signals(), hw::Opcode::Signal);

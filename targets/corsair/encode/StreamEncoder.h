@@ -41,6 +41,8 @@ private:
   mlir::LogicalResult block(mlir::Block &block);
   mlir::LogicalResult loop(dlir::LoopOp op);
   mlir::LogicalResult group(dlir::TaskGroupOp op);
+  /// Names the line of a user's kernel that a task comes from.
+  void markPlace(mlir::Operation *op);
   mlir::LogicalResult barrier(dlir::TaskBarrierOp op);
   mlir::LogicalResult tokens(mlir::Operation *op, llvm::ArrayRef<dlir::TokenCount> list, hw::Opcode opcode);
   mlir::FailureOr<int> configure(mlir::Operation *task);
@@ -87,6 +89,7 @@ private:
   hw::Image &image;
   const GraphContext &graph;
   std::vector<hw::Instruction> code;
+  std::string markedPlace; ///< of the author's file that the last mark names; "": a group's
   /// Configured slots of each unit, the most recently used first.
   std::map<hw::Unit, std::list<Slot>> slots;
   /// Units whose slots do not change within the loop at hand: all that it needs was configured before it.

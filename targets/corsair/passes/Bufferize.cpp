@@ -90,7 +90,7 @@ private:
     return TypeSwitch<Operation *, LogicalResult>(op)
         .Case<dmir::ConstantOp, dmir::UndefOp, dmir::CastOp, dmir::PadBlocksOp, dmir::ReshapeOp, dmir::TransposeOp,
               dmir::SliceOp, dmir::BroadcastOp, dmir::ConcatOp, dmir::PadOp, dmir::GatherOp, dmir::ConvOp, dmir::PoolOp,
-              dmir::IsInfOp, dmir::ScatterElementsOp, lldmir::ConvOp, lldmir::SumOp, dmir::MatMulOp,
+              dmir::IsInfOp, dmir::ScatterElementsOp, dmir::ExternOp, lldmir::ConvOp, lldmir::SumOp, dmir::MatMulOp,
               affine::AffineForOp, tensor::ExtractSliceOp, tensor::InsertSliceOp, lldmir::GatherOp, func::ReturnOp>(
             [&](auto typed) { return lower(typed); })
         .Case<affine::AffineApplyOp, arith::ConstantOp>([&](auto index) { return lowerIndex(index); })

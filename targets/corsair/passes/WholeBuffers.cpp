@@ -4,6 +4,7 @@
 #include "Views.h"
 
 #include "targets/corsair/decide/Ops.h"
+#include "targets/corsair/user/UserBody.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -389,6 +390,25 @@ LogicalResult WholeBuffers::lower(lldmir::ConvOp op) {
                                      op.getKernel(), op.getStrides(), op.getDilations(), op.getLow(), op.getGroups(),
                                      ArrayAttr());
   conv->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  put(op, made);
+  return success();
+}
+
+/// What lies in a larger buffer is copied, so that whatever is beyond it is no part of the operand's.
+LogicalResult WholeBuffers::lower(dmir::ExternOp op) {
+  SmallVector<Value> inputs;
+  for (Value operand : op.getInputs()) {
+    Value buffer = numbersOf(op, operand);
+    if (!buffer)
+      return failure();
+    buffer = rowByRow(op.getLoc(), operand, buffer);
+    auto count = [](Value memref) { return cast<MemRefType>(memref.getType()).getNumElements(); };
+    inputs.push_back(count(dmxc::rootOf(buffer)) == count(buffer) ? buffer : copied(op.getLoc(), operand, buffer, {}));
+  }
+  Value result = op.getResults().front();
+  Value made = allocate(op.getLoc(), shapeOf(result), elementOf(result));
+  lldmir::ExternOp::create(builder, op.getLoc(), TypeRange(), op.getKernel(), inputs, made,
+                           corsair::userParameters(op, lldmir::machineOf(op.getContext())));
   put(op, made);
   return success();
 }

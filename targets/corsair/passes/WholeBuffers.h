@@ -7,6 +7,7 @@
 #pragma once
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Kernels.h"
 #include "targets/corsair/decide/Distribution.h"
 #include "targets/corsair/decide/Functions.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
@@ -41,6 +42,7 @@ protected:
   mlir::LogicalResult lower(dmir::PoolOp op);
   mlir::LogicalResult lower(dmir::IsInfOp op);
   mlir::LogicalResult lower(dmir::ScatterElementsOp op);
+  mlir::LogicalResult lower(dmir::ExternOp op);
   mlir::LogicalResult lower(lldmir::ConvOp op);
   mlir::LogicalResult lower(lldmir::SumOp op);
   /// One op of the vector device.

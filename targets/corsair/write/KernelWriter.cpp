@@ -47,6 +47,11 @@ Status KernelWriter::finish(const MemoryUse &permanent) {
   }
   init->finish();
   main->finish();
+  if (const size_t tokens = main->tokenCount(); !userTokens.empty() && tokens > hw::kTokens)
+    return Error{ErrorKind::Constraint, "kernel '" + name + "' has " + std::to_string(tokens) + " tokens, " +
+                                            std::to_string(userTokens.size()) +
+                                            " of them of kernels that users wrote, and a quad has " +
+                                            std::to_string(hw::kTokens)};
   buffers.finish();
   return Status::ok();
 }

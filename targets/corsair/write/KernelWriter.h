@@ -144,6 +144,8 @@ protected:
   static MatmulOperands operandsAt(const ImageStep &step, const Convolution &conv, const DeviceTensor &result);
   /// By a plan of whole windows (Windows.cpp).
   friend class WindowWriter;
+  /// Of a kernel that a user wrote (../user/UserTasks.h).
+  friend class UserWriter;
   void convolveWindows(const DeviceTensor &image, const DeviceTensor &result, Split split, const Convolution &conv);
   /// A convolution of each channel on its own; the image's channels lie side by side.
   void convolveEach(const DeviceTensor &source, const DeviceTensor &weights, const DeviceTensor &out,
@@ -212,8 +214,9 @@ private:
     std::string name;
     DeviceTensor ddr, tensor;
   };
-  std::map<int, LateInput> lateInputs; ///< by buffer
-  bool streamed = false;               ///< the last product left WB to the array controller
+  std::map<int, LateInput> lateInputs;   ///< by buffer
+  std::map<std::string, int> userTokens; ///< of users' kernels, by file, symbol and number
+  bool streamed = false;                 ///< the last product left WB to the array controller
 };
 
 } // namespace dmxc::corsair

@@ -43,14 +43,18 @@ void QueueWriter::uses(int buffer, bool writes) const {
   program.tasks[number].parts[queue].accesses.push_back({buffer, writes});
 }
 
-void QueueWriter::signal(int token) const {
-  OpBuilder at = OpBuilder::atBlockEnd(&program.place(queue, number));
-  program.writer.tokens(at, {}, program.token(token));
+void QueueWriter::sums(TaskWriter &task, StringRef clause, ArrayRef<Address> values) const {
+  task.sum(clause, llvm::map_to_vector(values, [&](const Address &value) { return program.sumOf(value, queue); }));
 }
 
-void QueueWriter::wait(int token) const {
+void QueueWriter::signal(int token, int64_t count) const {
   OpBuilder at = OpBuilder::atBlockEnd(&program.place(queue, number));
-  program.writer.tokens(at, program.token(token), {});
+  program.writer.tokens(at, {}, program.token(token), count);
+}
+
+void QueueWriter::wait(int token, int64_t count) const {
+  OpBuilder at = OpBuilder::atBlockEnd(&program.place(queue, number));
+  program.writer.tokens(at, program.token(token), {}, count);
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,16 +167,17 @@ Sum Program::sumOf(const Address &value, int queue) {
   return sum;
 }
 
-Value Program::token(int number) {
+Value Program::token(int number, int64_t credits) {
   Value &token = tokens[number];
   if (token)
     return token;
   // The halves of double buffers are free in the beginning.
-  const bool free =
-      llvm::is_contained({kIbFree, kObFree, kWbFree, kScoresFree, kWeightsFree, kTilesFree, kWindowsFree}, number & ~1);
+  if (credits < 0)
+    credits = llvm::is_contained({kIbFree, kObFree, kWbFree, kScoresFree, kWeightsFree, kTilesFree, kWindowsFree},
+                                 number & ~1);
   OpBuilder at(queues[0]);
   return token = dlir::TokenOp::create(at, writer.loc, dlir::TokenType::get(at.getContext()),
-                                       at.getI64IntegerAttr(free ? 1 : 0), /*home=*/StringAttr());
+                                       at.getI64IntegerAttr(credits), /*home=*/StringAttr());
 }
 
 Value Program::registerValue(int number) {

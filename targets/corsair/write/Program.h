@@ -45,7 +45,8 @@ enum Token : int {
   kWindowsFree = 28,
   kRowsFull = 30, ///< rows of a result that leave while others are computed
   kRowsCome = 31, ///< rows of an argument
-  kFirstPairToken = 32
+  kFirstPairToken = 32,
+  kFirstUserToken = 64 ///< of kernels that users wrote, and all from here on
 };
 
 /// Registers that a launch sets, each with a value a quad.
@@ -63,14 +64,15 @@ public:
   void writes(TaskWriter &task, const Address &place) const { buffer(task, place, true); }
   /// A clause with a number of run time.
   void sum(TaskWriter &task, llvm::StringRef clause, const Address &value) const;
+  void sums(TaskWriter &task, llvm::StringRef clause, llvm::ArrayRef<Address> values) const;
   /// A copy, but for clauses of its own.
   TaskWriter copy(const Address &from, const Address &to, const DmaSpec &spec) const;
   mlir::Value descriptor(const DmaSpec &spec) const;
   mlir::Builder &builder() const;
   /// Notes a use of a buffer by a unit that moves data by itself.
   void uses(int buffer, bool writes) const;
-  void signal(int token) const;
-  void wait(int token) const;
+  void signal(int token, int64_t count = 1) const;
+  void wait(int token, int64_t count = 1) const;
 
 private:
   friend class Program;
@@ -109,8 +111,13 @@ public:
   /// A buffer that other quads write: from the last meeting on nothing else may lie there.
   void reserve(int buffer) { buffers.touch(buffer, lastMeeting); }
 
+  /// Of a token that nothing has used: so many are there at first.
+  void give(int number, int64_t credits) { token(number, credits); }
+
   /// Tells the buffers in which tasks they are used.
   void noteUses();
+  /// How many tokens it has so far.
+  size_t tokenCount() const { return tokens.size(); }
   /// Names of the tasks that use a buffer.
   std::vector<std::string> usersOf(int buffer) const;
   /// After the buffers are placed: adds the tokens between tasks, and drops what is empty.
@@ -141,7 +148,7 @@ private:
   mlir::Block &place(int queue, size_t task);
   mlir::Block &place(int queue) { return place(queue, tasks.size() - 1); }
   Sum sumOf(const Address &value, int queue);
-  mlir::Value token(int number);
+  mlir::Value token(int number, int64_t credits = -1);
   mlir::Value registerValue(int number);
 
   DlirWriter &writer;

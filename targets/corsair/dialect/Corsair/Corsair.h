@@ -18,6 +18,11 @@ inline constexpr llvm::StringLiteral kUnit = "quad", kEngine = "dispatch";
 /// quads do, each for every quad but the first, an i64 from 1 on; for reports.
 inline constexpr llvm::StringLiteral kRepeatedMacs = "corsair.repeated_macs";
 
+/// Where a task of a user's kernel comes from: the node, and the line of the author's file.
+mlir::Location userLocation(mlir::Location node, llvm::StringRef file, unsigned line);
+/// "argmax.dmxasm:12"; "" for what no user wrote.
+std::string userPlace(mlir::Location location);
+
 /// What programs for a machine may name.
 dlir::DeviceModel deviceModel(const dmx::corsair::Machine &machine);
 /// Registers the dialect, and with DLIR the machine.

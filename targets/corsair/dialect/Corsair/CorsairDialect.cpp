@@ -32,6 +32,25 @@ hw::Memory corsair::memoryOf(dlir::MemoryOp memory) {
 
 hw::Memory corsair::memoryOf(Value buffer) { return memoryOf(buffer.getDefiningOp<dlir::MemoryOp>()); }
 
+static constexpr StringLiteral kUserLine = "corsair.user_line";
+
+Location corsair::userLocation(Location node, StringRef file, unsigned line) {
+  MLIRContext *context = node.getContext();
+  return FusedLoc::get({node, FileLineColLoc::get(context, file, line, 0)}, StringAttr::get(context, kUserLine),
+                       context);
+}
+
+std::string corsair::userPlace(Location location) {
+  auto fused = dyn_cast<FusedLoc>(location);
+  auto mark = fused ? dyn_cast_or_null<StringAttr>(fused.getMetadata()) : StringAttr();
+  if (!mark || mark.getValue() != kUserLine)
+    return "";
+  for (Location part : fused.getLocations())
+    if (auto place = dyn_cast<FileLineColLoc>(part))
+      return place.getFilename().str() + ":" + std::to_string(place.getLine());
+  return "";
+}
+
 /// The moves from a memory; those into GM by which queues of other quads are reached start in DDR and GM.
 static std::vector<dlir::MemoryModel::Move> movesFrom(hw::Memory source) {
   std::vector<dlir::MemoryModel::Move> moves;

@@ -423,7 +423,11 @@ LogicalResult SimdOp::verify() {
   return verifyUnit(*this);
 }
 LogicalResult ReshapeOp::verify() { return verifyUnit(*this); }
+LogicalResult ExternOp::verify() { return verifyUnit(*this); }
 void SimdOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  unitEffects(*this, effects);
+}
+void ExternOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
   unitEffects(*this, effects);
 }
 void ReshapeOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {

@@ -165,6 +165,14 @@ def LLDMIR_ReshapeOp : LLDMIR_UnitOp<"reshape"> {
   }];
 }
 
+def LLDMIR_ExternOp : LLDMIR_UnitOp<"extern"> {
+  let summary = "a kernel that a user wrote in assembly";
+  let description = [{
+    `lldmir.extern "acme.argmax"(%x : memref<..>) outs(%y : memref<..>) {kernel = .., body = .., scalars = array<i64: 8192>}`: all quads run
+    the text that the body names (dmir.extern), each on its own buffers, which are whole and lie row by row. C1, C2 as of lldmir.simd.
+  }];
+}
+
 def LLDMIR_ConvOp : LLDMIR_Op<"conv", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "a convolution by packed weights";
   let description = [{

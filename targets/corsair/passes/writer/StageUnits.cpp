@@ -3,6 +3,8 @@
 #include "StageWriter.h"
 
 #include "targets/corsair/decide/Ops.h"
+#include "targets/corsair/user/UserBody.h"
+#include "targets/corsair/user/UserTasks.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -123,6 +125,23 @@ Status StageWriter::convolve(lldmir::ConvOp op) {
   KernelWriter::convolve(image, out, split,
                          {window, pixels, groups, &tiles->second, bias, product, epilogues->all, epilogues->beside});
   return Status::ok();
+}
+
+Status StageWriter::userKernel(lldmir::ExternOp op) {
+  node = dmir::nodeName(op);
+  writer.loc = op->getLoc();
+  auto all = operandsOf(op, op.getInputs(), op.getOuts());
+  if (!all)
+    return all.takeError();
+  Result<UserText> text =
+      readUserText(op.getParametersAttr(), op.getInputs().getTypes(), op.getOuts().getTypes(), machine);
+  if (!text)
+    return fail(op, text.error().message);
+  if (!llvm::all_of(*all, [](const DeviceTensor &tensor) { return tensor.isRowMajor(); }))
+    return fail(op, "needs buffers that lie row by row");
+  noteBody(op.getParametersAttr(), program());
+  const DeviceTensor result = all->pop_back_val();
+  return UserWriter(*this, *text).run(*all, result);
 }
 
 /// Whether each tensor, aligned right, has the shape's dim or 1 on each axis.

@@ -429,6 +429,7 @@ Status StageWriter::lower(Operation *op) {
       .Case([&](lldmir::ReshapeOp reshape) { return move(reshape); })
       .Case([&](lldmir::SumOp sum) { return addUp(sum); })
       .Case([&](lldmir::ConvOp conv) { return convolve(conv); })
+      .Case([&](lldmir::ExternOp user) { return userKernel(user); })
       .Case([&](lldmir::GatherOp gather) -> Status {
         if (!isa_and_present<gpu::BarrierOp>(op->getNextNode()))
           return fail(op, "needs a gpu.barrier behind it: what one quad sends the others read");

@@ -135,6 +135,7 @@ private:
   Status scatter(mlir::Operation *op, llvm::ArrayRef<corsair::DeviceTensor> all, int64_t axis);
   Status addUp(lldmir::SumOp op);
   Status convolve(lldmir::ConvOp op);
+  Status userKernel(lldmir::ExternOp op);
   /// A pooling, or a convolution of each channel on its own, with the attributes of `named`.
   Status windowed(mlir::Operation *named, mlir::Operation *op, llvm::ArrayRef<corsair::DeviceTensor> inputs,
                   const corsair::DeviceTensor &out);

@@ -129,6 +129,14 @@ func.func @f(%a: !H) {
 
 // -----
 
+func.func @extern_without_result(%a: memref<64xf16, "GM">) {
+  // expected-error @+1 {{C1: a memref is computed into another one, given by outs}}
+  lldmir.extern "acme.double"(%a : memref<64xf16, "GM">)
+  return
+}
+
+// -----
+
 func.func @gather_that_leaves_rows(%share: memref<2x64xf16, "GM">, %whole: memref<16x64xf16, "GM">) {
   // expected-error @+1 {{C3: fills 'memref<16x64xf16, "GM">' from shares that are 'memref<2x64xf16, "GM">' on 4 quads: rows are left to nobody, or overlap}}
   lldmir.gather %share outs %whole {deals = [#lldmir.deal<dim 0, quads 4>]} : memref<2x64xf16, "GM"> outs memref<16x64xf16, "GM">

@@ -21,5 +21,7 @@ func.func @f(%a: !R, %w: !C, %m: memref<2x2x!H>, %o: memref<2x2x!H>) {
   lldmir.simd "softmax"(%m : memref<2x2x!H>) outs(%o : memref<2x2x!H>) {axis = 1 : i64}
   // CHECK: lldmir.reshape "transpose"(%{{.*}} : memref<2x2x!affine_ext.vec_ext<64x64xf16>>) outs(
   lldmir.reshape "transpose"(%m : memref<2x2x!H>) outs(%o : memref<2x2x!H>)
+  // CHECK: lldmir.extern "acme.double"(%{{.*}} : memref<2x2x!affine_ext.vec_ext<64x64xf16>>) outs(%{{.*}}) {kernel = "acme.double", scalars = array<i64: 7>}
+  lldmir.extern "acme.double"(%m : memref<2x2x!H>) outs(%o : memref<2x2x!H>) {kernel = "acme.double", scalars = array<i64: 7>}
   return
 }
