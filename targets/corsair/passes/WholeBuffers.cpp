@@ -396,6 +396,9 @@ LogicalResult WholeBuffers::lower(lldmir::ConvOp op) {
 
 /// What lies in a larger buffer is copied, so that whatever is beyond it is no part of the operand's.
 LogicalResult WholeBuffers::lower(dmir::ExternOp op) {
+  const dmx::corsair::Machine &machine = lldmir::machineOf(op.getContext());
+  if (std::optional<std::string> why = corsair::whyNoBody(op, machine)) // of a text
+    return op.emitError() << *why;
   SmallVector<Value> inputs;
   for (Value operand : op.getInputs()) {
     Value buffer = numbersOf(op, operand);
@@ -408,7 +411,7 @@ LogicalResult WholeBuffers::lower(dmir::ExternOp op) {
   Value result = op.getResults().front();
   Value made = allocate(op.getLoc(), shapeOf(result), elementOf(result));
   lldmir::ExternOp::create(builder, op.getLoc(), TypeRange(), op.getKernel(), inputs, made,
-                           corsair::userParameters(op, lldmir::machineOf(op.getContext())));
+                           corsair::userParameters(op, machine));
   put(op, made);
   return success();
 }

@@ -102,6 +102,8 @@ Result<UserText> dmxc::corsair::readUserText(DictionaryAttr parameters, TypeRang
 }
 
 Result<UserText> dmxc::corsair::readUserText(dmir::ExternOp op, const hw::Machine &machine) {
+  if (std::optional<std::string> why = whyNoBody(op, machine)) // of a text
+    return modelError("node '" + dmir::nodeName(op) + "': " + *why);
   Result<UserText> text =
       readUserText(userParameters(op, machine), op.getInputs().getTypes(), op.getResultTypes(), machine);
   if (!text)

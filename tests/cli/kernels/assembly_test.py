@@ -202,6 +202,22 @@ class Runs(Case):
         self.run_tool("m.mlir", "-t", "corsair", "-o", "t.bundle")
         self.run_tool("stop.mlir", "--from", "schedule", "-t", "corsair", "-o", "t.bundle")  # has the code itself
 
+    def test_other_texts(self):
+        """Texts whose bodies are for another machine, or whose code is another, are refused by what is wrong."""
+        self.double()
+        self.compile()
+        for stop in ("partition", "schedule.formats", "schedule.buffers"):
+            self.run_tool("m.mlir", "--kernels", "k.json", "-t", "corsair", "--emit", stop, "-o", "stop.mlir")
+            text = (self.dir / "stop.mlir").read_text()
+            for old, new, clause in (("features = []", 'features = ["other"]', "runs on the machine"), ('symbol = "double"', 'symbol = "triple"', "no kernel 'triple'; it has double"),
+                                     ('abi = "plain"', 'abi = "args"', "'abi'"), ("sha256 = \"", "sha256 = \"0", "is not the one that was declared")):
+                if stop == "schedule.buffers" and clause == "runs on the machine":
+                    continue  # the body was chosen before
+                with self.subTest(stop=stop, clause=clause):
+                    self.assertIn(old, text)
+                    (self.dir / "other.mlir").write_text(text.replace(old, new))
+                    self.assertIn(clause, self.run_tool("other.mlir", "--from", stop, "-t", "corsair", "-o", "t.bundle", code=4 if stop == "schedule.formats" and "machine" in clause else 1).stderr)
+
     def test_the_manifest(self):
         self.double()
         self.compile()
