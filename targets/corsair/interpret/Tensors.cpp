@@ -12,6 +12,7 @@
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Kernels.h"
 #include "dmxc/Target/TargetBackend.h"
 #include "targets/corsair/decide/Constants.h"
 #include "targets/corsair/decide/Functions.h"
@@ -79,6 +80,9 @@ private:
               lldmir::GatherOp, lldmir::SumOp, affine::AffineForOp, tensor::ExtractSliceOp, tensor::InsertSliceOp>(
             [&](auto typed) { return lower(typed); })
         .Case<affine::AffineApplyOp, arith::ConstantOp>([](auto) { return Status::ok(); }) // where it is read
+        .Case([&](dmir::ExternOp) {
+          return notEvaluated(op, "is a kernel that a user wrote; what it does says the program that it becomes");
+        })
         .Case([&](dmir::TransposeOp typed) {
           return put(op, viewOf(typed.getInput()).transposed(typed.getPermutation()));
         })

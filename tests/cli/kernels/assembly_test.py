@@ -202,6 +202,15 @@ class Runs(Case):
         self.run_tool("m.mlir", "-t", "corsair", "-o", "t.bundle")
         self.run_tool("stop.mlir", "--from", "schedule", "-t", "corsair", "-o", "t.bundle")  # has the code itself
 
+    def test_compared(self):
+        """The interpreter runs the author's instructions in the program, to the simulator's bit, and says that it does so nowhere before."""
+        self.declare(PLAIN.replace("fn=add slot=3 d=$y a=$x b=$x", "fn=neg slot=3 d=$y a=$x"), (("b", "b"), ("n", "n")))
+        (self.dir / "m.mlir").write_text(product_text()[0])
+        said = self.run_tool("m.mlir", "--random-inputs", "1", "--stages", "--", "-t", "corsair", "--kernels", "k.json", tool="dmx-compare").stdout
+        self.assertRegex(said, r"(?m)^partition +not evaluated: node 'twice'.* a user wrote")
+        self.assertRegex(said, r"(?m)^schedule +\d+\.\d dB")
+        self.assertRegex(said, r"(?m)^run +equal to the bit")
+
     def test_other_texts(self):
         """Texts whose bodies are for another machine, or whose code is another, are refused by what is wrong."""
         self.double()
