@@ -7,7 +7,7 @@
 
 #include "dmxc/Bundle/Weights.h"
 #include "dmxc/Bundle/Writer.h"
-#include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Dialect/DLIR/Device.h"
 #include "dmxc/Dialect/DMIR/Kernels.h"
 #include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Driver/Compilation.h"
@@ -130,13 +130,16 @@ Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsW
 /// Each body once, in the order of the kernels.
 void addUserCode(mlir::ModuleOp module, bundle::Manifest &manifest) {
   std::set<std::vector<std::string>> seen;
-  for (auto kernel : module.getOps<dlir::KernelOp>()) {
-    auto notes = kernel->getAttrOfType<mlir::ArrayAttr>(dmir::kUserCodeAttr);
+  for (mlir::Operation &op : module.getOps()) {
+    auto kernel = mlir::dyn_cast<dlir::KernelOp>(op);
+    auto program = mlir::dyn_cast<dlir::DeviceProgramOpInterface>(op);
+    auto notes = kernel || program ? op.getAttrOfType<mlir::ArrayAttr>(dmir::kUserCodeAttr) : mlir::ArrayAttr();
     for (mlir::Attribute attr : notes ? notes.getValue() : llvm::ArrayRef<mlir::Attribute>()) {
       auto note = mlir::cast<mlir::DictionaryAttr>(attr);
       auto text = [&](llvm::StringRef key) { return note.getAs<mlir::StringAttr>(key).str(); };
-      bundle::UserCodeDesc code{text("kernel"), kernel.getDevice().str(), text("arch"),
-                                text("file"),   text("symbol"),           text("sha256")};
+      llvm::StringRef device = kernel ? kernel.getDevice() : program.getDevice();
+      bundle::UserCodeDesc code{text("kernel"), device.str(),   text("arch"),
+                                text("file"),   text("symbol"), text("sha256")};
       if (seen.insert({code.kernel, code.target, code.arch, code.symbol, code.sha256}).second)
         manifest.userCode.push_back(std::move(code));
     }

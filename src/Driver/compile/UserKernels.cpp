@@ -208,6 +208,8 @@ static SmallVector<std::string> kernelFilesNamedBy(Operation *op) {
     bodies = called.getBodies();
   else if (dmir::isMicroKernel(micro))
     bodies = cast<DictionaryAttr>(micro).getAs<ArrayAttr>("bodies");
+  else if (auto own = op->getAttrOfType<ArrayAttr>(dmir::kUserBodiesAttr); own && llvm::all_of(own, dmir::isKernelBody))
+    bodies = own;
   if (bodies)
     for (auto body : bodies.getAsRange<DictionaryAttr>())
       files.push_back(body.getAs<StringAttr>("file").str());
