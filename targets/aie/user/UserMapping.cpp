@@ -126,6 +126,7 @@ private:
   }
 
   void addTensor(Value value) {
+    values.push_back(value);
     UserTensor &tensor = p.tensors.emplace_back();
     tensor.name = core.names[p.tensors.size() - 1];
     tensor.isResult = value.getDefiningOp() == op.getOperation();
@@ -223,12 +224,12 @@ private:
 
   /// One tensor that is two operands lies in one form.
   void checkSameTensors() {
-    for (const UserTensor &one : p.tensors)
-      for (const UserTensor &other : p.tensors) {
-        UserTensor same = other;
-        same.name = one.name;
-        if (one.isResult == other.isResult && one.argument == other.argument && same != one)
-          throw "'" + one.name + "' and '" + other.name + "' are one tensor, and are cut differently";
+    for (size_t i = 0; i < values.size(); ++i)
+      for (size_t j = 0; j < i; ++j) {
+        UserTensor same = p.tensors[j];
+        same.name = p.tensors[i].name;
+        if (values[i] == values[j] && same != p.tensors[i])
+          throw "'" + p.tensors[j].name + "' and '" + p.tensors[i].name + "' are one tensor, and are cut differently";
       }
   }
 
@@ -308,6 +309,7 @@ private:
   const Herd &most;
   dmir::ExternOp op;
   dmir::KernelCore core;
+  SmallVector<Value> values; ///< by tensor
   UserMapping p;
 };
 

@@ -3,7 +3,7 @@
 operands, and what is refused. Usage: cores_test.py BIN REPO [unittest arguments]. Exit 77 without numpy or a C compiler."""
 import json
 import pathlib
-import re
+import random
 import shutil
 import subprocess
 import sys
@@ -16,6 +16,9 @@ except ImportError:
     sys.exit(77)
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from dmxc_case import BIN, REPO, Base
+
+sys.path.insert(0, str(REPO / "tests"))
+from sampling import sample
 
 CC = shutil.which("gcc")
 if not CC:
@@ -214,7 +217,7 @@ class Argmax(Case):
 
 class Tensors(Case):
     def test_shared_and_two_results(self):
-        """An operand that all rows share, whole or in steps beside rows in steps; two results of other types; one tensor twice."""
+        """An operand that all rows share, whole or in steps beside rows in steps; two results of other types."""
         text = HEAD + MAIN % "mixed" + """ {
   const int8_t *x = b[0]; const float *scale = b[1]; int32_t *sum = b[2]; float *scaled = b[3];
   for (int64_t r = 0; r < d[0]; ++r) {
@@ -248,6 +251,44 @@ class Tensors(Case):
         generator = np.random.default_rng(6)
         x, v = (generator.integers(-9, 10, shape).astype(np.float32) for shape in ((19, 1000), 1000))
         np.testing.assert_array_equal(self.run_bundle(x, v)[0], x @ v)
+
+    def test_one_tensor_twice(self):
+        """Of any herd; a constant beside what a run brings, and what another op gives twice."""
+        self.build("both", HEAD + MAIN % "both" + "{ for (int64_t i = begin; i < end; ++i) ((float *)b[2])[i] = ((float *)b[0])[i] * ((float *)b[1])[i % d[0]]; return 0; }")
+        kind, x = "!torch.vtensor<[50,33],f32>", np.random.default_rng(0).standard_normal((50, 33)).astype(np.float32)
+        whole, row = ("z", "f32", ["m", "n"]), ("z", "f32", ["n"])
+        calls = [(whole, 99, f'%0 = torch.operator "torch.acme.both"(%x, %x) : ({kind}, {kind}) -> {kind}', x * x),
+                 (row, 33, "%c = torch.vtensor.literal(dense<3.0> : tensor<33xf32>) : !torch.vtensor<[33],f32>\n"
+                  f'  %0 = torch.operator "torch.acme.both"(%x, %c) : ({kind}, !torch.vtensor<[33],f32>) -> {kind}', x * 3),
+                 (whole, 99, f'%1 = torch.operator "torch.acme.both"(%x, %x) : ({kind}, {kind}) -> {kind}\n'
+                  f'  %0 = torch.operator "torch.acme.both"(%1, %1) : ({kind}, {kind}) -> {kind}', (x * x) * (x * x))]
+        for (other, count, text, wanted), target in zip(calls, ("aie", "aie:cols=1+rows=1", "aie:cols=2+rows=3")):
+            with self.subTest(target=target):
+                self.declare(declaration("both", [("x", "f32", ["m", "n"]), other], [("y", "f32", ["m", "n"])], {"l1": {"x": [3, "n"]}}, work="m*n",
+                                         scalars=[{"value": count}]))
+                (self.dir / "m.mlir").write_text(f"func.func @main(%x: {kind}) -> {kind} {{\n  {text}\n  return %0 : {kind}\n}}\n")
+                self.compile(targets=target)
+                self.assertEqual(set(self.placed()), {"aie"})
+                np.testing.assert_array_equal(self.run_bundle(x)[0], wanted)
+
+    def test_steps_of_rows(self):
+        """Some rows a core, in steps, the last of which is shorter; and stretches that are longer than a BD's dim."""
+        for rows, step, shape in ((2, 40, (75, 1010)), (1, 1500, (20, 6000))):
+            text = HEAD + MAIN % "sums" + f"""{{
+  for (int r = 0; r < {rows}; ++r) {{
+    float sum = begin ? ((float *)b[1])[r] : 0;
+    for (int64_t i = 0; i < end - begin; ++i) sum += ((float *)b[0])[r * {step} + i];
+    ((float *)b[1])[r] = sum;
+  }}
+  return 0; }}"""
+            with self.subTest(rows=rows):
+                self.build("sums", text)
+                self.declare(declaration("sums", [("x", "f32", ["b", "n"])], [("y", "f32", ["b"])], {"l1": {"x": [rows, step]}}))
+                self.call("sums", [("f32", shape)], [("f32", shape[:1])])
+                self.compile()
+                self.assertEqual(self.placed(), ["aie"])
+                x = np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
+                np.testing.assert_array_equal(self.run_bundle(x)[0], x.sum(axis=1))
 
     def test_whole(self):
         """Without l1 one core has all of it."""
@@ -339,6 +380,32 @@ class Refused(Case):
         (self.dir / "text.o").write_text("no object")
         self.refused("it is no relocatable object of x86-64; compile it with -c", code=1, body={"object": "text.o"})
         self.refused("nothing.o", code=3, body={"object": "nothing.o"})
+
+    def test_mutations(self):
+        """Objects and kernel files with random bytes changed are compiled, or refused by name: nothing else."""
+        self.build("twice", TWICE)
+        self.declare(declaration("twice", [("x", "f32", ["b", "n"])], [("y", "f32", ["b", "n"])], {"l1": {"x": [1, "n"]}}, work="b*n"))
+        self.call("twice", [("f32", [4, 24])], [("f32", [4, 24])])
+        whole = {name: (self.dir / name).read_bytes() for name in ("twice.o", "k.json")}
+        refused = 0
+        for seed in sample(range(400), 16):
+            chance = random.Random(seed)
+            name = ("twice.o", "k.json")[seed % 4 == 0]
+            data = bytearray(whole[name])
+            for _ in range(chance.choice((1, 2, 8))):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+            if chance.random() < 0.1:
+                del data[chance.randrange(len(data)):]
+            for file, bytes_ in {**whole, name: data}.items():
+                (self.dir / file).write_bytes(bytes_)
+            with self.subTest(seed=seed):
+                done = subprocess.run([BIN / "dmxc", "m.mlir", "-t", "aie", "--kernels", "k.json", "-o", "m.bundle"], cwd=self.dir, capture_output=True)
+                self.assertIn(done.returncode, (0, 1, 3, 4), done.stderr)
+                self.assertNotIn(b"Sanitizer", done.stderr)
+                if done.returncode:
+                    self.assertIn(b"error: ", done.stderr)
+                    refused += 1
+        self.assertGreater(refused, 0)
 
     def test_open_sizes_are_the_hosts(self):
         """The report says why; with a body for cpu the node is that."""
