@@ -97,9 +97,10 @@ void toDevice(const Argument &argument, const std::byte *host, std::byte *form) 
   std::memset(form, 0, argument.ddrBytes());
   size_t from = hostBytesOf(argument.element), to = static_cast<size_t>(bytesOf(argument.element));
   eachNumber(argument, [&](size_t number, uint64_t place) {
-    uint32_t bits = 0;
+    uint64_t bits = 0;
     std::memcpy(&bits, host + from * number, from);
-    bits = toForm(argument.element, bits);
+    if (from <= sizeof(uint32_t))
+      bits = toForm(argument.element, static_cast<uint32_t>(bits));
     std::memcpy(form + to * place, &bits, to);
   });
 }
@@ -121,9 +122,10 @@ void eachRun(const Argument &argument, const std::function<void(uint64_t first, 
 void toHost(const Argument &argument, const std::byte *form, std::byte *host) {
   size_t from = static_cast<size_t>(bytesOf(argument.element)), to = hostBytesOf(argument.element);
   eachNumber(argument, [&](size_t number, uint64_t place) {
-    uint32_t bits = 0;
+    uint64_t bits = 0;
     std::memcpy(&bits, form + from * place, from);
-    bits = fromForm(argument.element, bits);
+    if (from <= sizeof(uint32_t))
+      bits = fromForm(argument.element, static_cast<uint32_t>(bits));
     std::memcpy(host + to * number, &bits, to);
   });
 }

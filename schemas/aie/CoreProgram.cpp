@@ -1,6 +1,8 @@
 //===- CoreProgram.cpp - checks and text of core programs -----------------===//
 #include "CoreProgram.h"
 
+#include <set>
+
 namespace dmx::aie {
 namespace {
 
@@ -31,6 +33,7 @@ std::string check(const Machine &machine, const Instruction &at, size_t count) {
   case CoreOp::LoopParameter:
   case CoreOp::EndLoop:
   case CoreOp::Halt:
+  case CoreOp::CallUser: // Verify.cpp knows how many there are
     return {};
   case CoreOp::Count:
     break;
@@ -41,8 +44,8 @@ std::string check(const Machine &machine, const Instruction &at, size_t count) {
 } // namespace
 
 std::string_view nameOf(CoreOp op) {
-  static constexpr std::string_view names[] = {"acquire", "release", "loop", "loop.parameter", "end",
-                                               "address", "scalar",  "call", "jump",           "halt"};
+  static constexpr std::string_view names[] = {"acquire", "release", "loop", "loop.parameter", "end",      "address",
+                                               "scalar",  "call",    "jump", "halt",           "call.user"};
   return op < CoreOp::Count ? names[static_cast<size_t>(op)] : "none";
 }
 
@@ -63,10 +66,13 @@ Tile neighbour(Tile core, Neighbour which) {
 int64_t programBytes(const Machine &machine, const CoreProgram &program) {
   int64_t bytes = static_cast<int64_t>(program.code.size()) * machine.instructionBytes;
   bool called[static_cast<size_t>(KernelId::Count)] = {};
+  std::set<int32_t> users;
   for (const Instruction &at : program.code)
     if (at.op == CoreOp::Call && at.index < static_cast<size_t>(KernelId::Count) && !called[at.index]) {
       called[at.index] = true;
       bytes += infoOf(static_cast<KernelId>(at.index)).programBytes;
+    } else if (at.op == CoreOp::CallUser && users.insert(at.value).second) {
+      bytes += kUserProgramBytes;
     }
   return bytes;
 }
@@ -111,6 +117,7 @@ std::string textOf(const Instruction &at) {
   case CoreOp::Loop:
   case CoreOp::LoopParameter:
   case CoreOp::Jump:
+  case CoreOp::CallUser:
     return text + " " + value;
   case CoreOp::Call:
     return text + " " +

@@ -21,9 +21,12 @@ enum class CoreOp : uint8_t {
   Call,    ///< `index`: KernelId; takes the argument registers, which stay
   Jump,    ///< `value`: number of the instruction
   Halt,
+  CallUser, ///< `value`: number of a function of the image; takes the argument registers likewise
   Count
 };
 std::string_view nameOf(CoreOp op);
+/// Bytes of program memory that a function of a user is counted as (assumed).
+inline constexpr int64_t kUserProgramBytes = 4096;
 
 /// 8 bytes: op | index << 8, value.
 struct Instruction {

@@ -8,7 +8,8 @@ namespace dmx::aie {
 namespace {
 
 constexpr uint32_t kElements = static_cast<uint32_t>(Element::Count);
-constexpr uint32_t kMagic = 0x42454941, kVersion = 4; ///< "AIEB"
+/// "AIEB"; an image with functions of users is of the later version.
+constexpr uint32_t kMagic = 0x42454941, kVersion = 4, kUserVersion = 5;
 /// Of names, and of what a list may hold at most beyond what there are bytes for.
 constexpr uint32_t kLongestName = 4096;
 
@@ -185,13 +186,80 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
   return getDims(in, kernel);
 }
 
+void put(Writer &out, const UserFunction &function) {
+  out.name(function.kernel);
+  out.name(function.symbol);
+  out.put({function.object, function.clocks, function.dims, function.buffers.size()});
+  for (const UserFunction::Buffer &buffer : function.buffers) {
+    out.name(buffer.name);
+    out.put({buffer.bytes, buffer.written});
+  }
+}
+
+/// False, and maybe why, where these are none.
+bool get(Reader &in, UserFunction &function, std::string &error) {
+  function.kernel = in.name();
+  function.symbol = in.name();
+  function.object = in.word();
+  function.clocks = in.word();
+  function.dims = in.word();
+  function.buffers.resize(in.count(3));
+  for (UserFunction::Buffer &buffer : function.buffers) {
+    buffer.name = in.name();
+    buffer.bytes = in.word();
+    uint32_t written = in.word();
+    buffer.written = written;
+    if (written > 1)
+      error = "buffer '" + buffer.name + "' of a user's function has no known role";
+  }
+  return in.good;
+}
+
+void putUsers(Writer &out, const Image &image) {
+  out.put({image.functions.size()});
+  for (const UserFunction &function : image.functions)
+    put(out, function);
+  out.put({image.objects.size()});
+  for (const std::vector<std::byte> &object : image.objects) {
+    std::vector<uint32_t> words((object.size() + 3) / 4);
+    if (!object.empty())
+      std::memcpy(words.data(), object.data(), object.size());
+    out.put({object.size()});
+    out.list(words);
+  }
+}
+
+bool getObject(Reader &in, std::vector<std::byte> &object) {
+  uint32_t bytes = in.word();
+  std::span<const uint32_t> words = in.list();
+  if ((size_t(bytes) + 3) / 4 != words.size())
+    return false;
+  object.resize(bytes);
+  if (bytes)
+    std::memcpy(object.data(), words.data(), bytes);
+  return in.good;
+}
+
+bool getUsers(Reader &in, Image &image, std::string &error) {
+  image.functions.resize(in.count(6));
+  for (UserFunction &function : image.functions)
+    if (error.empty() && in.good)
+      in.good = get(in, function, error) && in.good;
+  image.objects.resize(in.good && error.empty() ? in.count(2) : 0);
+  for (std::vector<std::byte> &object : image.objects)
+    if (error.empty() && in.good)
+      in.good = getObject(in, object) && in.good;
+  return in.good;
+}
+
 } // namespace
 
 static constexpr struct {
   std::string_view host, form;
   int64_t hostBytes, bytes;
 } kBorders[kElements] = {{"f32", "bf16", 4, 2},  {"f32", "f32", 4, 4},  {"i32", "i32", 4, 4},  {"i8", "i8", 1, 1},
-                         {"bf16", "bf16", 2, 2}, {"bf16", "f32", 2, 4}, {"f16", "bf16", 2, 2}, {"f16", "f32", 2, 4}};
+                         {"bf16", "bf16", 2, 2}, {"bf16", "f32", 2, 4}, {"f16", "bf16", 2, 2}, {"f16", "f32", 2, 4},
+                         {"f16", "f16", 2, 2},   {"i64", "i64", 8, 8}};
 
 int64_t bytesOf(Element element) { return kBorders[static_cast<size_t>(element)].bytes; }
 uint64_t hostBytesOf(Element element) {
@@ -216,7 +284,7 @@ std::vector<std::byte> write(const Image &image) {
   Writer out;
   std::optional<Machine> machine = machineOf(image.machine);
   ControlHeader header = machine ? headerOf(*machine) : ControlHeader();
-  out.put({kMagic, kVersion});
+  out.put({kMagic, image.functions.empty() ? kVersion : kUserVersion});
   out.name(image.machine);
   out.put({image.overlays.size()});
   for (const Overlay &overlay : image.overlays)
@@ -224,6 +292,8 @@ std::vector<std::byte> write(const Image &image) {
   out.put({image.kernels.size()});
   for (const KernelCode &kernel : image.kernels)
     put(out, kernel, header);
+  if (!image.functions.empty())
+    putUsers(out, image);
   std::vector<std::byte> bytes(4 * out.words.size());
   std::memcpy(bytes.data(), out.words.data(), bytes.size());
   return bytes;
@@ -235,8 +305,10 @@ std::optional<Image> readImage(std::span<const std::byte> bytes, std::string &er
   if (!words.empty())
     std::memcpy(words.data(), bytes.data(), 4 * words.size());
   Reader in(words);
-  if (bytes.size() % 4 || in.word() != kMagic || in.word() != kVersion) {
-    error = "it is no image of version 4 for the array";
+  const bool isImage = bytes.size() % 4 == 0 && in.word() == kMagic;
+  const uint32_t version = in.word();
+  if (!isImage || (version != kVersion && version != kUserVersion)) {
+    error = "it is no image of version 4 or 5 for the array";
     return std::nullopt;
   }
   Image image;
@@ -252,6 +324,8 @@ std::optional<Image> readImage(std::span<const std::byte> bytes, std::string &er
   for (KernelCode &kernel : image.kernels)
     if (error.empty() && in.good)
       in.good = get(in, kernel, headerOf(*machine), error) && in.good;
+  if (version == kUserVersion && error.empty() && in.good)
+    in.good = getUsers(in, image, error);
   if (error.empty() && (!in.good || !in.empty()))
     error = in.good ? "there are bytes behind its end" : "it ends before its end";
   if (error.empty())

@@ -26,6 +26,8 @@ enum class Element : uint8_t {
   F32OfBf16, ///< bf16, widened; a result is rounded as above
   Bf16OfF16, ///< f16, rounded to the nearest bf16
   F32OfF16,  ///< f16, widened; a result is rounded to the nearest f16
+  OwnF16,    ///< f16 as it is
+  I64,       ///< i64 as it is
   Count
 };
 int64_t bytesOf(Element element);
@@ -106,10 +108,29 @@ struct KernelCode {
   bool operator==(const KernelCode &) const = default;
 };
 
+/// A function that a user wrote, as cores call it: code of the host plays what a core's would do. Its scalars are
+/// `dims` sizes, then the begin and the end of what a call computes.
+struct UserFunction {
+  struct Buffer {
+    std::string name;
+    uint32_t bytes = 0;
+    bool written = false; ///< a result, which a call that does not begin at 0 finds as the one before left it
+    bool operator==(const Buffer &) const = default;
+  };
+  std::string kernel, symbol; ///< "acme.argmax"; in the object
+  uint32_t object = 0;        ///< number of the image's
+  uint32_t clocks = 0;        ///< of a call, as who wrote it says
+  uint32_t dims = 0;
+  std::vector<Buffer> buffers; ///< a call's addresses
+  bool operator==(const UserFunction &) const = default;
+};
+
 struct Image {
   std::string machine; ///< machineOf knows it
   std::vector<Overlay> overlays;
   std::vector<KernelCode> kernels;
+  std::vector<UserFunction> functions;
+  std::vector<std::vector<std::byte>> objects; ///< relocatable ones, of the host's processor
   bool operator==(const Image &) const = default;
 };
 

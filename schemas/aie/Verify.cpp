@@ -96,7 +96,22 @@ std::string checkOp(const Machine &machine, const KernelCode &kernel, const Cont
   return "is not run by this device";
 }
 
-std::string checkOverlay(const Machine &machine, const Overlay &overlay) {
+std::string checkFunction(const Machine &machine, const Image &image, const UserFunction &function) {
+  std::string where = "the user's function '" + function.symbol + "' ";
+  if (function.object >= image.objects.size())
+    return where + "is of object " + std::to_string(function.object) + " of " + std::to_string(image.objects.size());
+  if (function.buffers.empty() || function.buffers.size() > kAddresses || function.dims > kScalars - 2)
+    return where + "takes " + std::to_string(function.buffers.size()) + " buffers and " +
+           std::to_string(function.dims) + " sizes; calls have 1 to " + std::to_string(kAddresses) + " and up to " +
+           std::to_string(kScalars - 2);
+  for (const UserFunction::Buffer &buffer : function.buffers)
+    if (int64_t most = machine.tile(TileKind::Core).dataBytes; buffer.bytes == 0 || buffer.bytes > most)
+      return where + "takes " + std::to_string(buffer.bytes) + " bytes of '" + buffer.name + "', cores have " +
+             std::to_string(most);
+  return {};
+}
+
+std::string checkOverlay(const Machine &machine, const Image &image, const Overlay &overlay) {
   std::string where = "overlay '" + overlay.name + "': ";
   for (size_t i = 0; i < overlay.initial.size(); ++i)
     if (std::string wrong = checkInitial(machine, overlay.initial[i]); !wrong.empty())
@@ -105,6 +120,10 @@ std::string checkOverlay(const Machine &machine, const Overlay &overlay) {
   for (const CoreProgram &program : overlay.programs) {
     if (std::string wrong = check(machine, program); !wrong.empty())
       return where + wrong;
+    for (const Instruction &at : program.code)
+      if (at.op == CoreOp::CallUser && (at.value < 0 || static_cast<size_t>(at.value) >= image.functions.size()))
+        return where + "core " + textOf(program.tile) + " calls function " + std::to_string(at.value) + " of " +
+               std::to_string(image.functions.size());
     if (!cores.insert(program.tile).second)
       return where + "core " + textOf(program.tile) + " has two programs";
   }
@@ -178,7 +197,8 @@ std::string checkForm(const Argument &argument) {
   Size elements = Size(argument.rows) * argument.pitch, count = 1, last = 0;
   if (argument.axes.size() > kMostAxes)
     return "has " + std::to_string(argument.axes.size()) + " dims";
-  if (elements == 0 || !elements.fits(kMostDdr / 4))
+  if (elements == 0 ||
+      !elements.fits(kMostDdr / std::max<uint64_t>(4, static_cast<uint64_t>(bytesOf(argument.element)))))
     return "has a form of " + std::to_string(argument.rows) + " rows of " + std::to_string(argument.pitch);
   for (const Axis &axis : argument.axes) {
     bool good = axis.extent && axis.extent < kMostExtent && axis.first < kMostExtent && axis.split;
@@ -199,8 +219,11 @@ std::string verify(const Image &image) {
   if (!machine)
     return "it is for the machine '" + image.machine + "'; known are " + machineNames();
   std::set<std::string_view> names;
+  for (const UserFunction &function : image.functions)
+    if (std::string wrong = checkFunction(*machine, image, function); !wrong.empty())
+      return wrong;
   for (const Overlay &overlay : image.overlays)
-    if (std::string wrong = checkOverlay(*machine, overlay); !wrong.empty())
+    if (std::string wrong = checkOverlay(*machine, image, overlay); !wrong.empty())
       return wrong;
   for (const KernelCode &kernel : image.kernels) {
     if (std::string wrong = checkKernel(*machine, image, kernel); !wrong.empty())

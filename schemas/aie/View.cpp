@@ -126,6 +126,14 @@ Text printCode(Bytes code, std::string_view kernel, std::string &error) {
   std::string text = "machine " + image->machine + "\n";
   for (const Overlay &overlay : image->overlays)
     print(text, overlay);
+  for (size_t i = 0; i < image->functions.size(); ++i) {
+    const UserFunction &function = image->functions[i];
+    text += "function " + std::to_string(i) + " \"" + function.symbol + "\" of the kernel \"" + function.kernel +
+            "\", " + std::to_string(function.clocks) + " clocks a call\n";
+    for (const UserFunction::Buffer &buffer : function.buffers)
+      text += "  " + std::string(buffer.written ? "writes" : "reads") + " \"" + buffer.name + "\" " +
+              std::to_string(buffer.bytes) + " bytes\n";
+  }
   for (const KernelCode &each : image->kernels) {
     text += "kernel \"" + each.name + "\" overlay \"" + image->overlays[each.overlay].name + "\"\n";
     for (const Argument &argument : each.arguments)

@@ -6,8 +6,10 @@
 #include "place/Cost.h"
 #include "place/Runs.h"
 #include "rows/RowRegions.h"
+#include "user/UserMapping.h"
 
 #include "targets/common/code/SaveTemps.h"
+#include "targets/common/user/UserKernels.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -45,6 +47,8 @@ public:
     return isa<dmir::SiluOp, dmir::GeluOp, dmir::GeluTanhOp>(function);
   }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
+    if (isa<dmir::ExternOp>(root)) // it reads tensors as they lie
+      return false;
     return Contraction::is(root) ? aie::isAddedByCores(producer)
                                  : aie::fusesRowProducer(machine, herd, root, use, producer);
   }
@@ -114,12 +118,23 @@ std::string algorithmOf(const hw::Machine &machine, const aie::Mapping &mapping)
          (mapping.open ? " where sizes are the largest" : "");
 }
 
+/// What a region or kernel calls; null where no user wrote it.
+dmir::ExternOp userOf(Block *block) {
+  auto calls = block->getOps<dmir::ExternOp>();
+  return calls.empty() ? dmir::ExternOp() : *calls.begin();
+}
+
 std::optional<std::string> AieTarget::refuses(Operation *op) const {
+  if (auto user = dyn_cast<dmir::ExternOp>(op)) {
+    Result<aie::UserMapping> mapping = aie::userMappingOf(machine, herd, user);
+    return mapping ? std::nullopt : std::optional(mapping.error().message);
+  }
   std::optional<std::string> why = aie::refuses(machine, herd, strict, op);
   if (!why || Contraction::is(op))
     return why;
-  return aie::refusesRows(machine, herd, op,
-                          [&](Operation *other) { return !aie::refuses(machine, herd, strict, other); });
+  return aie::refusesRows(machine, herd, op, [&](Operation *other) {
+    return isa<dmir::ExternOp>(other) ? !refuses(other) : !aie::refuses(machine, herd, strict, other);
+  });
 }
 
 /// Without a tiling. Constants are packed, but for several matrices, which are put at the border.
@@ -228,6 +243,8 @@ Result<aie::Mapping> AieTarget::chosenFor(dmir::RegionOp region) const {
 }
 
 Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
+  if (userOf(region.getBlock()))
+    return aie::userStrategy(machine, herd, region);
   if (isOfRows(region.getBlock()))
     return aie::rowStrategy(machine, herd, region);
   Result<aie::Mapping> mapping = chosenFor(region);
@@ -262,6 +279,8 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
 }
 
 std::vector<Decision> AieTarget::decisions(dmir::RegionOp region, DictionaryAttr decided) const {
+  if (userOf(region.getBlock()))
+    return {};
   if (isOfRows(region.getBlock()))
     return aie::rowDecisions(machine, herd, region.getBlock(), decided);
   Result<aie::Mapping> mapping = mappingOf(region);
@@ -275,6 +294,14 @@ Status AieTarget::writeGrid(dlir::KernelOp kernel) const {
   };
   DictionaryAttr strategy = kernel.getStrategy();
   OpBuilder builder(kernel);
+  if (dmir::ExternOp user = userOf(kernel.getBlock())) {
+    Result<aie::UserMapping> mapping = aie::userMappingOf(machine, herd, user);
+    if (!mapping)
+      return wrong(mapping.error().message);
+    aie::writeUser(builder, kernel.getLoc(), machine, kernel.getSymName(), *mapping);
+    kernel.erase();
+    return Status::ok();
+  }
   if (isOfRows(kernel.getBlock())) {
     Result<aie::RowMapping> rows =
         aie::rowMappingOf(machine, herd, kernel.getBlock(), strategy.get(aie::kTiling), DictionaryAttr());
@@ -349,6 +376,10 @@ Result<std::vector<CodeEntry>> AieTarget::emit(ArrayRef<Operation *> kernels) co
     return Error{ErrorKind::Model, "the image for the array is not sound: " + error};
   if (Status saved = saveTempsDir.empty() ? Status::ok() : save(image, *texts); !saved)
     return saved.takeError();
+  for (Operation *kernel : kernels)
+    if (std::optional<aie::CoreFunction> user = aie::functionOf(kernel))
+      kernels::noteBody(user->kernel, image.machine,
+                        cast<DictionaryAttr>(kernel->getAttrOfType<ArrayAttr>(dmir::kUserBodiesAttr)[0]), kernel);
   std::vector<std::byte> bytes = hw::write(image);
   const char *data = reinterpret_cast<const char *>(bytes.data());
   return std::vector<CodeEntry>{

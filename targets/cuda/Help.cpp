@@ -10,6 +10,8 @@ TargetHelp helpCudaTarget() {
       "f32, by tensor cores",
       {{"sm_90a", "PTX, which a GPU's driver compiles when the bundle is loaded; without a GPU a simulator runs it"}},
       /*defaultNumerics=*/"",
-      {"gpu", "nvidia"}};
+      {"gpu", "nvidia"},
+      /*bodyKeys=*/{"launch"},
+      "a text in PTX or MLIR, with its launch: grid, block, shared memory and tensor maps"};
 }
 } // namespace dmxc

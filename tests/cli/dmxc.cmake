@@ -52,6 +52,11 @@ if(corsair IN_LIST DMXC_TARGETS)
     ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/assembly_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
   set_tests_properties(cli.assembly PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
 endif()
+if("aie" IN_LIST DMXC_TARGETS AND "cpu" IN_LIST DMXC_TARGETS)
+  dmxc_frontend_test(cli.core-kernels "torch;mlir"
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cores_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
+  set_tests_properties(cli.core-kernels PROPERTIES SKIP_RETURN_CODE 77)
+endif()
 dmxc_frontend_test(cli.micro-kernels "onnx;mlir"
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/micro_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 set_tests_properties(cli.micro-kernels PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)

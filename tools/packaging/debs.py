@@ -9,7 +9,7 @@ import common
 
 MAINTAINER = "The dmxc authors <dmxc@dmxc.invalid>"
 SECTIONS = {"dmxc": "devel", "dmx-tools": "devel", "libdmxrt0": "libs", "libdmxrt0-devices": "libs", "libdmxrt-dev": "libdevel",
-            "python3-dmxrt": "python", "python3-dmxsched": "python"}
+            "python3-dmxrt": "python", "python3-dmxsched": "python", "python3-dmxkernels": "python"}
 # package -> (what of the staged /usr is in it, the rest of its dependencies, its description)
 PACKAGES = {
     "dmxc": (["bin/dmxc", "bin/dmx-compare", "share/man/man1/dmxc.1", "share/man/man1/dmx-compare.1", "share/*/*/*dmxc*", "share/*/*/*dmx-compare*"],
@@ -22,6 +22,7 @@ PACKAGES = {
                           "NVIDIA GPUs, and the simulated accelerators corsair and aie."),
     "python3-dmxrt": (["lib/python3/dist-packages/dmxrt"], "libdmxrt0 (>= {version}), python3, python3-numpy", "The module dmxrt, which runs bundles on arrays of numpy, and dmxrt.generate, which writes text with those of language models (with dmx-tools)."),
     "python3-dmxsched": (["lib/python3/dist-packages/dmxsched"], "python3", "The module dmxsched, which writes schedules for dmxc; python3 -m dmxsched prints those of a file."),
+    "python3-dmxkernels": (["lib/python3/dist-packages/dmxkernels"], "python3", "The module dmxkernels, which writes kernels for GPUs as texts that dmxc takes (--kernels)."),
     "libdmxrt-dev": (["include", "lib/*/*.a", "lib/*/libdmxrt.so", "lib/*/cmake", "lib/*/pkgconfig"],
                      "libdmxrt0 (= {version}), libsodium-dev", "Headers, static libraries, and what CMake and pkg-config need to find libdmxrt."),
 }

@@ -20,6 +20,9 @@ struct TargetHelp {
   std::vector<Example> examples;    ///< the first one with levels stands in messages too
   std::string defaultNumerics;      ///< the mode that is the target's own; "" = none has a name
   std::vector<std::string> aliases; ///< what users call it: "gpu"
+  /// Keys of a kernel file's bodies for it, of those that say how a machine runs a body: "launch".
+  std::vector<std::string> bodyKeys = {};
+  std::string bodies = {}; ///< what such bodies are, where they are no objects: "a text, and its launch"
 };
 
 /// Of a registered target; empty where it says nothing. Defined beside the registry.

@@ -59,13 +59,15 @@ struct Loaded {
   const hw::Machine *machine;
   const hw::Image *image;
   const hw::KernelCode *code;
+  std::span<const std::shared_ptr<const hw::HostCode>> users;
 };
 
 class ArrayImage final : public CodeImage {
 public:
-  explicit ArrayImage(hw::Image read) : image(std::move(read)), machine(*hw::machineOf(image.machine)) {
+  ArrayImage(hw::Image read, std::vector<std::shared_ptr<const hw::HostCode>> code)
+      : image(std::move(read)), machine(*hw::machineOf(image.machine)), users(std::move(code)) {
     for (const hw::KernelCode &kernel : image.kernels)
-      kernels.push_back({&machine, &image, &kernel});
+      kernels.push_back({&machine, &image, &kernel, users});
   }
   const void *findKernel(std::string_view name) const override {
     for (const Loaded &kernel : kernels)
@@ -81,15 +83,34 @@ public:
 private:
   hw::Image image;
   hw::Machine machine;
+  std::vector<std::shared_ptr<const hw::HostCode>> users;
   std::vector<Loaded> kernels;
 };
+
+/// The code of an image's objects, in which all functions are that it names.
+Result<std::vector<std::shared_ptr<const hw::HostCode>>> usersOf(const hw::Image &image) {
+  std::vector<std::shared_ptr<const hw::HostCode>> users;
+  for (const std::vector<std::byte> &object : image.objects) {
+    std::string error;
+    if (!users.emplace_back(hw::HostCode::load(object, error)))
+      return badBundle("the object of a user's kernel is not one that the array's simulator loads: ", error);
+  }
+  for (const hw::UserFunction &function : image.functions)
+    if (!users[function.object]->has(function.symbol))
+      return badBundle("the code for the array is not usable: the object of the kernel '", function.kernel,
+                       "' defines no function '", function.symbol, "'");
+  return users;
+}
 
 Result<std::shared_ptr<const CodeImage>> load(std::span<const std::byte> bytes) {
   std::string error;
   std::optional<hw::Image> image = hw::readImage(bytes, error);
   if (!image)
     return badBundle("the code for the array is not usable: ", error);
-  return std::shared_ptr<const CodeImage>(std::make_shared<ArrayImage>(std::move(*image)));
+  auto users = usersOf(*image);
+  if (!users)
+    return users.takeError();
+  return std::shared_ptr<const CodeImage>(std::make_shared<ArrayImage>(std::move(*image), std::move(*users)));
 }
 
 class AieDevice final : public sim::SimulatedDevice {
@@ -131,7 +152,7 @@ private:
     const hw::KernelCode code = hw::launched(*kernel.code, {task.dims, task.dimCount});
     const std::vector<hw::Argument> &arguments = code.arguments;
     machine = kernel.machine;
-    Array array(*kernel.machine, *kernel.image, code, seed);
+    Array array(*kernel.machine, *kernel.image, code, seed, kernel.users);
     array.keepsTrace = !traceFile.empty();
     using Clock = std::chrono::steady_clock;
     Clock::time_point start = Clock::now();

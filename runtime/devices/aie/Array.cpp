@@ -19,8 +19,9 @@ uint32_t count(TileKind kind, hw::RegisterKind what, Direction direction = Direc
 
 } // namespace
 
-Array::Array(const hw::Machine &machine, const hw::Image &image, const hw::KernelCode &kernel, uint64_t seed)
-    : machine(machine), image(image), kernel(kernel), random(seed), skewed(seed != 0) {
+Array::Array(const hw::Machine &machine, const hw::Image &image, const hw::KernelCode &kernel, uint64_t seed,
+             std::span<const std::shared_ptr<const hw::HostCode>> users)
+    : machine(machine), image(image), kernel(kernel), users(users), random(seed), skewed(seed != 0) {
   makeTiles();
   auto threads = [this](uint16_t thread) { return nameOf(thread); };
   for (const hw::Argument &argument : kernel.arguments)

@@ -11,6 +11,7 @@
 
 #include "runtime/Error.h"
 #include "runtime/devices/common/CheckedMemory.h"
+#include "schemas/aie/host/HostCode.h"
 #include "schemas/aie/Image.h"
 #include "schemas/aie/Registers.h"
 
@@ -102,7 +103,9 @@ struct Interval {
 class Array {
 public:
   /// Of an image that hw::verify accepts; all three stay in place. `seed` 0: no delays but those of the model.
-  Array(const hw::Machine &machine, const hw::Image &image, const hw::KernelCode &kernel, uint64_t seed);
+  /// `users`: the code of the image's objects.
+  Array(const hw::Machine &machine, const hw::Image &image, const hw::KernelCode &kernel, uint64_t seed,
+        std::span<const std::shared_ptr<const hw::HostCode>> users = {});
 
   /// The DDR form of an argument, for the host.
   std::byte *host(size_t argument, bool write);
@@ -163,6 +166,9 @@ private:
   bool call(Core &core, hw::KernelId kernel);
   std::byte *access(Core &core, int64_t address, int64_t bytes, bool write);
   Lock *lockOf(const Core &core, uint32_t number);
+  // UserCalls.cpp
+  bool callUser(Core &core, uint32_t number);
+  std::byte *userBytes(Core &core, const hw::UserFunction &function, size_t number, bool isKept);
   // Controller.cpp
   bool stepController();
   bool execute(const hw::ControlOp &op);
@@ -174,6 +180,7 @@ private:
   const hw::Machine &machine;
   const hw::Image &image;
   const hw::KernelCode &kernel;
+  std::span<const std::shared_ptr<const hw::HostCode>> users;
   std::mt19937_64 random;
   bool skewed;
 
@@ -197,6 +204,8 @@ private:
 void compute(const hw::Call &call, std::byte *const *touched);
 void computeRows(const hw::Call &call, std::byte *const *touched);
 
+/// Clocks that a core is delayed by, at most, where a seed asks for it.
+inline constexpr uint32_t kCoreSkew = 64;
 /// Where an argument begins in the addresses of shims' BDs.
 inline constexpr int64_t kArgumentShift = 36;
 constexpr int64_t argumentAddress(size_t argument) { return static_cast<int64_t>(argument + 1) << kArgumentShift; }

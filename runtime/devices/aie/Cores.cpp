@@ -7,8 +7,6 @@ namespace dmxrt::aie {
 
 using hw::CoreOp;
 
-static constexpr uint32_t kSkew = 64;
-
 /// The instruction behind the end of a loop of a program that hw::check accepts.
 static size_t behindLoop(const hw::CoreProgram &program, size_t at) {
   for (int depth = 0;; ++at) {
@@ -30,7 +28,8 @@ bool Array::step(Core &core) {
     return false;
   }
   ++core.instructions;
-  core.freeAt = std::max(core.freeAt, now + 1 + (at.op == CoreOp::Acquire || at.op == CoreOp::Call ? skew(kSkew) : 0));
+  const bool isSkewed = at.op == CoreOp::Acquire || at.op == CoreOp::Call;
+  core.freeAt = std::max(core.freeAt, now + 1 + (isSkewed ? skew(kCoreSkew) : 0));
   return true;
 }
 
@@ -97,6 +96,10 @@ bool Array::execute(Core &core, const hw::Instruction &at) {
     if (!call(core, static_cast<hw::KernelId>(at.index)))
       return false;
     break;
+  case CoreOp::CallUser:
+    if (!callUser(core, static_cast<uint32_t>(at.value)))
+      return false;
+    break;
   case CoreOp::Jump:
     next = static_cast<size_t>(at.value);
     break;
@@ -136,7 +139,7 @@ bool Array::call(Core &core, hw::KernelId kernel) {
   compute(call, bytes);
   auto clocks = static_cast<uint64_t>(hw::clocksOf(machine, call));
   mark(core.thread, now, now + clocks, std::string(hw::infoOf(kernel).name));
-  core.freeAt = now + clocks + skew(kSkew);
+  core.freeAt = now + clocks + skew(kCoreSkew);
   core.busy += clocks;
   std::string_view kind = hw::macKind(kernel);
   (kind == "i32"  ? core.i32Macs

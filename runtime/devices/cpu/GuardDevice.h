@@ -9,7 +9,7 @@
 #pragma once
 
 #include "CpuDevice.h"
-#include "GuardMemory.h"
+#include "runtime/devices/common/guard/GuardMemory.h"
 
 namespace dmxrt {
 

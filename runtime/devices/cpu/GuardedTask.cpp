@@ -2,7 +2,7 @@
 
 #include "GuardedTask.h"
 
-#include "GuardedCall.h"
+#include "runtime/devices/common/guard/GuardedCall.h"
 
 #include <algorithm>
 #include <cstdio>

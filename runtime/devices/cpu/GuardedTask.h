@@ -1,8 +1,8 @@
 //===- GuardedTask.h - a task whose operands are guarded --------*- C++ -*-===//
 #pragma once
 
-#include "GuardMemory.h"
 #include "runtime/devices/Device.h"
+#include "runtime/devices/common/guard/GuardMemory.h"
 
 #include "dmx/dmx_kernel.h"
 

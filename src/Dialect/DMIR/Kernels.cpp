@@ -220,6 +220,8 @@ private:
       if (!fits(body))
         continue;
       KernelBody &bound = use.bodies.emplace_back(body);
+      if (body.core)
+        bound.core = boundCore(decl, *body.core, values);
       if (!body.launch)
         continue;
       Result<KernelLaunch> launch = boundLaunch(*body.launch, tensors, [&](Dim dim) { return resolve(dim); });
@@ -266,6 +268,8 @@ static DictionaryAttr bodyAttr(Builder &builder, const KernelBody &body) {
   entry.set("features", builder.getStrArrayAttr(features));
   if (body.launch)
     entry.set("launch", launchAttr(*body.launch, builder.getContext()));
+  if (body.core)
+    entry.set("core", coreAttr(*body.core, builder.getContext()));
   return entry.getDictionary(builder.getContext());
 }
 
@@ -318,7 +322,7 @@ KernelReference kernelReferenceOf(DictionaryAttr attr) {
   return reference;
 }
 
-static bool isDim(Attribute attr) {
+bool isDimAttr(Attribute attr) {
   auto dims = dyn_cast_or_null<DimsAttr>(attr);
   return (attr && isI64(attr)) || (dims && dims.getDims().size() == 1);
 }
@@ -331,7 +335,7 @@ static bool isMap(Attribute attr) {
   auto numbers = [&](StringRef key) { return map.getAs<DenseI64ArrayAttr>(key); };
   return numbers("box") && numbers("steps") && numbers("box").size() == std::ssize(sizes.getDims()) &&
          numbers("steps").size() == std::ssize(sizes.getDims()) && map.getAs<StringAttr>("type") &&
-         isDim(map.get("offset")) && llvm::all_of(ArrayRef<StringRef>{"buffer", "swizzle"}, [&](StringRef key) {
+         isDimAttr(map.get("offset")) && llvm::all_of(ArrayRef<StringRef>{"buffer", "swizzle"}, [&](StringRef key) {
            return map.get(key) && isI64(map.get(key)) && map.getAs<IntegerAttr>(key).getInt() >= 0;
          });
 }
@@ -339,7 +343,7 @@ static bool isMap(Attribute attr) {
 static bool isLaunch(Attribute attr) {
   auto launch = dyn_cast<DictionaryAttr>(attr);
   auto maps = launch ? launch.getAs<ArrayAttr>("maps") : ArrayAttr();
-  return maps && launch.size() == 5 && isDim(launch.get("grid")) && llvm::all_of(maps, isMap) &&
+  return maps && launch.size() == 5 && isDimAttr(launch.get("grid")) && llvm::all_of(maps, isMap) &&
          llvm::all_of(ArrayRef<StringRef>{"block", "shared", "cluster"},
                       [&](StringRef key) { return launch.get(key) && isI64(launch.get(key)); });
 }
@@ -347,15 +351,16 @@ static bool isLaunch(Attribute attr) {
 bool isKernelBody(Attribute attr) {
   auto body = dyn_cast<DictionaryAttr>(attr);
   return body && (!body.contains("launch") || isLaunch(body.get("launch"))) &&
-         areTexts(body.getAs<ArrayAttr>("features")) &&
+         (!body.contains("core") || isCore(body.get("core"))) && areTexts(body.getAs<ArrayAttr>("features")) &&
          llvm::all_of(ArrayRef<StringRef>{"target", "file", "sha256", "symbol", "abi"},
                       [&](StringRef key) { return bool(body.getAs<StringAttr>(key)); });
 }
 
 LogicalResult ExternOp::verify() {
   if (!llvm::all_of(getBodies(), isKernelBody))
-    return emitOpError("C1: each body must be {target, file, sha256, symbol, abi, features} of texts, and may have a "
-                       "launch {grid, block, shared, cluster, maps}");
+    return emitOpError(
+        "C1: each body must be {target, file, sha256, symbol, abi, features} of texts, and may have a "
+        "launch {grid, block, shared, cluster, maps} or a core {cycles, items, library, names, scalars, rows, steps}");
   if (getReferenceAttr() && !isKernelReference(getReferenceAttr()))
     return emitOpError("C4: the reference must be {file, sha256, functions, numbers}: texts, and integers by names");
   if (getCounts().getDims().size() != 3)
@@ -381,7 +386,7 @@ LogicalResult ExternOp::verify() {
       for (auto map : launch.getAs<ArrayAttr>("maps").getAsRange<DictionaryAttr>())
         if (map.getAs<IntegerAttr>("buffer").getInt() >= int64_t(getNumOperands()) + int64_t(getNumResults()))
           return emitOpError("C5: a map is of a tensor that is none of the operands and results");
-  return success();
+  return verifyCores();
 }
 
 SmallVector<DictionaryAttr> bodiesFor(ArrayAttr bodies, StringRef target) {

@@ -210,6 +210,8 @@ static SmallVector<std::string> kernelFilesNamedBy(Operation *op) {
     bodies = called.getBodies();
   else if (dmir::isMicroKernel(micro))
     bodies = cast<DictionaryAttr>(micro).getAs<ArrayAttr>("bodies");
+  else if (auto own = op->getAttrOfType<ArrayAttr>(dmir::kUserBodiesAttr); own && llvm::all_of(own, dmir::isKernelBody))
+    bodies = own;
   if (staged && dmir::isKernelBody(staged))
     files.push_back(cast<DictionaryAttr>(staged).getAs<StringAttr>("file").str());
   if (bodies)

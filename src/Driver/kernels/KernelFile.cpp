@@ -4,9 +4,11 @@
 
 #include "../options/OptionValues.h"
 
+#include "dmxc/Driver/Registry.h"
 #include "dmxc/Support/DataFile.h"
 #include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/Sha256.h"
+#include "dmxc/Target/TargetHelp.h"
 
 #include "llvm/Support/Path.h"
 
@@ -247,14 +249,41 @@ private:
     decl.reference = dmir::KernelReference{text.real, text.sha256, json.texts("functions")};
   }
 
+  /// What says how a machine runs a body is for bodies of targets that know it.
+  static void checkMachineKeys(const KernelJson &json) {
+    const std::string target = json.text("target");
+    const std::vector<std::string> names = targetNames();
+    if (std::find(names.begin(), names.end(), target) == names.end()) // refused elsewhere
+      return;
+    const std::vector<std::string> &own = helpOf(target).bodyKeys;
+    auto has = [](const std::vector<std::string> &keys, const std::string &key) {
+      return std::find(keys.begin(), keys.end(), key) != keys.end();
+    };
+    for (const char *key : {"launch", "cycles", "l1", "library"}) {
+      if (!json.has(key) || has(own, key))
+        continue;
+      std::vector<std::string> others;
+      std::copy_if(names.begin(), names.end(), std::back_inserter(others),
+                   [&](const std::string &name) { return has(helpOf(name).bodyKeys, key); });
+      json.fail("'" + std::string(key) + "' says nothing of a body for " + target +
+                (others.empty() ? "" : "; it is for bodies for " + joined(others)) + ": leave it out");
+    }
+    for (const char *key : {"l1", "library"})
+      if (json.has(key) && !json.has("cycles"))
+        json.fail("'" + std::string(key) + "' is for cores, whose bodies have 'cycles': what a call takes");
+  }
+
   KernelBody readBody(const KernelJson &json, NamedDims &named) {
-    json.onlyKeys({"target", "features", "types", "object", "symbol", "abi", "launch"});
+    json.onlyKeys({"target", "features", "types", "object", "symbol", "abi", "launch", "cycles", "l1", "library"});
+    checkMachineKeys(json);
     KernelBody body = readCode(json, file, files);
     body.abi = json.textOr("abi", "plain");
     if (body.abi != "plain" && body.abi != "args")
       json.fail("'abi' is \"plain\" or \"args\", not \"" + body.abi + "\"");
     if (json.has("launch"))
       body.launch = readLaunch(json.at("launch"), decl, named);
+    if (json.has("cycles"))
+      body.core = readCore(json, decl, named);
     if (json.has("types"))
       for (const auto &[name, value] : json.at("types").values()) {
         const std::string *text = std::get_if<std::string>(&value);

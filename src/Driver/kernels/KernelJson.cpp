@@ -157,6 +157,13 @@ Dim KernelJson::dim(const char *key, int64_t otherwise) const {
   return has(key) ? inner(find(key), key).toDim() : Dim(otherwise);
 }
 
+std::vector<std::string> KernelJson::keys() const {
+  std::vector<std::string> all;
+  for (auto item = value.begin(); item != value.end(); ++item)
+    all.push_back(item.key());
+  return all;
+}
+
 std::vector<Dim> KernelJson::dims(const char *key) const {
   std::vector<Dim> all;
   constexpr size_t most = 32; // of a tensor of a bundle

@@ -36,6 +36,7 @@ public:
   /// A number, or an expression over names.
   Dim dim(const char *key, int64_t otherwise) const;
   std::vector<Dim> dims(const char *key) const;
+  std::vector<std::string> keys() const;
   /// All of an object, which are bools, numbers and texts.
   std::map<std::string, dmir::KernelDecl::Value> values() const;
 
@@ -67,5 +68,8 @@ private:
 
 /// Which blocks run a body, of a kernel with such operands and results: {grid, block, shared, cluster, maps}.
 dmir::KernelLaunch readLaunch(const KernelJson &json, const dmir::KernelDecl &decl, NamedDims &named);
+
+/// How cores run a body that has 'cycles', of such a kernel: 'cycles', 'l1' and 'library'.
+dmir::KernelCore readCore(const KernelJson &body, const dmir::KernelDecl &decl, NamedDims &named);
 
 } // namespace dmxc::driver

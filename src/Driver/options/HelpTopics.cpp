@@ -53,7 +53,7 @@ static HelpTopic numericsTopic() {
 }
 
 static HelpTopic kernelsTopic() {
-  return {
+  HelpTopic topic{
       "kernels",
       "Kernels of your own",
       "--kernels FILE (JSON; schemas/kernels.schema.json) declares kernels: what they take and give, with dims as "
@@ -73,6 +73,10 @@ static HelpTopic kernelsTopic() {
       {{"dmxc model.onnx --kernels mine.json -o m.bundle", ""},
        {"dmxc model.onnx --kernels mine.json --ukernels acme.sgemm=off -o m.bundle", "the bytes without it"},
        {"dmx-run m.bundle --random-inputs 1 --device-opt guard=end", "finds writes outside of its buffers"}}};
+  for (const std::string &target : targetNames())
+    if (const std::string &bodies = helpOf(target).bodies; !bodies.empty())
+      topic.rows.push_back({target, "Code for " + target + ": " + bodies + "."});
+  return topic;
 }
 
 static HelpTopic masksTopic() {

@@ -29,6 +29,22 @@ using dlir::kForever;
 // directions, and
 inline constexpr llvm::StringLiteral kDevice = "aie", kComputeEngine = "compute"; ///< of cores
 inline constexpr llvm::StringLiteral kMachineKey = "aie.machine"; ///< of a program: which machine it is for
+inline constexpr llvm::StringLiteral kFunction = "aie.function";  ///< of a program or device: a CoreFunction
+/// A user's function that cores call beside those of the library.
+struct CoreFunction {
+  std::string kernel, symbol, library; ///< "acme.argmax"; what is called; what cores of a real array are linked with
+  int64_t cycles = 0;                  ///< of a call
+  llvm::SmallVector<int64_t> dims;     ///< that it is told, before the begin and the end of what it computes
+  std::vector<std::string> buffers;    ///< names of what it reads, then of what it writes
+  size_t results = 0;
+};
+mlir::DictionaryAttr attrOf(const CoreFunction &function, mlir::MLIRContext *context);
+/// That of a program or device; nullopt where it has none, or what is there is none.
+std::optional<CoreFunction> functionOf(mlir::Operation *op);
+/// That which a call in a program is of.
+std::optional<CoreFunction> functionOf(CallOp call);
+/// The library's kernel that it is of; nullopt of others.
+std::optional<hw::KernelId> libraryKernelOf(CallOp call);
 /// Registers the table that programs of the array are checked by.
 void registerDevice(mlir::DialectRegistry &registry, const hw::Machine &machine);
 

@@ -57,7 +57,11 @@ void LockOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(
 
 int64_t aie::elementBytes(Type memref) {
   Type element = cast<MemRefType>(memref).getElementType();
-  return element.isInteger(8) ? 1 : element.isBF16() ? 2 : element.isF32() || element.isInteger(32) ? 4 : 0;
+  return element.isInteger(8)                       ? 1
+         : element.isBF16() || element.isF16()      ? 2
+         : element.isF32() || element.isInteger(32) ? 4
+         : element.isInteger(64)                    ? 8
+                                                    : 0;
 }
 int64_t BufferOp::bytes() {
   return cast<MemRefType>(getBuffer().getType()).getNumElements() * elementBytes(getBuffer().getType());
@@ -344,6 +348,8 @@ StringRef aie::elementName(Type type) {
     return "f16";
   if (type.isInteger(8))
     return "i8";
+  if (type.isInteger(64) && !type.isUnsignedInteger())
+    return "i64";
   return type.isInteger(32) && !type.isUnsignedInteger() ? "i32" : "";
 }
 

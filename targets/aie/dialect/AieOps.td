@@ -12,16 +12,19 @@ class AIE_Named<string mnemonic, list<Trait> traits = []>
 
 //===--- In a dlir.device_program, which aie-place makes a device of ----------------===//
 
-def AIE_CallOp : DLIR_DeviceTask<AIE_Dialect, "call", "compute", "0, 1, 2", "", (ins StrAttr:$kernel)> {
+def AIE_CallOp : DLIR_DeviceTask<AIE_Dialect, "call", "compute", "0, 1, 2", "", (ins StrAttr:$kernel,
+                                OptionalAttr<DenseI64ArrayAttr>:$part)> {
   let summary = "a call of the cores' library";
   let description = [{
     `aie.call "matmul_bf16_f32" %a0[0] and %b0[0] and %c0[0]`: the library is schemas/aie/Kernels.h; the last matrix is the result, and a kernel that takes
     parameters has the core's. C1: the library has the kernel, and it takes so many. C2: they begin where buffers of L1 do.
+    `aie.call "argmax" %x0[0] and %y0[0] part [0, 512]` is of a user's function (`aie.function` of the program), and says from where to where
+    it computes. C3: such a call has a part, and no other.
   }];
   let extraClassDeclaration = [{
     ::llvm::StringRef getEngine() { return "compute"; }
     ::llvm::SmallVector<::mlir::Value> memoriesRead() { return ::llvm::to_vector(getBuffers()); }
-    ::llvm::SmallVector<::mlir::Value> memoriesWritten() { return {getBuffers().back()}; }
+    ::llvm::SmallVector<::mlir::Value> memoriesWritten();
   }];
 }
 

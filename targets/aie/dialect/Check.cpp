@@ -32,6 +32,8 @@ public:
         return failure();
     if (failed(checkBuffers()))
       return failure();
+    if (device->hasAttr(kFunction) && !functionOf(device))
+      return device.emitOpError("has a '") << kFunction << "' that says of no function what cores have to know";
     for (Operation &op : device.getBody().getOps())
       if (isa<MemOp, MemTileDMAOp>(op) && failed(checkChannels(op)))
         return failure();
@@ -62,7 +64,7 @@ private:
       hw::Tile tile = tileOf(op.getTile());
       int64_t first = op.getAddress(), bytes = op.bytes();
       if (bytes == 0)
-        return op.emitOpError("has elements that the array does not move: bf16, f32, i32 and i8 are known");
+        return op.emitOpError("has elements that the array does not move: bf16, f16, f32, i64, i32 and i8 are known");
       if (first % machine.accessBytes)
         return op.emitOpError("begins at ") << first << ", which is no multiple of " << machine.accessBytes;
       if (!names.insert(op.getSymName()).second)

@@ -57,19 +57,94 @@ void aie::registerDevice(DialectRegistry &registry, const hw::Machine &machine) 
 
 //===--- calls ------------------------------------------------------------------------===//
 
-static constexpr StringLiteral kPlaces[] = {"", "?and", "?and"};
-static constexpr dlir::TaskSyntax kSyntax{dlir::TaskSyntax::Text, "kernel", kPlaces, {}};
+static constexpr StringLiteral kPlaces[] = {"", "?and", "?and", "?and", "?and", "?and"};
+static constexpr dlir::Clause kClauses[] = {{"part", dlir::Clause::Array}};
+static constexpr dlir::TaskSyntax kSyntax{dlir::TaskSyntax::Text, "kernel", kPlaces, kClauses};
 namespace dmxc::aie {
 DMXC_TASK_SYNTAX(CallOp, kSyntax)
 } // namespace dmxc::aie
 
+DictionaryAttr aie::attrOf(const CoreFunction &function, MLIRContext *context) {
+  Builder b(context);
+  NamedAttrList entry;
+  for (auto [key, text] :
+       {std::pair("kernel", &function.kernel), {"symbol", &function.symbol}, {"library", &function.library}})
+    entry.set(key, b.getStringAttr(*text));
+  entry.set("cycles", b.getI64IntegerAttr(function.cycles));
+  entry.set("dims", b.getDenseI64ArrayAttr(function.dims));
+  SmallVector<StringRef> names(function.buffers.begin(), function.buffers.end());
+  entry.set("buffers", b.getStrArrayAttr(names));
+  entry.set("results", b.getI64IntegerAttr(static_cast<int64_t>(function.results)));
+  return entry.getDictionary(context);
+}
+
+std::optional<CoreFunction> aie::functionOf(Operation *op) {
+  auto entry = op ? op->getAttrOfType<DictionaryAttr>(kFunction) : DictionaryAttr();
+  if (!entry)
+    return std::nullopt;
+  CoreFunction function;
+  for (auto [key, text] :
+       {std::pair("kernel", &function.kernel), {"symbol", &function.symbol}, {"library", &function.library}}) {
+    auto value = entry.getAs<StringAttr>(key);
+    if (!value)
+      return std::nullopt;
+    *text = value.str();
+  }
+  auto cycles = entry.getAs<IntegerAttr>("cycles"), results = entry.getAs<IntegerAttr>("results");
+  auto dims = entry.getAs<DenseI64ArrayAttr>("dims");
+  auto names = entry.getAs<ArrayAttr>("buffers");
+  auto isText = [](Attribute name) { return isa<StringAttr>(name); };
+  if (!cycles || !results || !dims || !names || !llvm::all_of(names, isText))
+    return std::nullopt;
+  function.cycles = cycles.getInt();
+  llvm::append_range(function.dims, dims.asArrayRef());
+  for (auto name : names.getAsRange<StringAttr>())
+    function.buffers.push_back(name.str());
+  function.results = static_cast<size_t>(results.getInt());
+  bool good = function.cycles >= 0 && function.cycles <= INT32_MAX && function.dims.size() + 2 <= hw::kScalars &&
+              results.getInt() > 0 && function.buffers.size() <= hw::kAddresses &&
+              function.results < function.buffers.size() &&
+              llvm::all_of(function.dims, [](int64_t dim) { return dim >= 0 && dim <= INT32_MAX; });
+  return good ? std::optional(function) : std::nullopt;
+}
+
+std::optional<CoreFunction> aie::functionOf(CallOp call) {
+  std::optional<CoreFunction> function = functionOf(call->getParentOfType<dlir::DeviceProgramOp>());
+  return function && function->symbol == call.getKernel() ? function : std::nullopt;
+}
+
+std::optional<hw::KernelId> aie::libraryKernelOf(CallOp call) {
+  return functionOf(call) ? std::nullopt : hw::kernelNamed(call.getKernel().str());
+}
+
+SmallVector<Value> aie::CallOp::memoriesWritten() {
+  std::optional<CoreFunction> user = functionOf(*this);
+  return llvm::to_vector(getBuffers().take_back(user ? std::min(user->results, getBuffers().size()) : 1));
+}
+
+/// Of a call of a user's function.
+static LogicalResult verifyUser(CallOp call, const CoreFunction &user) {
+  if (user.buffers.size() != call.getBuffers().size())
+    return call.emitOpError("C1: ") << call.getKernel() << " takes " << user.buffers.size() << " matrices, not "
+                                    << call.getBuffers().size();
+  std::optional<ArrayRef<int64_t>> part = call.getPart();
+  bool good = part && part->size() == 2 && (*part)[0] >= 0 && (*part)[0] <= (*part)[1] && (*part)[1] <= INT32_MAX;
+  return good ? success() : call.emitOpError("C3: a user's function computes a `part [begin, end]`");
+}
+
 LogicalResult aie::CallOp::verify() {
   if (failed(dlir::verifyTask(dlir::partsOf(*this))))
     return failure();
-  std::optional<hw::KernelId> kernel = hw::kernelNamed(getKernel().str());
-  if (!kernel)
+  std::optional<hw::KernelId> kernel = libraryKernelOf(*this);
+  std::optional<CoreFunction> user = functionOf(*this);
+  if (!kernel && !user)
     return emitOpError("C1: the cores' library has no '") << getKernel() << "'";
-  if (size_t takes = hw::infoOf(*kernel).addresses.size() - hw::takesParameters(*kernel); takes != getBuffers().size())
+  if (user && failed(verifyUser(*this, *user)))
+    return failure();
+  if (!user && getPart())
+    return emitOpError("C3: has a part, and the library's kernels have none");
+  if (size_t takes = user ? 0 : hw::infoOf(*kernel).addresses.size() - hw::takesParameters(*kernel);
+      !user && takes != getBuffers().size())
     return emitOpError("C1: ") << getKernel() << " takes " << takes << " matrices, not " << getBuffers().size();
   auto begins = [](Attribute place) {
     AffineMap map = cast<AffineMapAttr>(place).getValue();

@@ -25,6 +25,7 @@ private:
   LogicalResult add(UseLockOp op);
   LogicalResult add(scf::ForOp op);
   LogicalResult add(func::CallOp op);
+  LogicalResult addUser(func::CallOp op, const CoreFunction &user);
   std::optional<uint32_t> addressOf(Value buffer, int64_t byte);
   hw::Machine machine;
   void put(Code op, size_t index, int64_t value) {
@@ -110,8 +111,32 @@ static MemRefType otherNumbers(hw::KernelId kernel, ArrayRef<MemRefType> types) 
   return isOf(types.back(), StringRef(hw::infoOf(kernel).name).rsplit('_').second) ? MemRefType() : types.back();
 }
 
+/// Buffers, then numbers: what it is told, and from where to where it computes.
+LogicalResult CoreCode::addUser(func::CallOp op, const CoreFunction &user) {
+  const size_t buffers = user.buffers.size();
+  if (op.getNumOperands() != buffers + user.dims.size() + 2)
+    return op.emitOpError("gives ") << op.getCallee() << " " << op.getNumOperands() << " operands, it takes " << buffers
+                                    << " buffers and " << user.dims.size() + 2 << " numbers";
+  for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
+    std::optional<uint32_t> address = i < buffers ? addressOf(operand, 0) : std::nullopt;
+    std::optional<int64_t> value = i < buffers ? std::nullopt : constantOf(operand);
+    if (i < buffers ? !address : !value || *value < 0 || *value > INT32_MAX)
+      return op.emitOpError("takes as operand ")
+             << i << (i < buffers ? " what is no buffer that the core reaches" : " what is no number from 0 on");
+    if (address)
+      put(Code::Address, i, *address);
+    else
+      put(Code::Scalar, i - buffers, *value);
+  }
+  put(Code::CallUser, 0, 0); // the image's number of it comes when it is known
+  return success();
+}
+
 /// The scalars of a call are the sizes of its buffers.
 LogicalResult CoreCode::add(func::CallOp op) {
+  if (std::optional<CoreFunction> user = functionOf(op->getParentOfType<DeviceOp>());
+      user && user->symbol == op.getCallee())
+    return addUser(op, *user);
   std::optional<hw::KernelId> kernel = hw::kernelNamed(op.getCallee().str());
   if (!kernel)
     return op.emitOpError("calls '") << op.getCallee() << "', which the cores' library does not have";

@@ -273,6 +273,15 @@ LogicalResult aie::encode(DeviceOp device, hw::Image &image) {
   kernel.name = device.getSymName().str();
   if (failed(encoding.configure(overlay)) || failed(encoding.control(kernel)))
     return failure();
+  if (device->hasAttr(kFunction)) {
+    FailureOr<uint32_t> function = addFunction(device, image);
+    if (failed(function))
+      return failure();
+    for (hw::CoreProgram &program : overlay.programs)
+      for (hw::Instruction &at : program.code)
+        if (at.op == hw::CoreOp::CallUser)
+          at.value = static_cast<int32_t>(*function);
+  }
   auto same = [&](const hw::Overlay &other) {
     return other.initial == overlay.initial && other.programs == overlay.programs;
   };

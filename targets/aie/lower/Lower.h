@@ -18,5 +18,7 @@ mlir::FailureOr<hw::CoreProgram> coreProgramOf(CoreOp core);
 /// Adds the kernel to an image, and what configures it where no kernel before has the same. Both stages before are
 /// done.
 mlir::LogicalResult encode(DeviceOp device, hw::Image &image);
+/// Adds the user's function that a device calls, and the object that it is in, where they are not there; its number.
+mlir::FailureOr<uint32_t> addFunction(DeviceOp device, hw::Image &image);
 
 } // namespace dmxc::aie

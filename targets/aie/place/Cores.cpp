@@ -18,7 +18,7 @@ Value Placement::parameters(hw::Tile core) {
   return tiles->buffer(core, "parameters", typeOfParameters(), parametersAddress);
 }
 static bool takesParameters(CallOp call) {
-  std::optional<hw::KernelId> kernel = hw::kernelNamed(call.getKernel().str());
+  std::optional<hw::KernelId> kernel = libraryKernelOf(call);
   return kernel && hw::takesParameters(*kernel);
 }
 /// A core waits until the controller has written its parameters.
@@ -28,7 +28,7 @@ Value Placement::start(hw::Tile core) { return tiles->lock(core, "start", coreLo
 MemRefType Placement::typeOfSums(dlir::RingOp ring) {
   for (Operation *user : ring->getUsers()) {
     auto call = dyn_cast<CallOp>(user);
-    std::optional<hw::KernelId> kernel = call ? hw::kernelNamed(call.getKernel().str()) : std::nullopt;
+    std::optional<hw::KernelId> kernel = call ? libraryKernelOf(call) : std::nullopt;
     if (!kernel || hw::macKind(*kernel).empty() || call.getBuffers().back() != ring.getResult())
       continue;
     MemRefType b = rings[call.getBuffers()[1]].type;
@@ -45,7 +45,7 @@ MemRefType Placement::typeOfSums(dlir::RingOp ring) {
 /// Matrices that cores put into the order of matrix steps are as long as the second operand says.
 void Placement::typeFirstOperands() {
   graph->walk([&](CallOp call) {
-    std::optional<hw::KernelId> kernel = hw::kernelNamed(call.getKernel().str());
+    std::optional<hw::KernelId> kernel = libraryKernelOf(call);
     if (!kernel || hw::macKind(*kernel).empty() || call.getBuffers().size() < 2)
       return;
     MemRefType &a = rings[call.getBuffers()[0]].type, b = rings[call.getBuffers()[1]].type;
@@ -77,6 +77,8 @@ LogicalResult Placement::writeKernels() {
       matrices.push_back(typeOfParameters());
     for (Value buffer : call.getBuffers())
       matrices.push_back(rings.find(buffer)->second.type);
+    if (std::optional<CoreFunction> user = functionOf(call))
+      matrices.append(user->dims.size() + 2, b.getI64Type());
     FunctionType type = b.getFunctionType(matrices, {});
     auto [at, isNew] = types.try_emplace(call.getKernel(), type);
     if (isNew)
@@ -140,12 +142,23 @@ LogicalResult Placement::writeUse(hw::Tile core, Operation *use, Turns &turns) {
   return success();
 }
 
+/// What a user's function is told besides its buffers.
+void Placement::addNumbers(CallOp call, SmallVector<Value> &operands) {
+  std::optional<CoreFunction> user = functionOf(call);
+  if (!user)
+    return;
+  llvm::append_range(user->dims, *call.getPart());
+  for (int64_t number : user->dims)
+    operands.push_back(arith::ConstantOp::create(b, where, b.getI64IntegerAttr(number)));
+}
+
 void Placement::writeCall(hw::Tile core, CallOp call, const Turns &turns) {
   SmallVector<Value> buffers;
   if (takesParameters(call))
     buffers.push_back(parameters(core));
   for (Value ring : call.getBuffers())
     buffers.push_back(slotAt(core, ring, turns.lookup(ring)));
+  addNumbers(call, buffers);
   func::CallOp::create(b, where, call.getKernel(), TypeRange(), buffers);
 }
 
@@ -168,7 +181,9 @@ LogicalResult Placement::writeBlock(hw::Tile core, Block &block, Turns &turns) {
 
 LogicalResult Placement::writeCore(dlir::DispatchQueueOp queue, ArrayRef<int64_t> place) {
   hw::Tile at = tileOf(queue, place);
-  auto op = CoreOp::create(b, where, b.getIndexType(), tiles->tile(at), b.getStringAttr("kernels.o"));
+  std::optional<CoreFunction> user = functionOf(program);
+  StringRef library = user && !user->library.empty() ? StringRef(user->library) : "kernels.o";
+  auto op = CoreOp::create(b, where, b.getIndexType(), tiles->tile(at), b.getStringAttr(library));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&op.getBody().emplaceBlock());
   UseLockOp::create(b, where, start(at), LockAction::AcquireGreaterEqual, 1);

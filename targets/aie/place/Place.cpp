@@ -2,6 +2,7 @@
 #include "Placement.h"
 
 #include "dmxc/Dialect/DLIR/TaskDims.h"
+#include "dmxc/Dialect/DMIR/Kernels.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -13,8 +14,6 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
 
-static constexpr int64_t kBank = 16 << 10; ///< bytes of a core's memory that one access a clock reaches
-
 static constexpr int64_t kMostParameters = 64;
 
 Type Placement::elementOf(StringRef kind) {
@@ -22,6 +21,8 @@ Type Placement::elementOf(StringRef kind) {
          : kind == "f32" ? Type(b.getF32Type())
          : kind == "i32" ? Type(b.getI32Type())
          : kind == "i8"  ? Type(b.getI8Type())
+         : kind == "f16" ? Type(b.getF16Type())
+         : kind == "i64" ? Type(b.getI64Type())
                          : Type();
 }
 
@@ -83,7 +84,7 @@ LogicalResult Placement::check() {
     if (!isOfController(reg))
       parameterWords = std::max<int64_t>(parameterWords, static_cast<int64_t>(reg.getNumber()) + 1);
   graph->walk([&](CallOp call) {
-    std::optional<hw::KernelId> kernel = hw::kernelNamed(call.getKernel().str());
+    std::optional<hw::KernelId> kernel = libraryKernelOf(call);
     if (kernel && hw::takesParameters(*kernel))
       parameterWords = std::max(parameterWords, hw::kParameterWords);
   });
@@ -133,101 +134,6 @@ LogicalResult Placement::numberRings() {
   return success();
 }
 
-/// A slot has the type of what is moved into or out of it: rows where one queue takes rows as they lie.
-LogicalResult Placement::typeRing(dlir::RingOp ring) {
-  MemRefType &type = rings[ring].type;
-  for (Operation *user : ring->getUsers()) {
-    std::optional<End> end = endOf(user);
-    if (!end)
-      continue;
-    FailureOr<Walk> walk = walkOf(*end);
-    if (failed(walk))
-      return failure();
-    bool rows = walk->whole && walk->sizes.size() == 2;
-    int64_t bytes = bytesOf(walk->element), size = ring.getSize();
-    if (type && type.getElementType() != walk->element)
-      return user->emitOpError("takes '") << ring.getName() << "' as another kind of numbers than others do";
-    if (size % bytes)
-      return user->emitOpError("takes '") << ring.getName() << "', of which a slot is no whole number of elements";
-    if (rows && walk->length * bytes == size)
-      type = MemRefType::get(walk->sizes, walk->element);
-    else if (!type)
-      type = MemRefType::get({size / bytes}, walk->element);
-  }
-  if (!type)
-    type = typeOfSums(ring);
-  if (!type)
-    return ring.emitOpError("'") << ring.getName()
-                                 << "' is put and got by no queue and holds no product's sums, so that nobody knows "
-                                    "what is in it";
-  return success();
-}
-
-static LogicalResult refuseOver(dlir::RingOp ring, int64_t end, int64_t most) {
-  return ring.emitOpError("'") << ring.getName() << "' ends at byte " << end << " of " << ring.getKind()
-                               << ", with the rings before it, and a " << ring.getHome() << " has " << most
-                               << ": `slots` or `size` of one of them are too large";
-}
-
-/// What one channel fills or empties begins at a bank of its own, where there is room; the parameters are behind the
-/// first.
-LogicalResult Placement::placeL1(ArrayRef<dlir::RingOp> all) {
-  const int64_t most = machine.tile(hw::TileKind::Core).dataBytes;
-  for (int64_t bank : {kBank, int64_t(1)}) {
-    int64_t next = 0;
-    auto behind = [&](int64_t bytes) {
-      int64_t address = static_cast<int64_t>(llvm::alignTo(next, machine.accessBytes));
-      next = address + bytes;
-      return address;
-    };
-    for (dlir::RingOp ring : all) {
-      Slots &slots = rings[ring];
-      slots.address = behind(slots.count * slots.bytes);
-      if (next > most && bank == 1)
-        return refuseOver(ring, next, most);
-      if (ring == all.front())
-        parametersAddress = behind(4 * parameterWords);
-      if (ring != all.back())
-        next = static_cast<int64_t>(llvm::alignTo(next, bank));
-    }
-    if (all.empty())
-      parametersAddress = behind(4 * parameterWords);
-    if (next <= most)
-      return success();
-    if (bank == 1)
-      return refuseOver(all.back(), next, most);
-  }
-  return success();
-}
-
-LogicalResult Placement::placeL2(ArrayRef<dlir::RingOp> all) {
-  const int64_t most = machine.tile(hw::TileKind::Memory).dataBytes;
-  int64_t next = 0;
-  for (dlir::RingOp ring : all) {
-    Slots &slots = rings[ring];
-    slots.address = next;
-    next += slots.count * slots.bytes;
-    if (next > most)
-      return refuseOver(ring, next, most);
-  }
-  return success();
-}
-
-LogicalResult Placement::placeRings() {
-  SmallVector<dlir::RingOp> ofCores, others;
-  auto isMoved = [&](dlir::RingOp ring) {
-    return llvm::any_of(ring->getUsers(), [&](Operation *user) { return endOf(user).has_value(); });
-  };
-  for (bool moved : {true, false})
-    for (auto ring : graph.getBody().getOps<dlir::RingOp>())
-      if (isMoved(ring) == moved && failed(typeRing(ring)))
-        return failure();
-  typeFirstOperands();
-  for (auto ring : graph.getBody().getOps<dlir::RingOp>())
-    (ring.getKind() == "L1" ? ofCores : others).push_back(ring);
-  return failure(failed(placeL1(ofCores)) || failed(placeL2(others)));
-}
-
 Value Placement::slotAt(hw::Tile at, Value ring, int64_t turn) {
   const Slots &of = rings.find(ring)->second;
   const int64_t slot = turn % of.count;
@@ -271,7 +177,8 @@ FailureOr<Placement::Walk> Placement::walkOf(const End &end) {
   Walk walk;
   walk.element = elementOf(descriptor.getKind());
   if (!walk.element)
-    return descriptor.emitOpError("moves ") << descriptor.getKind() << ", the array moves bf16, f32, i32 and i8";
+    return descriptor.emitOpError("moves ")
+           << descriptor.getKind() << ", the array moves bf16, f16, f32, i64, i32 and i8";
   int64_t bytes = bytesOf(walk.element);
   ArrayRef<int64_t> steps = end.isPut ? descriptor.getSource() : descriptor.getTarget();
   for (auto [count, step] : llvm::zip(descriptor.getDims(), steps)) {
@@ -367,6 +274,10 @@ FailureOr<Step> Placement::stepOf(Operation *use, hw::Tile at, ArrayRef<int64_t>
     return failure();
   if (walk->size)
     return end->op->emitOpError("has a `count`, which BDs of shims alone have");
+  if (Type element = rings[ring].type.getElementType(); element != walk->element && walk->whole) { // words (typeRing)
+    *walk = {{walk->length * bytesOf(walk->element) / bytesOf(element)}, {1}, element, 0, true, {}};
+    walk->length = walk->sizes[0];
+  }
   int64_t last = *offset, elements = rings[ring].type.getNumElements();
   for (auto [size, stride] : llvm::zip_equal(walk->sizes, walk->strides)) {
     int64_t reach = 0;
@@ -459,6 +370,9 @@ FailureOr<DeviceOp> Placement::run() {
       b, where, *symbolizeAIEDevice(machine.name == "npu4" ? "npu2" : StringRef(machine.name)), program.getSymName());
   if (Attribute sizes = program->getAttr(dlir::kTaskDims))
     device->setAttr(dlir::kTaskDims, sizes);
+  for (StringRef key : {StringRef(kFunction), StringRef(dmir::kUserBodiesAttr)})
+    if (Attribute ofUser = program->getAttr(key))
+      device->setAttr(key, ofUser);
   tiles.emplace(b, where, machine);
   b.setInsertionPointToStart(&device.getBody().emplaceBlock());
   auto fail = [&] {

@@ -1,7 +1,8 @@
 //===- Placement.h - from grids of units to tiles ---------------*- C++ -*-===//
 //
-// Place.cpp: what is where, DMA queues as rings of BDs, channels as flows. Cores.cpp: compute queues as core programs.
-// Sequence.cpp: shims' queues as the runtime sequence. Sizes.cpp: what of it depends on sizes of a dispatch.
+// Rings.cpp: what rings hold, and where they lie. Place.cpp: what is where, DMA queues as rings of BDs, channels as
+// flows. Cores.cpp: compute queues as core programs. Sequence.cpp: shims' queues as the runtime sequence. Sizes.cpp:
+// what of it depends on sizes of a dispatch.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -85,7 +86,7 @@ private:
   mlir::LogicalResult placeL2(llvm::ArrayRef<dlir::RingOp> rings);
   /// Of a kind of elements; null of one that the array does not move.
   mlir::Type elementOf(llvm::StringRef kind);
-  static int64_t bytesOf(mlir::Type element) { return element.isInteger(8) ? 1 : element.isBF16() ? 2 : 4; }
+  static int64_t bytesOf(mlir::Type element) { return elementBytes(mlir::MemRefType::get({1}, element)); }
   std::optional<End> endOf(mlir::Operation *op);
   mlir::FailureOr<Walk> walkOf(const End &end);
   mlir::FailureOr<int64_t> offsetOf(const End &end, llvm::ArrayRef<int64_t> place, llvm::ArrayRef<int64_t> trips);
@@ -108,6 +109,7 @@ private:
   mlir::LogicalResult writeLoop(hw::Tile core, dlir::LoopOp loop, Turns &turns);
   mlir::LogicalResult writeUse(hw::Tile core, mlir::Operation *use, Turns &turns);
   void writeCall(hw::Tile core, CallOp call, const Turns &turns);
+  void addNumbers(CallOp call, llvm::SmallVector<mlir::Value> &operands);
   mlir::Value constant(int64_t value);
   mlir::MemRefType typeOfParameters();
   mlir::Value parameters(hw::Tile core);

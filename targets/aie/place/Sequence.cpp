@@ -92,7 +92,7 @@ LogicalResult Placement::addOperand(dlir::ArgumentOp argument, SmallVector<Attri
   Type element = elementOf(argument.getForm());
   if (!memory || memory.getKind() != "DDR" || !known || !element || found.getOffset())
     return argument.emitOpError(
-        "is an input, output or constant of bf16, f32, i32 or i8, and one piece at the begin of a "
+        "is an input, output or constant of bf16, f16, f32, i64, i32 or i8, and one piece at the begin of a "
         "buffer in DDR");
   ArrayRef<int64_t> strides = found.getStrides();
   int64_t bytes = bytesOf(element), size = memory.getSize();
@@ -174,6 +174,7 @@ LogicalResult Placement::writeMoves(size_t group, int64_t flight, const IRMappin
   const int64_t full = machine.queueDepth + 1;
   for (ShimQueue &shim : shims)
     for (Operation &task : shim.groups[group].op.getBody().front()) {
+      const bool tells = shim.direction == DMAChannelDir::S2MM && !task.getNextNode(); // of all before it, too
       End end = *endOf(&task);
       FailureOr<Walk> walk = walkOf(end);
       if (failed(walk))
@@ -197,7 +198,7 @@ LogicalResult Placement::writeMoves(size_t group, int64_t flight, const IRMappin
       auto move =
           aiex::NpuDmaMemcpyNdOp::create(b, where, matrix, offsets, walk->sizes, walk->strides, shim.name,
                                          static_cast<uint64_t>(flight * perFlight + bds[shim.at]++),
-                                         !end.isPut || shim.waitedFor.contains(number), IntegerAttr(), IntegerAttr());
+                                         tells || shim.waitedFor.contains(number), IntegerAttr(), IntegerAttr());
       if (walk->size) {
         move.setDim(walk->size->first);
         move.setFactor(static_cast<uint64_t>(walk->size->second));

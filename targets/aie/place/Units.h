@@ -6,6 +6,15 @@
 
 namespace dmxc::aie {
 
+/// A tensor of the host lies in its form by the strides of the piece alone, in rows of a pitch (bytes).
+inline void setBorder(dlir::PieceOp piece, size_t rank, int64_t pitch) {
+  mlir::Builder b(piece.getContext());
+  llvm::SmallVector<int64_t> none(rank, 0), one(rank, 1);
+  piece->setAttr(kPieceBorder, b.getDictionaryAttr({b.getNamedAttr(kPitch, b.getI64IntegerAttr(pitch)),
+                                                    b.getNamedAttr(kFirst, b.getDenseI64ArrayAttr(none)),
+                                                    b.getNamedAttr(kSplit, b.getDenseI64ArrayAttr(one)),
+                                                    b.getNamedAttr(kPhase, b.getDenseI64ArrayAttr(none))}));
+}
 /// A slot of a ring is filled from a channel, in the order of a walk.
 inline void fill(ProgramWriter &w, mlir::Value ring, llvm::StringRef channel, llvm::ArrayRef<Sum> element,
                  mlir::Value walk) {

@@ -29,7 +29,6 @@ public:
 private:
   void declareArgument(unsigned argument);
   void declareResult();
-  void border(dlir::PieceOp piece, size_t rank);
   void declareRings();
   void writeParameters();
   void writeCores();
@@ -55,15 +54,6 @@ private:
 
 std::string nameOf(size_t operand) { return operand ? "y" + std::to_string(operand) : "x"; }
 
-void RowsProgram::border(dlir::PieceOp piece, size_t rank) {
-  Builder b(piece.getContext());
-  SmallVector<int64_t> none(rank, 0), one(rank, 1);
-  piece->setAttr(kPieceBorder, b.getDictionaryAttr({b.getNamedAttr(kPitch, b.getI64IntegerAttr(8 * kBytes)),
-                                                    b.getNamedAttr(kFirst, b.getDenseI64ArrayAttr(none)),
-                                                    b.getNamedAttr(kSplit, b.getDenseI64ArrayAttr(one)),
-                                                    b.getNamedAttr(kPhase, b.getDenseI64ArrayAttr(none))}));
-}
-
 /// As the host has it, with zeros behind; once where several walks read it.
 void RowsProgram::declareArgument(unsigned argument) {
   const RowWalk *first = nullptr;
@@ -82,7 +72,7 @@ void RowsProgram::declareArgument(unsigned argument) {
   SmallVector<int64_t> begin(shape.size(), 0), strides(shape.size(), kBytes);
   for (size_t dim = shape.size(); dim-- > 1;)
     strides[dim - 1] = strides[dim] * shape[dim];
-  border(w.piece(memory, name, 0, 0, begin, shape, strides), shape.size());
+  setBorder(w.piece(memory, name, 0, 0, begin, shape, strides), shape.size(), 8 * kBytes);
   for (auto [i, walk] : llvm::enumerate(p.walks))
     if (walk.argument == argument)
       ddr[i] = memory;
@@ -95,7 +85,7 @@ void RowsProgram::declareResult() {
   SmallVector<int64_t> begin(shape.size(), 0), strides(p.resultStrides);
   for (int64_t &stride : strides)
     stride *= kBytes;
-  border(w.piece(result, "c", 0, 0, begin, shape, strides), shape.size());
+  setBorder(w.piece(result, "c", 0, 0, begin, shape, strides), shape.size(), 8 * kBytes);
 }
 
 Value RowsProgram::whole(int64_t count) {

@@ -40,6 +40,12 @@ Error dmxc::kernels::refusalOf(StringRef kernel, StringRef file, const std::stri
   return modelError("the kernel '" + kernel.str() + "' (" + llvm::sys::path::filename(file).str() + "): " + clause);
 }
 
+void dmxc::kernels::noteBody(StringRef kernel, StringRef arch, DictionaryAttr body, Operation *op) {
+  auto text = [&](StringRef key) { return body.getAs<StringAttr>(key).getValue().str(); };
+  dmir::noteUserCode(
+      {{kernel.str(), arch.str(), llvm::sys::path::filename(text("file")).str(), text("symbol"), text("sha256")}}, op);
+}
+
 Result<std::shared_ptr<const MappedFile>> dmxc::kernels::openBody(StringRef kernel, DictionaryAttr body) {
   std::string name = body.getAs<StringAttr>("file").str(), declared = body.getAs<StringAttr>("sha256").str();
   Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(name);

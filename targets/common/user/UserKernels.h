@@ -18,6 +18,8 @@ Result<KernelPlan> planUserKernel(const RegionBody &body);
 
 /// "the kernel 'acme.argmax' (argmax.o): " + a clause.
 Error refusalOf(llvm::StringRef kernel, llvm::StringRef file, const std::string &clause);
+/// Notes on a kernel that machines of an `arch` run a body of it (dmir::noteUserCode).
+void noteBody(llvm::StringRef kernel, llvm::StringRef arch, mlir::DictionaryAttr body, mlir::Operation *op);
 /// The file of a body, which must be the one that was declared.
 Result<std::shared_ptr<const MappedFile>> openBody(llvm::StringRef kernel, mlir::DictionaryAttr body);
 

@@ -147,9 +147,5 @@ Result<UserText> dmxc::cuda::readUserText(dmir::ExternOp op) {
 }
 
 void dmxc::cuda::noteUserCode(dmir::ExternOp op, Operation *kernel) {
-  DictionaryAttr body = bodyOf(op);
-  auto text = [&](StringRef key) { return body.getAs<StringAttr>(key).getValue().str(); };
-  dmir::noteUserCode({{op.getKernel().str(), kLevel.str(), llvm::sys::path::filename(text("file")).str(),
-                       text("symbol"), text("sha256")}},
-                     kernel);
+  noteBody(op.getKernel(), kLevel, bodyOf(op), kernel);
 }

@@ -298,7 +298,7 @@ class BadFiles(Case):
     def test_page(self):
         """What the page shows is what is built and run here: the example files, by the byte."""
         blocks = re.findall(r"```(c|json|mlir)\n(.*?)```", (REPO / "src/Driver/KERNELS.md").read_text(), re.S)
-        shown = [(EXAMPLE / name).read_text() for name in ("argmax.c", "argmax.json", "argmax_gpu.json", "sgemm.c", "sgemm.json", "argmax.mlir")]
+        shown = [(EXAMPLE / name).read_text() for name in ("argmax.c", "argmax.json", "argmax_gpu.json", "argmax_core.c", "argmax_core.json", "sgemm.c", "sgemm.json", "argmax.mlir")]
         self.assertEqual([text for _, text in blocks], shown)
         self.assertLessEqual(sum(text.count("\n") for text in shown[:2]) + 4, 25)  # and the four commands
 

@@ -1,8 +1,8 @@
 //===- GuardTest.cpp - kernels beside inaccessible pages ------------------===//
 
 #include "../RuntimeTest.h"
-#include "runtime/devices/cpu/GuardMemory.h"
-#include "runtime/devices/cpu/GuardedCall.h"
+#include "runtime/devices/common/guard/GuardMemory.h"
+#include "runtime/devices/common/guard/GuardedCall.h"
 
 #include <atomic>
 #include <csetjmp>

@@ -62,6 +62,35 @@ TEST(AieImage, WhatIsNotThereIsNamed) {
       "overlay 'matmul_bf16_f32_1x1': the program of core (0,2) takes 39168 bytes of program memory, there are 16384");
 }
 
+/// An image with functions of users is of a version of its own, and says what they are.
+TEST(AieImage, FunctionsOfUsers) {
+  hw::Image good = imageOf(kSizes);
+  const std::vector<std::byte> before = hw::write(good);
+  good.functions = {{"acme.argmax", "argmax", 0, 77, 1, {{"x", 2048, false}, {"y", 8, true}}}};
+  good.objects = {std::vector<std::byte>(5, std::byte(7))};
+  const std::vector<std::byte> bytes = hw::write(good);
+  std::string error;
+  std::optional<hw::Image> read = hw::readImage(bytes, error);
+  ASSERT_TRUE(read) << error;
+  EXPECT_EQ(*read, good);
+  EXPECT_EQ(std::to_integer<int>(before[4]), 4);
+  EXPECT_EQ(std::to_integer<int>(bytes[4]), 5);
+  for (size_t size = before.size(); size < bytes.size(); size += 4)
+    EXPECT_FALSE(hw::readImage(std::span(bytes).first(size), error)) << size;
+  auto with = [&](auto change) {
+    hw::Image image = good;
+    change(image);
+    return errorOf(image);
+  };
+  EXPECT_EQ(with([](auto &i) { i.objects.clear(); }), "the user's function 'argmax' is of object 0 of 0");
+  EXPECT_EQ(with([](auto &i) { i.functions[0].dims = 7; }),
+            "the user's function 'argmax' takes 2 buffers and 7 sizes; calls have 1 to 6 and up to 6");
+  EXPECT_EQ(with([](auto &i) { i.functions[0].buffers[1].bytes = 65540; }),
+            "the user's function 'argmax' takes 65540 bytes of 'y', cores have 65536");
+  EXPECT_EQ(with([](auto &i) { i.overlays[0].programs[0].code[0] = {hw::CoreOp::CallUser, 0, 1}; }),
+            "overlay 'matmul_bf16_f32_1x1': core (0,2) calls function 1 of 1");
+}
+
 /// The way that dmx-fuzz-bundle goes: what is read at all is run, and ends by a name.
 TEST(AieImage, MutatedBytesAreRefusedOrRun) {
   const std::vector<std::byte> good = hw::write(imageOf(kSizes));

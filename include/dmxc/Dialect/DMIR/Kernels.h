@@ -22,6 +22,8 @@
 
 namespace dmxc::dmir {
 
+/// Program of a kernel, once the op is gone: array of the bodies (isKernelBody) whose code codegen needs.
+inline constexpr llvm::StringLiteral kUserBodiesAttr = "dmir.user_bodies";
 /// Kernel, since codegen: array of {kernel, arch, file, symbol, sha256}, texts: what users wrote of its code.
 inline constexpr llvm::StringLiteral kUserCodeAttr = "dmir.user_code";
 
@@ -51,6 +53,24 @@ struct KernelLaunch {
   std::vector<KernelMap> maps;
 };
 
+/// A dim of which a core has a part at once.
+struct KernelCut {
+  std::string dim;           ///< its name, until it is bound
+  Dim extent = 1;            ///< of the part
+  std::vector<int64_t> axes; ///< of operands, then results: which axis it is; -1: it is none
+};
+
+/// How a body is run by cores that have memories of their own.
+struct KernelCore {
+  std::optional<KernelCut> rows;  ///< along what all results have, cores share the work
+  std::optional<KernelCut> steps; ///< along what no result has, a core is called again and again for the same results
+  std::string library;            ///< what cores of a real machine are linked with; "": nothing is said
+  std::vector<std::string> names; ///< of operands, then results
+  Dim cycles = 0;                 ///< of a call
+  Dim items = 1;                  ///< since it is bound: the work of a call
+  std::vector<Dim> scalars;       ///< likewise: what it is told
+};
+
 /// Code of a kernel for a target.
 struct KernelBody {
   std::string target;
@@ -59,6 +79,7 @@ struct KernelBody {
   std::string sha256, symbol, abi;
   std::map<std::string, DType> types; ///< by operand: the body is for these types alone
   std::optional<KernelLaunch> launch;
+  std::optional<KernelCore> core;
 };
 
 /// What a kernel computes: DMIR functions in a file, of which each is for other types of operands.
@@ -146,9 +167,20 @@ struct KernelUse {
 Result<KernelUse> bindKernel(const KernelDecl &decl, llvm::ArrayRef<mlir::RankedTensorType> operands,
                              const std::map<std::string, int64_t> &given);
 
-/// A body, in dmir.extern and elsewhere: {target, file, sha256, symbol, abi, features} of texts; and `launch`, where it
-/// has one.
+/// A body, in dmir.extern and elsewhere: {target, file, sha256, symbol, abi, features} of texts; and `launch` or
+/// `core`, where it has one.
 bool isKernelBody(mlir::Attribute attr);
+
+/// How cores run it, in a body: {cycles, items, library, names, scalars, rows, steps}, the latter where they are cut,
+/// each {extent, axes}.
+mlir::DictionaryAttr coreAttr(const KernelCore &core, mlir::MLIRContext *context);
+KernelCore coreOf(mlir::DictionaryAttr attr);
+bool isCore(mlir::Attribute attr);
+/// Whether it is a number or an expression, as dimOfAttr takes them.
+bool isDimAttr(mlir::Attribute attr);
+/// The same of a kernel whose names stand for `values`. What is cut stands for the part that a call has, but in the
+/// scalars what goes in steps for all of it.
+KernelCore boundCore(const KernelDecl &decl, KernelCore core, std::map<std::string, Dim> values);
 
 /// A launch, in a body: {grid, block, shared, cluster, maps}, each of the maps {buffer, type, sizes, strides, box,
 /// steps, swizzle, offset}.

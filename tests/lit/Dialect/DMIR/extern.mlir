@@ -43,3 +43,35 @@ func.func @c4(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = dmir.extern "k"(%x) {bodies = [], counts = #dmir.dims<"1", "1", "0">, reference = {file = "/k/k.mlir", sha256 = "0f", functions = ["f"], numbers = {k = true}}} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// CHECK: core = {cycles = 7 : i64, items = 2 : i64, library = "", names = ["x", "y"], rows = {axes = array<i64: 0, 0>, extent = 2 : i64}, scalars = #dmir.dims<>}
+func.func @core(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = dmir.extern "k"(%x) {bodies = [{target = "aie", file = "/k/k.o", sha256 = "0f", symbol = "k", abi = "plain", features = [], core = {cycles = 7 : i64, items = 2 : i64, library = "", names = ["x", "y"], scalars = #dmir.dims<>, rows = {axes = array<i64: 0, 0>, extent = 2 : i64}}}], counts = #dmir.dims<"1", "1", "0">} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @c1_core(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{C1: each body must be}}
+  %0 = dmir.extern "k"(%x) {bodies = [{target = "aie", file = "/k/k.o", sha256 = "0f", symbol = "k", abi = "plain", features = [], core = {cycles = 7 : i64}}], counts = #dmir.dims<"1", "1", "0">} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @c6(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{C6: a core's cut has an axis, or -1, of each operand and result}}
+  %0 = dmir.extern "k"(%x) {bodies = [{target = "aie", file = "/k/k.o", sha256 = "0f", symbol = "k", abi = "plain", features = [], core = {cycles = 7 : i64, items = 2 : i64, library = "", names = ["x", "y"], scalars = #dmir.dims<>, rows = {axes = array<i64: 0, 1>, extent = 2 : i64}}}], counts = #dmir.dims<"1", "1", "0">} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @c6_names(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{C6: a core has 1 names of 2 operands and results}}
+  %0 = dmir.extern "k"(%x) {bodies = [{target = "aie", file = "/k/k.o", sha256 = "0f", symbol = "k", abi = "plain", features = [], core = {cycles = 7 : i64, items = 2 : i64, library = "", names = ["x"], scalars = #dmir.dims<>}}], counts = #dmir.dims<"1", "1", "0">} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -48,7 +48,7 @@ void onFault(int signal, siginfo_t *info, void *context) {
 
 } // namespace
 
-std::optional<int32_t> callGuarded(dmx_kernel_fn kernel, const dmx_kernel_args &args, GuardFault &fault) {
+std::optional<int32_t> callGuarded(int32_t (*function)(const void *), const void *argument, GuardFault &fault) {
   std::lock_guard<std::mutex> lock(turn);
   static Call call; // not on the stack, whose variables a jump leaves undefined
   call.thread = pthread_self();
@@ -59,7 +59,7 @@ std::optional<int32_t> callGuarded(dmx_kernel_fn kernel, const dmx_kernel_args &
   std::optional<int32_t> code;
   if (sigsetjmp(call.back, 1) == 0) {
     current.store(&call);
-    code = kernel(&args);
+    code = function(argument);
   } else {
     fault = call.fault;
     code.reset();
