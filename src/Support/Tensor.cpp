@@ -30,8 +30,8 @@ std::string shapeString(std::span<const int64_t> shape) {
   return text;
 }
 
-/// A new block's pages are made when they are first written, each of 4 KiB at the price of writing it; of 2 MiB they are
-/// few. A system without such pages leaves the block as it is. Smaller blocks may be old ones.
+/// A new block's pages are made when they are first written, each of 4 KiB at the price of writing it; of 2 MiB they
+/// are few. A system without such pages leaves the block as it is. Smaller blocks may be old ones.
 static void takeLargePages(std::byte *block, size_t size) {
   constexpr size_t page = 2 << 20, isNew = 32 << 20; // the most that malloc keeps
   if (size < isNew)
