@@ -83,6 +83,7 @@ __attribute__((target("sha,sse4.1"))) void blocksNative(uint32_t *state, const s
     __m128i w[4];
     for (int i = 0; i < 4; ++i)
       w[i] = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i *>(data + 16 * i)), swap);
+#pragma GCC unroll 16 // else the four are memory, which takes a quarter more time
     for (int i = 0; i < 16; ++i) {
       __m128i sum = _mm_add_epi32(w[i & 3], _mm_load_si128(reinterpret_cast<const __m128i *>(kRound + 4 * i)));
       cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);

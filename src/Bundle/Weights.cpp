@@ -81,8 +81,7 @@ Status WeightsWriter::addBytes(const std::string &name, uint64_t byteSize, Produ
 }
 
 Status WeightsWriter::add(const std::string &name, const Tensor &tensor, const std::string &packing) {
-  return add(
-      name, tensor.dtype(), tensor.shape(), [tensor](ByteSink &sink) { return sink.write(tensor.raw()); }, packing);
+  return add(name, tensor.dtype(), tensor.shape(), [tensor](ByteSink &sink) { return sink.take(tensor); }, packing);
 }
 
 void WeightsWriter::layout() {
@@ -129,15 +128,24 @@ class BoundedSink : public ByteSink {
 public:
   BoundedSink(ByteSink &out, uint64_t left) : out(out), left(left) {}
   Status write(std::span<const std::byte> bytes) override {
-    over |= bytes.size() > left;
-    if (over)
-      return Error{ErrorKind::Internal, "too many bytes were produced"};
-    left -= bytes.size();
-    return out.write(bytes);
+    Status admitted = admit(bytes.size());
+    return admitted ? out.write(bytes) : std::move(admitted);
+  }
+  Status take(const Tensor &tensor) override {
+    Status admitted = admit(tensor.byteSize());
+    return admitted ? out.take(tensor) : std::move(admitted);
   }
   bool complete() const { return !over && left == 0; }
 
 private:
+  Status admit(uint64_t size) {
+    over |= size > left;
+    if (over)
+      return Error{ErrorKind::Internal, "too many bytes were produced"};
+    left -= size;
+    return Status::ok();
+  }
+
   ByteSink &out;
   uint64_t left;
   bool over = false;

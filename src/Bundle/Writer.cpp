@@ -26,35 +26,6 @@ Status ByteSink::writeZeros(uint64_t count) {
   return Status::ok();
 }
 
-Status HashingSink::write(std::span<const std::byte> bytes) {
-  if (bytes.size() > expected - count)
-    return misuse("bundle entry '" + entry + "': more than the announced " + std::to_string(expected) +
-                  " bytes were written");
-  count += bytes.size();
-  constexpr size_t piece = 16 << 20; // so that it can be seen how far a large tensor is
-  while (!bytes.empty()) {
-    std::span<const std::byte> part = bytes.first(std::min(piece, bytes.size()));
-    {
-      WorkTimer timer("write", "hashing");
-      hash.update(part);
-      crc = updateCrc32(crc, part);
-    }
-    WorkTimer timer("write", "writing");
-    if (Status done = file.write(part); !done)
-      return done;
-    advanceWork(part.size());
-    bytes = bytes.subspan(part.size());
-  }
-  return Status::ok();
-}
-
-Status HashingSink::finish() {
-  if (count == expected)
-    return Status::ok();
-  return misuse("bundle entry '" + entry + "': " + std::to_string(count) + " bytes were written, " +
-                std::to_string(expected) + " announced");
-}
-
 Result<std::unique_ptr<Writer>> Writer::create(const std::string &path, BundleFormat format) {
   if (path.empty())
     return ioError("cannot write a bundle: the path is empty");

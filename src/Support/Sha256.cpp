@@ -30,42 +30,39 @@ bool hasShaInstructions() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && __get_cpuid(1, &a, &b, &c, &d) && (c >> 19 & 1);
 }
 
-/// One block with the SHA extensions: models are gigabytes, and this is five
-/// times as fast. Four rounds a step, the message schedule in four registers.
-__attribute__((target("sha,sse4.1"))) void blockNative(uint32_t *state, const std::byte *data) {
+/// Blocks with the SHA extensions: models are gigabytes, and this is six times
+/// as fast. Four rounds a step, the message schedule in four registers.
+__attribute__((target("sha,sse4.1"))) void blocksNative(uint32_t *state, const std::byte *data, size_t count) {
   auto load = [](const void *p) { return _mm_loadu_si128(static_cast<const __m128i *>(p)); };
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
   // The instructions want the state as {A,B,E,F} and {C,D,G,H}.
   __m128i low = _mm_shuffle_epi32(load(state), 0xB1), high = _mm_shuffle_epi32(load(state + 4), 0x1B);
-  const __m128i abefIn = _mm_alignr_epi8(low, high, 8), cdghIn = _mm_blend_epi16(high, low, 0xF0);
-  __m128i abef = abefIn, cdgh = cdghIn, w[4];
-  for (int i = 0; i < 4; ++i)
-    w[i] = _mm_shuffle_epi8(load(data + 16 * i), swap);
-  for (int i = 0; i < 16; ++i) {
-    __m128i sum = _mm_add_epi32(w[i & 3], load(k + 4 * i));
-    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
-    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0E));
-    __m128i next = _mm_sha256msg1_epu32(w[i & 3], w[(i + 1) & 3]);
-    next = _mm_add_epi32(next, _mm_alignr_epi8(w[(i + 3) & 3], w[(i + 2) & 3], 4));
-    w[i & 3] = _mm_sha256msg2_epu32(next, w[(i + 3) & 3]);
+  __m128i abef = _mm_alignr_epi8(low, high, 8), cdgh = _mm_blend_epi16(high, low, 0xF0);
+  for (; count; --count, data += 64) {
+    const __m128i abefIn = abef, cdghIn = cdgh;
+    __m128i w[4];
+    for (int i = 0; i < 4; ++i)
+      w[i] = _mm_shuffle_epi8(load(data + 16 * i), swap);
+#pragma GCC unroll 16 // else the four are memory, which takes a quarter more time
+    for (int i = 0; i < 16; ++i) {
+      __m128i sum = _mm_add_epi32(w[i & 3], load(k + 4 * i));
+      cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+      abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0E));
+      __m128i next = _mm_sha256msg1_epu32(w[i & 3], w[(i + 1) & 3]);
+      next = _mm_add_epi32(next, _mm_alignr_epi8(w[(i + 3) & 3], w[(i + 2) & 3], 4));
+      w[i & 3] = _mm_sha256msg2_epu32(next, w[(i + 3) & 3]);
+    }
+    abef = _mm_add_epi32(abef, abefIn);
+    cdgh = _mm_add_epi32(cdgh, cdghIn);
   }
-  __m128i feba = _mm_shuffle_epi32(_mm_add_epi32(abef, abefIn), 0x1B);
-  __m128i dchg = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdghIn), 0xB1);
+  __m128i feba = _mm_shuffle_epi32(abef, 0x1B);
+  __m128i dchg = _mm_shuffle_epi32(cdgh, 0xB1);
   _mm_storeu_si128(reinterpret_cast<__m128i *>(state), _mm_blend_epi16(feba, dchg, 0xF0));
   _mm_storeu_si128(reinterpret_cast<__m128i *>(state + 4), _mm_alignr_epi8(dchg, feba, 8));
 }
 #endif
-} // namespace
 
-Sha256::Sha256()
-    : state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19} {}
-
-void Sha256::block(const std::byte *data) {
-#if defined(__x86_64__)
-  static const bool native = hasShaInstructions();
-  if (native)
-    return blockNative(state.data(), data);
-#endif
+void blockPortable(std::array<uint32_t, 8> &state, const std::byte *data) {
   uint32_t w[64];
   for (int i = 0; i < 16; ++i) {
     uint32_t v;
@@ -96,6 +93,20 @@ void Sha256::block(const std::byte *data) {
   for (int i = 0; i < 8; ++i)
     state[i] += next[i];
 }
+} // namespace
+
+Sha256::Sha256()
+    : state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19} {}
+
+void Sha256::blocks(const std::byte *data, size_t count) {
+#if defined(__x86_64__)
+  static const bool native = hasShaInstructions();
+  if (native)
+    return blocksNative(state.data(), data, count);
+#endif
+  for (; count; --count, data += 64)
+    blockPortable(state, data);
+}
 
 void Sha256::update(std::span<const std::byte> bytes) {
   size_t used = length % 64;
@@ -106,10 +117,10 @@ void Sha256::update(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(take);
     if (used + take < 64)
       return;
-    block(pending.data());
+    blocks(pending.data(), 1);
   }
-  for (; bytes.size() >= 64; bytes = bytes.subspan(64))
-    block(bytes.data());
+  blocks(bytes.data(), bytes.size() / 64);
+  bytes = bytes.last(bytes.size() % 64);
   if (!bytes.empty())
     std::memcpy(pending.data(), bytes.data(), bytes.size());
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <sys/mman.h>
 
 namespace dmxc {
 
@@ -29,16 +30,29 @@ std::string shapeString(std::span<const int64_t> shape) {
   return text;
 }
 
+/// A new block's pages are made when they are first written, each of 4 KiB at the price of writing it; of 2 MiB they
+/// are few. A system without such pages leaves the block as it is. Smaller blocks may be old ones.
+static void takeLargePages(std::byte *block, size_t size) {
+  constexpr size_t page = 2 << 20, isNew = 32 << 20; // the most that malloc keeps
+  if (size < isNew)
+    return;
+  auto begin = reinterpret_cast<uintptr_t>(block), end = (begin + size) / page * page;
+  begin = (begin + page - 1) / page * page;
+  if (end > begin)
+    madvise(reinterpret_cast<void *>(begin), end - begin, MADV_HUGEPAGE);
+}
+
 Tensor::Tensor(DType type, Shape shape) : type(type), dims(std::move(shape)) {
   uint64_t size = byteSize();
-  bool isTooLarge = size > PTRDIFF_MAX - 64;
-  size = size ? (size + 63) / 64 * 64 : 64;
-  void *memory = isTooLarge ? nullptr : std::aligned_alloc(64, size);
+  bool isTooLarge = size > PTRDIFF_MAX - 128;
+  constexpr size_t alignment = 64;
+  size = (size + alignment - 1) / alignment * alignment + alignment;
+  void *memory = isTooLarge ? nullptr : std::calloc(size, 1); // which knows what the system has zeroed
   if (!memory)
     throw std::bad_alloc();
-  std::memset(memory, 0, size);
-  bytes = static_cast<const std::byte *>(memory);
   keepAlive = std::shared_ptr<const void>(memory, [](const void *p) { std::free(const_cast<void *>(p)); });
+  bytes = static_cast<const std::byte *>(std::align(alignment, size - alignment, memory, size));
+  takeLargePages(mutableData(), size);
 }
 
 Tensor::Tensor(DType type, Shape shape, const std::byte *bytes, std::shared_ptr<const void> owner)

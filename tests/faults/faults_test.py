@@ -377,6 +377,20 @@ class Calls(Base):
     def test_compile_cpu(self):
         self.compiles("cpu:x86-64-v3")
 
+    def test_threads_of_large_weights(self):
+        """What two threads hash and write is done without them where they cannot be had; they are the last that start."""
+        model = self.save(models.products(1200, 1), "m")
+        command = ["dmxc", model, "-t", "cpu:x86-64-v3", "-j1", "-o", "b"]
+        calls = self.counts(*command)["thread"]
+        target = self.out / "b"
+        want = self.content(target)
+        self.assertGreater(calls, 1)
+        for k in range(1, calls + 1):
+            with self.subTest(k=k):
+                self.one_call(command, target, want, f"thread:{k}", old=False)
+                if k > calls - 2:
+                    self.assertTrue(target.exists())
+
     def test_compile_cpu_folder(self):
         self.compiles("cpu:x86-64-v3", "--bundle-format", "dir")
 

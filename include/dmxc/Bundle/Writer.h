@@ -14,6 +14,7 @@
 #pragma once
 
 #include "dmxc/Bundle/Manifest.h"
+#include "dmxc/Support/Tensor.h"
 
 #include <functional>
 #include <memory>
@@ -30,6 +31,9 @@ public:
   /// full or the producer writes more than it promised.
   virtual Status write(std::span<const std::byte> bytes) = 0;
   Status write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
+  /// Appends a tensor's bytes; they may be read after the call, too, and do not change until the tensor's last handle
+  /// is gone. What fails then is said by a later call.
+  virtual Status take(const Tensor &tensor) { return write(tensor.raw()); }
   /// Appends `count` zero bytes.
   Status writeZeros(uint64_t count);
 };
@@ -40,7 +44,8 @@ using Producer = std::function<Status(ByteSink &)>;
 enum class BundleFormat { Zip, Directory };
 
 /// One bundle being written. Not thread-safe. Memory use does not depend on
-/// the size of streamed entries.
+/// the size of streamed entries. While a producer makes the next bytes of a
+/// large entry, threads hash and write the last ones.
 class Writer {
 public:
   /// Starts the file (or directory), so that a path that cannot be

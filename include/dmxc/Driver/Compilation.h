@@ -16,6 +16,8 @@
 #include "dmxc/Phases/PhaseTable.h"
 #include "dmxc/Support/Diagnostic.h"
 
+#include <future>
+
 namespace llvm {
 class ThreadPoolInterface;
 } // namespace llvm
@@ -139,7 +141,9 @@ private:
   /// Runs `work` with MLIR's messages collected; they become errors of `kind`,
   /// or internal ones when the IR ends up invalid.
   bool guarded(const char *step, ErrorKind kind, const std::function<bool()> &work);
-  Result<bundle::Manifest> manifest() const;
+  /// Hashes the model file, a large one beside all that leads to a bundle.
+  void beginDigest();
+  Result<bundle::Manifest> manifest();
 
   const Options &options;
   Diagnostics &diagnostics;
@@ -157,6 +161,7 @@ private:
   std::unique_ptr<Schedule> schedule; ///< null where there are no scripts
   std::unique_ptr<Placement> placed;
   std::unique_ptr<CompiledModel> compiled;
+  std::future<Result<std::string>> digest; ///< the model file's, begun by import
   std::vector<std::string> inputs;
   std::vector<TimeRow> timeRows;
   std::string sourceFormat;

@@ -20,7 +20,7 @@ public:
   static std::string hexOf(std::span<const std::byte> bytes);
 
 private:
-  void block(const std::byte *data);
+  void blocks(const std::byte *data, size_t count);
   std::array<uint32_t, 8> state;
   std::array<std::byte, 64> pending;
   uint64_t length = 0;

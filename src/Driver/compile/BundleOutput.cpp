@@ -20,14 +20,15 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <filesystem>
 #include <set>
 
 namespace dmxc::driver {
 
 namespace {
 
-/// Constants are filled one at a time, so that memory use does not grow with
-/// the model.
+/// Constants are filled one at a time, while the last ones are hashed and written, so that memory use does not grow
+/// with the model.
 bundle::Producer producerOf(const ConstantPayload &constant) {
   return [&constant](bundle::ByteSink &sink) -> Status {
     Tensor bytes(DType::U8, {static_cast<int64_t>(constant.size)}); // 64-byte aligned, which packing may rely on
@@ -39,7 +40,7 @@ bundle::Producer producerOf(const ConstantPayload &constant) {
         return filled;
     }
     noteWork("");
-    return sink.write(std::span<const std::byte>(out));
+    return sink.take(bytes);
   };
 }
 
@@ -148,18 +149,33 @@ void addUserCode(mlir::ModuleOp module, bundle::Manifest &manifest) {
 
 } // namespace
 
-Result<bundle::Manifest> Compilation::manifest() const {
+void Compilation::beginDigest() {
+  auto hash = [path = options.model]() -> Result<std::string> {
+    auto file = MappedFile::open(path);
+    return file ? Result<std::string>(Sha256::hexOf((*file)->bytes())) : file.takeError();
+  };
+  constexpr uintmax_t worthAThread = 16 << 20;
+  std::error_code code;
+  const uintmax_t size = std::filesystem::file_size(options.model, code);
+  const bool beside = options.jobs > 1 && !code && size >= worthAThread;
+  // Where there are no more threads it is deferred.
+  digest = std::async(beside ? std::launch::async | std::launch::deferred : std::launch::deferred, hash);
+}
+
+Result<bundle::Manifest> Compilation::manifest() {
   bundle::Manifest manifest;
   mlir::ModuleOp module = *theModule;
   if (auto name = module->getAttrOfType<mlir::StringAttr>(dmir::kModelNameAttr))
     manifest.modelName = name.getValue().str();
   if (manifest.modelName.empty())
     manifest.modelName = llvm::sys::path::stem(options.model).str();
-  auto file = MappedFile::open(options.model);
-  if (!file)
-    return file.takeError();
   noteWork("hashing the model");
-  manifest.modelSha256 = Sha256::hexOf((*file)->bytes());
+  if (!digest.valid())
+    beginDigest();
+  Result<std::string> modelSha256 = digest.get();
+  if (!modelSha256)
+    return modelSha256.takeError();
+  manifest.modelSha256 = std::move(*modelSha256);
   manifest.modelSource = sourceFormat;
   if (auto metadata = module->getAttrOfType<mlir::DictionaryAttr>(dmir::kMetadataAttr))
     for (mlir::NamedAttribute entry : metadata)

@@ -404,6 +404,8 @@ bool Compilation::chooseSparsity() {
 }
 
 bool Compilation::import() {
+  if (options.emit == "bundle")
+    beginDigest();
   // Scripts of the stop that a text is of run on the text.
   return importText() && (options.from.empty() || applySchedules(options.from));
 }

@@ -20,6 +20,7 @@
 #include "Quantised.h"
 
 #include "dmxc/Phases/Phases.h"
+#include "dmxc/Target/WholeBlocks.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -122,9 +123,7 @@ private:
     auto conv = dyn_cast<dmir::ConvOp>(op);
     if (!conv)
       return true;
-    int64_t groups = conv.getGroups(), channels = weights.getDimSize(1), outputs = weights.getDimSize(0) / groups;
-    bool wholeBlocks = groups == 1 || (channels % 16 == 0 && outputs % 16 == 0);
-    if (typeOf(conv.getInput()).hasStaticShape() && !conv.getDims() && wholeBlocks)
+    if (typeOf(conv.getInput()).hasStaticShape() && !conv.getDims() && hasWholeBlocks(conv))
       return true;
     const TargetBackend *target = context.responsible(op);
     return target && target->convolvesBytes(op);

@@ -11,6 +11,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Target/WholeBlocks.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -127,8 +128,7 @@ void Convolution::pack(Packing packing) {
     winograd->heavyEpilogue = spec.heavyEpilogue;
     return;
   }
-  bool wholeBlocks = spec.groups == 1 || (spec.groupIc() % 16 == 0 && spec.groupOc() % 16 == 0);
-  if (packing == Packing::Plain || !(pairs || isByteConv(op)) || !wholeBlocks || !blocked)
+  if (packing == Packing::Plain || !(pairs || isByteConv(op)) || !hasWholeBlocks(op) || !blocked)
     return;
   if (pairs && spec.groupIc() % 2) // what is beyond the last channel of a block may be NaN
     return;
@@ -297,10 +297,9 @@ bool dmxc::cpu::isShortConvOfImages(dmir::ConvOp op) { return (isByteConv(op) ||
 bool dmxc::cpu::takesBytes(dmir::ConvOp op) {
   int64_t groups = op.getGroups(), outputs = shapeOf(op.getWeights())[0] / groups,
           channels = shapeOf(op.getWeights())[1];
-  bool wholeBlocks = groups == 1 || (channels % 16 == 0 && outputs % 16 == 0);
   // Of fewer channels than are worth blocks no lanes are adjacent.
   bool isDepthwise = groups >= 8 && channels == 1 && outputs == 1;
-  return isOfImages(op) && (wholeBlocks || isDepthwise);
+  return isOfImages(op) && (hasWholeBlocks(op) || isDepthwise);
 }
 
 bool dmxc::cpu::isDirectConv(const RegionBody &body) {

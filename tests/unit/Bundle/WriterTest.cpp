@@ -111,6 +111,67 @@ TEST_P(WriterTest, AProducerIsHeldToItsSize) {
   EXPECT_TRUE(scratch.names().empty());
 }
 
+/// Bytes that tell their places.
+std::string variedBytes(size_t size) {
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<char>(i * 2654435761u >> 13);
+  return bytes;
+}
+
+/// A tensor of its own of some of the bytes.
+Tensor partOf(const std::string &bytes, size_t at, size_t size) {
+  Tensor part(DType::U8, {static_cast<int64_t>(size)});
+  std::memcpy(part.mutableData(), bytes.data() + at, size);
+  return part;
+}
+
+/// Hashed and written by threads: in pieces of all sizes, copied and kept.
+TEST_P(WriterTest, ALargeEntryIsWhatWasProduced) {
+  const std::string all = variedBytes(100 << 20);
+  auto produce = [&](ByteSink &sink) -> Status {
+    size_t at = 0;
+    for (size_t size : {1u, 4096u, 3u << 20, 5u << 20, 70u << 20, 999u, (1u << 20) - 1, 1u << 20, 2u << 20}) {
+      Status done = at % 2 ? sink.take(partOf(all, at, size)) : sink.write(std::string_view(all).substr(at, size));
+      if (!done)
+        return done;
+      at += size;
+    }
+    return sink.write(std::string_view(all).substr(at));
+  };
+  std::string path = scratch.path("m.bundle");
+  auto writer = Writer::create(path, GetParam());
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE((*writer)->addStream("debug/large", all.size(), produce));
+  ASSERT_TRUE((*writer)->addEntry("graph.json", toJson(GraphFile())));
+  ASSERT_TRUE((*writer)->addEntry("debug/small", "small"));
+  ASSERT_TRUE((*writer)->finish());
+  auto bundle = Bundle::open(path);
+  ASSERT_TRUE(bundle) << bundle.error().message;
+  EXPECT_TRUE(bundle->find("debug/large")->text() == all);
+  EXPECT_EQ(bundle->find("debug/small")->text(), "small");
+  for (const Problem &problem : validate(*bundle, CheckLevel::Everything))
+    EXPECT_TRUE(problem.message.find("sha256") == std::string::npos && problem.message.find("CRC") == std::string::npos)
+        << problem.where << ": " << problem.message;
+}
+
+TEST_P(WriterTest, ALargeEntryThatFailsLeavesNothing) {
+  const std::string all = variedBytes(6 << 20);
+  for (size_t size : {5 << 20, 7 << 20}) { // more and fewer bytes than announced
+    auto writer = Writer::create(scratch.path("m.bundle"), GetParam());
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE((*writer)->addStream("debug/a", size, [&](ByteSink &sink) -> Status {
+      Status done = sink.take(partOf(all, 0, 2 << 20));
+      return done ? sink.take(partOf(all, 2 << 20, 4 << 20)) : std::move(done);
+    }));
+    Status done = (*writer)->finish();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().kind, ErrorKind::Internal);
+    EXPECT_NE(done.error().message.find("debug/a"), std::string::npos);
+  }
+  EXPECT_TRUE(scratch.names().empty());
+}
+
 TEST_P(WriterTest, ASignalLeavesNothing) {
   pid_t child = fork();
   if (child == 0) {
@@ -145,6 +206,33 @@ TEST_P(WriterTest, RefusesBadNamesAndPaths) {
   EXPECT_NE(bad.error().message.find("No such file"), std::string::npos) << bad.error().message;
 }
 
+TEST_P(WriterTest, AFullDiskIsExplained) {
+  // A file-size limit makes write() fail as a full disk does.
+  pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit limit = {2 << 20, 2 << 20};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    auto writer = Writer::create(scratch.path("m.bundle"), GetParam());
+    (void)(*writer)->addStream("debug/big", 200 << 20, [](ByteSink &sink) -> Status {
+      Tensor tensor(DType::U8, {1 << 20});
+      for (int i = 0; i < 200; ++i)
+        if (Status done = sink.take(tensor); !done)
+          return done;
+      return Error{ErrorKind::Internal, "nobody said that the disk is full"};
+    });
+    Status done = (*writer)->finish();
+    bool good =
+        !done && done.error().kind == ErrorKind::IO && done.error().message.find("File too large") != std::string::npos;
+    writer = ioError("");
+    _exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(scratch.names().empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, WriterTest, testing::Values(BundleFormat::Zip, BundleFormat::Directory),
                          [](auto &info) { return info.param == BundleFormat::Zip ? "Zip" : "Directory"; });
 
@@ -160,28 +248,6 @@ TEST(WriterPath, RefusesWhatIsNotABundle) {
   auto device = Writer::create("/dev/null", BundleFormat::Zip);
   ASSERT_FALSE(device);
   EXPECT_NE(device.error().message.find("not a regular file"), std::string::npos);
-}
-
-TEST(WriterPath, AFullDiskIsExplained) {
-  // A file-size limit makes write() fail as a full disk does.
-  ScratchDir scratch;
-  pid_t child = fork();
-  if (child == 0) {
-    signal(SIGXFSZ, SIG_IGN);
-    struct rlimit limit = {2 << 20, 2 << 20};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    auto writer = Writer::create(scratch.path("m.bundle"), BundleFormat::Zip);
-    (void)(*writer)->addEntry("debug/big", std::string(8 << 20, 'x'));
-    Status done = (*writer)->finish();
-    bool good =
-        !done && done.error().kind == ErrorKind::IO && done.error().message.find("File too large") != std::string::npos;
-    writer = ioError("");
-    _exit(good ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  EXPECT_TRUE(scratch.names().empty());
 }
 
 TEST(WriterBytes, AreEqualForEqualInput) {
