@@ -178,62 +178,8 @@ def elementwise():
     yield one("BatchNormalization 64x112x112", "BatchNormalization", {"x": big}, {"g": (64,), "h": (64,), "m": (64,), "v": np.ones(64, np.float32)})
 
 
-class Network:
-    """Layers that are added one after the other; each call gives the name of what it makes."""
-
-    def __init__(self):
-        self.nodes, self.constants = [], {}
-
-    def add(self, kind, *inputs, **attributes):
-        self.nodes.append((kind, list(inputs), attributes))
-        return f"t{len(self.nodes) - 1}"
-
-    def conv(self, x, c, m, k=1, after="Relu", stride=1, dilation=1, groups=1):
-        w, b = f"w{len(self.nodes)}", f"b{len(self.nodes)}"
-        scale = np.float32(16 * (2 / (c // groups * k * k)) ** 0.5)
-        self.constants |= {w: np.random.default_rng(len(self.nodes)).standard_normal((m, c // groups, k, k), np.float32) * scale / 16, b: (m,)}
-        x = self.add("Conv", x, w, b, strides=[stride] * 2, pads=[dilation * (k // 2)] * 4, dilations=[dilation] * 2, group=groups)
-        return self.add(after, x) if after else x
-
-    def resized(self, x, factor):
-        self.constants[f"by{factor}"] = np.array([1, 1, factor, factor], np.float32)
-        return self.add("Resize", x, "", f"by{factor}", mode="linear", coordinate_transformation_mode="half_pixel")
-
-
-def of_small_blocks():
-    """As LR-ASPP on a MobileNet: depthwise convolutions, a gate of the whole image, two heads that are added and enlarged."""
-    net = Network()
-    x = net.conv("x", 3, 16, 3, "HardSwish", stride=2)
-    for c, m, k, stride in ((16, 24, 3, 2), (24, 40, 5, 2), (40, 40, 5, 1), (40, 80, 3, 2), (80, 112, 3, 1)):
-        x = net.conv(net.conv(x, c, 4 * c, after="HardSwish"), 4 * c, 4 * c, k, "HardSwish", stride=stride, groups=4 * c)
-        x = net.conv(x, 4 * c, m, after=None)
-        low = x if m == 40 else low if c > 24 else None
-    gate = net.conv(net.add("GlobalAveragePool", x), 112, 128, after="Sigmoid")
-    high = net.resized(net.add("Mul", net.conv(x, 112, 128), gate), 2)
-    x = net.add("Add", net.conv(high, 128, 21, after=None), net.conv(low, 40, 21, after=None))
-    net.resized(x, 8)
-    return Case("Network of segmentation, depthwise, 224x224", net.nodes, {"x": (1, 3, 224, 224)}, net.constants)
-
-
-def of_dilated_blocks():
-    """As DeepLab on a ResNet: residual blocks, dilated ones behind them, branches of several dilations that are joined, a class a pixel."""
-    net = Network()
-    x = net.add("MaxPool", net.conv("x", 3, 64, 7, stride=2), kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
-    for c, m, stride, dilation in ((64, 64, 1, 1), (64, 128, 2, 1), (128, 256, 1, 2), (256, 256, 1, 4)):
-        y = net.conv(net.conv(x, c, m, 3, stride=stride, dilation=dilation), m, m, 3, None, dilation=dilation)
-        x = net.add("Relu", net.add("Add", y, x if c == m else net.conv(x, c, m, after=None, stride=stride)))
-    branches = [net.conv(x, 256, 64), *(net.conv(x, 256, 64, 3, dilation=d) for d in (6, 12))]
-    whole = net.conv(net.add("GlobalAveragePool", x), 256, 64)
-    joined = net.add("Concat", *branches, net.add("Mul", branches[0], whole), axis=1)
-    net.add("ArgMax", net.resized(net.conv(net.conv(joined, 256, 64), 64, 21, after=None), 8), axis=1, keepdims=0)
-    return Case("Network of segmentation, dilated, 224x224", net.nodes, {"x": (1, 3, 224, 224)}, net.constants)
-
-
-def networks():
-    yield of_small_blocks()
-    yield of_dilated_blocks()
-
-
 def cases():
-    families = (products, convolutions, pools, resizes, movements, selections, reductions, elementwise, networks)
+    import op_networks  # which makes cases by what is above
+
+    families = (products, convolutions, pools, resizes, movements, selections, reductions, elementwise, op_networks.networks)
     return [case for family in families for case in family()]

@@ -120,6 +120,15 @@ def fit_exp():
     emit("expF64", "(e^r - 1 - r) / r^2, error relative to e^r - 1,", f, w, -h, h, 11, to_f64)
 
 
+def fit_exp_table():
+    # Even and odd terms apart: about a centre no number of points alternates between both.
+    z1 = (mp.log(2) / 32 * mpf("1.0001")) ** 2
+    even = lambda z: series(z, (mp.cosh(mp.sqrt(z)) - 1) / z if z else 0, mpf(1) / 2 + z / 24)
+    odd = lambda z: series(z, (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z if z else 0, mpf(1) / 6 + z / 120)
+    emit("expTableEvenF32", "(cosh(r) - 1) / z with z = r^2, absolute error,", even, lambda z: z, 0, z1, 1, to_f32)
+    emit("expTableOddF32", "(sinh(r) - r) / r^3 with z = r^2, absolute error,", odd, lambda z: z ** 1.5, 0, z1, 1, to_f32)
+
+
 def fit_log():
     lo, hi = mp.sqrt(mpf(1) / 2) - 1, mp.sqrt(2) - 1
     f = lambda t: series(t, (mp.log1p(t) - t + t * t / 2) / t ** 3 if t else 0, mpf(1) / 3 - t / 4)
@@ -181,6 +190,7 @@ if __name__ == "__main__":
     print("//===----------------------------------------------------------------------===//")
     print("#pragma once\n\nnamespace dmxc::kernels::coefficients {\n")
     fit_exp()
+    fit_exp_table()
     fit_log()
     fit_trig()
     fit_tanh()

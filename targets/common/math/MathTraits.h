@@ -14,10 +14,12 @@ struct MathTraits {
   virtual mlir::Value scale(mlir::ImplicitLocOpBuilder &b, mlir::Value m, mlir::Value n) const { return {}; }
   /// Whether `scale` takes a type.
   virtual bool scales(mlir::Type type) const { return false; }
-  /// Whether `lookUp` is there, and `scale` for vectors of 16 f32.
+  /// Whether `lookUp` and `within` are there, and `scale` for vectors of 16 f32.
   virtual bool hasTables() const { return false; }
   /// The elements of a table, a vector of 16 f32, that the low four bits of 16 i32 tell.
   virtual mlir::Value lookUp(mlir::ImplicitLocOpBuilder &b, mlir::Value table, mlir::Value lanes) const { return {}; }
+  /// 16 f32 brought into [-limit, limit], `limit` as many and positive; a NaN may become either end.
+  virtual mlir::Value within(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value limit) const { return {}; }
 };
 
 } // namespace dmxc::kernels

@@ -94,35 +94,6 @@ static Expr mantissaAbove(Expr x, double low, Expr mantissa) {
   return hasScaling(x) ? mantissa : select(x < low, 0.0, mantissa);
 }
 
-Expr expAny(Expr x) {
-  const Format &f = formatOf(x);
-  ExpParts e = reduceExp(atMost(aboveUnderflow(x, f.low), f.high), twoStepOffset(x));
-  return scaleBy(mantissaAbove(x, f.low, 1.0 + e.em1), e.n, e.t);
-}
-
-/// 2^x: the reduction is exact, r ln2 rounds once.
-static Expr exp2Any(Expr x) {
-  const Format &f = formatOf(x);
-  Expr c = atMost(aboveUnderflow(x, 1.5 * f.low), 1.5 * f.high);
-  Expr t = c + (f.magic + twoStepOffset(x));
-  Expr n = t - (f.magic + twoStepOffset(x));
-  return scaleBy(1.0 + expm1Kernel((c - n) * 0x1.62e42fefa39efp-1), n, t);
-}
-
-/// e^x - 1 = 2^n (em1 + (1 - 2^-n)).
-static Expr expm1From(ExpParts e) {
-  const Format &f = formatOf(e.n);
-  // Past 64 the term 2^-n is below the last place; the bound keeps its exponent in range.
-  Expr inverse = powerOfTwo((f.magic + f.bias) - atMost(e.n, 64.0));
-  return scaleBy(e.em1 + (1.0 - inverse), e.n, e.t);
-}
-
-Expr expm1Any(Expr x) {
-  const Format &f = formatOf(x);
-  ExpParts e = reduceExp(atMost(atLeast(x, f.minusOne), f.high), twoStepOffset(x));
-  return copysign(expm1From(e), x); // the sign of x; restores -0
-}
-
 /// Computes a function of an f32 in vectors of 16 lanes, whatever the number of lanes. For processors with tables.
 static Expr inSixteens(Expr x, llvm::function_ref<Expr(Expr)> function) {
   constexpr int64_t full = 16;
@@ -161,6 +132,61 @@ static Expr lookUp(llvm::ArrayRef<float> table, Expr lanes) {
   return {*lanes.context, lanes.context->traits.lookUp(b, values, bits(lanes).value)};
 }
 
+/// 16 lanes brought into [-limit, limit]; a NaN may become either end.
+static Expr within(Expr x, double limit) {
+  return {*x.context, x.context->traits.within(x.b(), x.value, x.num(limit).value)};
+}
+
+/// Adding it rounds to sixteenths, with their number in the low bits.
+constexpr double kSixteenths = 0x1.8p19;
+
+/// e^x = 2^n e^r with n in sixteenths, whose fraction a table has, so that |r| <= ln2/32 and e^r - 1 is r + r^2 q(r)
+/// with a linear q. r alone is bounded: where x is beyond all results, n is too and scaling by it saturates; for NaN n
+/// is NaN.
+static Expr expByTable(Expr x) {
+  const Format &f = f32Format;
+  Expr t = fma(x, log2e, x.num(kSixteenths));
+  Expr n = t - kSixteenths;
+  Expr r = within(fma(n, -f.ln2Low, fma(n, -f.ln2High, x)), 0.022);
+  llvm::SmallVector<float> table;
+  for (int i = 0; i < 16; ++i)
+    table.push_back(static_cast<float>(std::exp2(i / 16.0)));
+  Expr power = lookUp(table, t);
+  Expr q = fma(r, coefficients::expTableOddF32[0], r.num(coefficients::expTableEvenF32[0]));
+  return *scaleInstruction(fma(power, fma(r * r, q, r), power), n);
+}
+
+Expr expAny(Expr x) {
+  if (x.isF32() && x.context->traits.hasTables())
+    return inSixteens(x, expByTable);
+  const Format &f = formatOf(x);
+  ExpParts e = reduceExp(atMost(aboveUnderflow(x, f.low), f.high), twoStepOffset(x));
+  return scaleBy(mantissaAbove(x, f.low, 1.0 + e.em1), e.n, e.t);
+}
+
+/// 2^x: the reduction is exact, r ln2 rounds once.
+static Expr exp2Any(Expr x) {
+  const Format &f = formatOf(x);
+  Expr c = atMost(aboveUnderflow(x, 1.5 * f.low), 1.5 * f.high);
+  Expr t = c + (f.magic + twoStepOffset(x));
+  Expr n = t - (f.magic + twoStepOffset(x));
+  return scaleBy(1.0 + expm1Kernel((c - n) * 0x1.62e42fefa39efp-1), n, t);
+}
+
+/// e^x - 1 = 2^n (em1 + (1 - 2^-n)).
+static Expr expm1From(ExpParts e) {
+  const Format &f = formatOf(e.n);
+  // Past 64 the term 2^-n is below the last place; the bound keeps its exponent in range.
+  Expr inverse = powerOfTwo((f.magic + f.bias) - atMost(e.n, 64.0));
+  return scaleBy(e.em1 + (1.0 - inverse), e.n, e.t);
+}
+
+Expr expm1Any(Expr x) {
+  const Format &f = formatOf(x);
+  ExpParts e = reduceExp(atMost(atLeast(x, f.minusOne), f.high), twoStepOffset(x));
+  return copysign(expm1From(e), x); // the sign of x; restores -0
+}
+
 /// e^-r, |r| <= ln2/32, as scale * (z^3 + linear z + constant) with z = r - 22 ln2/16: two multiply-adds where a
 /// polynomial in r takes three. A cubic has no square about its point of inflection, and Taylor's for e^-r has it at
 /// r = 1 (Knuth, The Art of Computer Programming, 4.6.4: adapting coefficients). A whole number of sixteenths costs
@@ -171,8 +197,6 @@ constexpr int shift = 22; ///< in sixteenths
 constexpr double linear = 0x1.7f1d24p+1, constant = -0x1.fff29p+0, scale = -0x1.662830ee79a1p-3;
 } // namespace cubicPower
 
-/// Adding it rounds to sixteenths, with their number in the low bits.
-constexpr double kSixteenths = 0x1.8p19;
 /// Subtracting it from t = n + kSixteenths leaves n - cubicPower::shift / 16.
 constexpr double kShiftedSixteenths = kSixteenths + cubicPower::shift / 16.0;
 
@@ -186,14 +210,16 @@ static Expr sixteenthPower(Expr t, double unit) {
   return inSixteens(t, [&](Expr lanes) { return *scaleInstruction(lookUp(table, lanes), lanes - kShiftedSixteenths); });
 }
 
-/// c + c e^-x. e^-x = 2^n e^-r with n in sixteenths, so |r| <= ln2/32. The reduction takes ln2 in one part, which as an
-/// f32 is 1.9e-9 too large: an error of 2.7e-9 |x|, one unit for each 43 of a negative x. Multiply-adds are what this
-/// costs (comparisons may go to the same ports, additions and scaling to others): five, and the division's two.
-static Expr onePlusExpByTable(Expr x, double c) {
-  Expr t = fma(x, -log2e, x.num(kSixteenths));
-  Expr z = fma(t - kShiftedSixteenths, std::numbers::ln2, x);
-  Expr power = fma(fma(z, z, z.num(cubicPower::linear)), z, cubicPower::constant);
-  return fma(power, sixteenthPower(t, c * cubicPower::scale), c);
+/// c + c e^(-times x), `times` a power of two or less one. e^-y = 2^n e^-r with n in sixteenths, so |r| <= ln2/32. The
+/// reduction takes ln2 in one part, which as an f32 is 1.9e-9 too large: an error of 2.7e-9 |y|, one unit for each 43
+/// of a negative y. Multiply-adds are what this costs (comparisons may go to the same ports, additions and scaling to
+/// others): five, and the division's two. z is that of cubicPower over `times`, which its polynomial takes in.
+static Expr onePlusExpByTable(Expr x, double c, double times = 1) {
+  const double square = times * times, cube = square * times;
+  Expr t = fma(x, -log2e * times, x.num(kSixteenths));
+  Expr z = fma(t - kShiftedSixteenths, std::numbers::ln2 / times, x);
+  Expr power = fma(fma(z, z, z.num(cubicPower::linear / square)), z, cubicPower::constant / cube);
+  return fma(power, sixteenthPower(t, c * cubicPower::scale * cube), c);
 }
 
 /// The unit of sigmoidByTable. Of all mantissas this one's products with cubicPower::scale and 2^(i/16), i < 16, lie
@@ -232,14 +258,14 @@ static Expr tanhF32(Expr x) {
   Expr a = atMost(abs(x), 10.0); // past which the result rounds to 1
   Expr z = x * x;
   Expr small = fma(x * z, poly(z, coefficients::tanhSmallF32), x);
-  auto inverse = [&] { // 1 / (1 + e^2a)
+  auto large = [&] {
     if (x.context->traits.hasTables())
-      return sigmoidByTable(-2.0 * a);
+      return 1.0 + -2.0 * kSigmoidUnit / onePlusExpByTable(a, kSigmoidUnit, -2);
     ExpParts e = reduceExp(2.0 * a, f32Format.bias);
-    Expr s = powerOfTwo(e.t);
-    return 1.0 / fma(s, e.em1, 1.0 + s);
+    Expr s = powerOfTwo(e.t), inverse = 1.0 / fma(s, e.em1, 1.0 + s);
+    return fma(inverse, -2.0, x.num(1.0));
   };
-  return giveSign(select(a < split, small, fma(inverse(), -2.0, x.num(1.0))), x); // restores -0
+  return giveSign(select(a < split, small, large()), x); // restores -0
 }
 
 static Expr tanhF64(Expr x) {

@@ -41,6 +41,15 @@ bool hasPacked(Operation *op) {
 /// Values that are read many times: only what is a view of memory may be fused.
 bool isView(Operation *op) { return mlir::isa<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp>(op); }
 
+/// Elements that all gathers together ask for of a value: taps of an interpolation have one each.
+int64_t gathered(Value value) {
+  int64_t count = 0;
+  for (OpOperand &use : value.getUses())
+    if (mlir::isa<dmir::GatherOp>(use.getOwner()) && use.getOperandNumber() == 0)
+      count += elements(use.getOwner()->getResult(0));
+  return count;
+}
+
 /// Bytes of the operands and results.
 Dim regionBytes(dmir::RegionOp region) {
   Dim bytes = 0;
@@ -109,8 +118,9 @@ bool Answers::fusesProducer(Operation *root, OpOperand &use, Operation *producer
   if (picks && use.getOperandNumber() == 1)
     return elements(producer->getResult(0)) * 2 >= elements(owner->getResult(0));
   // An operand that is broadcast is computed again for each element it meets: views may, arithmetic may not.
+  const int64_t most = 2 * elements(producer->getResult(0));
   bool grows = owner->getNumResults() && !mlir::isa<dmir::ReduceOp, dmir::ArgReduceOp>(owner) &&
-               elements(owner->getResult(0)) > 2 * elements(producer->getResult(0));
+               (elements(owner->getResult(0)) > most || (picks && gathered(producer->getResult(0)) > most));
   bool view = mlir::isa<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::RelayoutOp>(producer);
   llvm::DenseSet<Operation *> tree;
   return !grows || view || dmir::isOfIndex(producer->getResult(0), tree);

@@ -68,6 +68,9 @@ DictionaryAttr dmxc::kernels::nominalSizes(Block *block) {
 // innermost loop is cut too. A wake-up of a thread costs microseconds.
 static constexpr double kSmallNs = 4000, kItemNs = 1000, kLargeNs = 64000, kGrainNs = 4000;
 static constexpr int64_t kManyItems = 64;
+// Where that leaves fewer items than a few threads can share, smaller ones will do: a thread gets many of them.
+static constexpr double kLeastNs = 30;
+static constexpr int64_t kFewItems = 8;
 
 WorkPlan Processor::planWork(Block *block, ArrayRef<Dim> dims, double cost) const {
   WorkPlan plan;
@@ -81,12 +84,16 @@ WorkPlan Processor::planWork(Block *block, ArrayRef<Dim> dims, double cost) cons
   if (total <= kSmallNs)
     return plan;
   double inner = total, items = 1;
-  while (plan.split + 1 < dims.size() && (items < kManyItems || inner > kLargeNs) &&
-         inner / sizes[plan.split] >= kItemNs) {
+  auto cut = [&] {
     items *= dims[plan.split].known().value_or(1); // an open size may be one, whatever is nominal
     plan.items *= dims[plan.split];
     inner /= sizes[plan.split++];
-  }
+  };
+  auto leaves = [&](double least) { return plan.split + 1 < dims.size() && inner / sizes[plan.split] >= least; };
+  while ((items < kManyItems || inner > kLargeNs) && leaves(kItemNs))
+    cut();
+  while (items < kFewItems && leaves(kLeastNs))
+    cut();
   // Outer loops are used up and a row is still long, or there are few rows: cut rows into runs.
   if (plan.split + 1 == dims.size() && items < kManyItems && inner > 2 * kItemNs) {
     bool open = !dims.back().known();

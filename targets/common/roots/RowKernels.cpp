@@ -54,6 +54,18 @@ private:
       b.store(value, b.scratch(), slot);
     return value;
   }
+  /// The operand's element, which is kept if it is not to be had as cheaply again.
+  Value input(Value slot) { return walker.plan.rereads ? walker.element() : keep(walker.element(), slot); }
+  Value inputAgain(Value slot) {
+    if (!walker.plan.rereads)
+      return read(slot);
+    walker.e.forget();
+    return walker.element();
+  }
+  /// A NaN may be lost: the sum of the powers has it again.
+  Value greater(Value x, Value y) {
+    return arith::SelectOp::create(b, arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, y), x, y);
+  }
   Value zero(Type type) { return b.constant(type, 0); }
   Value add(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
   Value sub(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
@@ -83,18 +95,17 @@ void RowEmitter::softmax(dmir::SoftmaxOp op, dmir::MaskOp mask) {
     if (mask)
       walker.narrow(mask);
     Value highest = walker.fold(
-        compute, [&](Type type) { return b.constant(type, lowest); },
-        [&](Value x, Value y) { return emitMax(b, x, y, false); },
-        [&](Value slot) { return keep(walker.element(), slot); });
+        compute, [&](Type type) { return b.constant(type, lowest); }, [&](Value x, Value y) { return greater(x, y); },
+        [&](Value slot) { return input(slot); });
     auto powerOf = [&](Value value) { return math.exp(sub(value, wide(highest))); };
     Value total = sum(/*first=*/false, [&](Value slot) {
-      Value power = powerOf(read(slot));
+      Value power = powerOf(inputAgain(slot));
       return op.getLog() ? power : keep(power, slot);
     });
     if (op.getLog()) {
       Value shift = math.log(total);
       auto logOf = [&](Value value) { return sub(sub(value, wide(highest)), wide(shift)); };
-      walker.each([&](Value slot) { write(logOf(read(slot))); });
+      walker.each([&](Value slot) { write(logOf(inputAgain(slot))); });
       if (mask)
         writeLeftOut(logOf(b.constant(compute, lowest)));
       return;
@@ -149,13 +160,22 @@ static dmir::MaskOp rangesOf(const RegionBody &body, const RowPlan &plan, const 
   return fill.isInfinity() && fill.isNegative() ? mask : dmir::MaskOp();
 }
 
+/// Whether a row lies in memory as it is computed with, so that a copy would only be further away than it.
+static bool readsInPlace(const RowPlan &plan) {
+  Type element = getElementTypeOrSelf(plan.input.getType());
+  return mlir::isa<BlockArgument>(plan.input) && (element.isF32() || element.isF64()) && !plan.lanesAcross() &&
+         !plan.team.shares() && plan.groups.size() > plan.laneGroup && plan.laneGroup + 1 == plan.groups.size();
+}
+
 static Result<KernelPlan> planRowKernel(const RegionBody &body, const PlanRequest &request) {
   auto softmax = dyn_cast<dmir::SoftmaxOp>(body.root);
   RowPlan details = softmax
                         ? planRows(body, request.nominal, {static_cast<int64_t>(softmax.getAxis())}, false, true, 6)
                         : planRows(body, request.nominal, cast<dmir::NormalizeOp>(body.root).getAxes(), false, true, 4);
-  KernelPlan plan =
-      planOfRows(body, request.nominal, details, getElementTypeOrSelf(details.input.getType()).isF64() ? 8 : 4);
+  Type element = getElementTypeOrSelf(details.input.getType());
+  details.rereads = softmax && readsInPlace(details);
+  const int64_t bytes = details.rereads && softmax.getLog() ? 0 : element.isF64() ? 8 : 4;
+  KernelPlan plan = planOfRows(body, request.nominal, details, bytes);
   dmir::MaskOp mask = rangesOf(body, details, request);
   if (mask) {
     plan.algorithm += kRanges;

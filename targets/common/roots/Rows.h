@@ -24,6 +24,7 @@ struct RowPlan {
   WorkPlan work;
   Team team;             ///< that shares a row; its members lie along the lane group
   bool inBlocks = false; ///< rows beside each other are folded together, line by line: see RowBlocks.cpp
+  bool rereads = false;  ///< what of a row is its operand is read from there by each pass, not from a copy
   bool copies = true;    ///< whether a copy of the row is kept in scratch; else elements are computed again
 
   /// Independent partial results of a row that lanes lie across.

@@ -171,6 +171,16 @@ static mlir::Value intrinsic(mlir::ImplicitLocOpBuilder &b, mlir::Type type, llv
       .getResult(0);
 }
 
+static mlir::Value wholeNumber(mlir::ImplicitLocOpBuilder &b, mlir::Type type, int64_t value) {
+  return mlir::arith::ConstantOp::create(b, b.getIntegerAttr(type, value));
+}
+
+/// For instructions on whole vectors with a mask and a rounding: all lanes, rounded as elsewhere.
+static mlir::Value allLanes(mlir::ImplicitLocOpBuilder &b, mlir::VectorType type) {
+  return wholeNumber(b, b.getIntegerType(type.getNumElements()), -1);
+}
+static mlir::Value asTheEnvironment(mlir::ImplicitLocOpBuilder &b) { return wholeNumber(b, b.getI32Type(), 4); }
+
 bool IsaLevel::scales(mlir::Type type) const {
   auto vector = mlir::dyn_cast<mlir::VectorType>(type);
   return vectorBytes == 64 && vector && vector.getNumElements() * vector.getElementTypeBitWidth() == 512;
@@ -180,17 +190,19 @@ mlir::Value IsaLevel::scale(mlir::ImplicitLocOpBuilder &b, mlir::Value m, mlir::
   if (!scales(m.getType()))
     return {};
   auto type = mlir::cast<mlir::VectorType>(m.getType());
-  mlir::Type flags = b.getIntegerType(type.getNumElements()), word = b.getI32Type();
-  auto number = [&](mlir::Type type, int64_t value) -> mlir::Value {
-    return mlir::arith::ConstantOp::create(b, b.getIntegerAttr(type, value));
-  };
-  mlir::Value all = number(flags, -1), asTheEnvironment = number(word, 4);
   llvm::StringRef name = type.getElementType().isF32() ? "mask.scalef.ps.512" : "mask.scalef.pd.512";
-  return intrinsic(b, type, name, {m, n, m, all, asTheEnvironment});
+  return intrinsic(b, type, name, {m, n, m, allLanes(b, type), asTheEnvironment(b)});
 }
 
 mlir::Value IsaLevel::lookUp(mlir::ImplicitLocOpBuilder &b, mlir::Value table, mlir::Value lanes) const {
   return intrinsic(b, table.getType(), "permvar.sf.512", {table, lanes});
+}
+
+mlir::Value IsaLevel::within(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value limit) const {
+  constexpr int64_t lessMagnitudeSignOfFirst = 2;
+  auto type = mlir::cast<mlir::VectorType>(x.getType());
+  mlir::Value how = wholeNumber(b, b.getI32Type(), lessMagnitudeSignOfFirst);
+  return intrinsic(b, type, "mask.range.ps.512", {x, limit, how, x, allLanes(b, type), asTheEnvironment(b)});
 }
 
 llvm::ArrayRef<llvm::StringRef> IsaLevel::names() {

@@ -67,6 +67,7 @@ struct IsaLevel : Processor {
   bool scales(mlir::Type type) const override;
   bool hasTables() const override { return vectorBytes == 64; }
   mlir::Value lookUp(mlir::ImplicitLocOpBuilder &b, mlir::Value table, mlir::Value lanes) const override;
+  mlir::Value within(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value limit) const override;
   std::unique_ptr<KernelBuilder> makeBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name,
                                              unsigned buffers, unsigned dims,
                                              llvm::ArrayRef<bool> noalias = {}) const override;

@@ -111,6 +111,34 @@ TEST(FamilyRegion, ReductionsOverOuterAxes) {
   });
 }
 
+/// Of rows that lie in memory as they are computed with, and of others: narrow types, and what is fused before them.
+TEST(FamilyRegion, Softmaxes) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t axis = draw.upTo(2), shape[3];
+    for (int64_t &size : shape)
+      size = draw.of({1, 2, 7});
+    shape[draw.upTo(2)] = draw.extent(60);
+    shape[axis] = draw.upTo(2) ? draw.extent(400) : 1 + draw.upTo(1500);
+    std::string type = draw.type({"f32", "f32", "f32", "f64", "f16", "bf16"}), log = draw.upTo(1) ? "true" : "false";
+    std::string a = tensor({shape[0], shape[1], shape[2]}, type), from = "%a", last = "%r", text;
+    if (draw.upTo(2) == 0) {
+      text += "  %s = dmir.neg %a : (" + a + ") -> " + a + "\n";
+      from = "%s";
+    }
+    text += "  %r = dmir.softmax " + from + " {axis = " + std::to_string(axis) + " : i64, log = " + log + "} : (" + a +
+            ") -> " + a + "\n";
+    if (draw.upTo(2) == 0) {
+      text += "  %t = dmir.neg %r : (" + a + ") -> " + a + "\n";
+      last = "%t";
+    }
+    // Differences of up to 16 are rounded before their powers are taken, and logarithms cancel near 0. Of f64 the
+    // interpreter has no wider type: it adds up to 1500 powers one after the other, with an error of its own.
+    std::string bound = log == "true" ? "ulp = 60.0, abs = 4.0e-6" : type == "f64" ? "ulp = 64.0" : "ulp = 16.0";
+    return "func.func @" + name + "(%a: " + a + ") -> " + a + " attributes {" + (draw.upTo(2) ? "" : "specials, ") +
+           bound + "} {\n" + text + "  return " + last + " : " + a + "\n}\n";
+  });
+}
+
 TEST(FamilyRegion, Transposes) {
   expectFamily(40, [](Draw &draw, const std::string &name) {
     int64_t n = draw.of({1, 2, 3}), h = draw.extent(90), w = draw.extent(90), c = draw.of({1, 3, 16, 40});

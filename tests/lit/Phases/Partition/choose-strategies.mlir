@@ -40,3 +40,21 @@ func.func @unpacked(%x: tensor<8x16xf32>) -> tensor<8x32xf32> {
   }
   return %0 : tensor<8x32xf32>
 }
+
+// Many short rows are shared by threads, each of which gets many of them; a logarithm's row is read where it lies.
+// CHECK-LABEL: func @short_rows
+// CHECK: algorithm = "softmax-along"
+// CHECK-SAME: grain = {{[2-9]}} : i64
+// CHECK-SAME: scratch = 512 : i64
+// CHECK-SAME: work = 1536 : i64
+// CHECK-LABEL: func @logarithms
+// CHECK: algorithm = "softmax-along"
+// CHECK-SAME: scratch = 0 : i64
+func.func @short_rows(%x: tensor<12x128x128xf32>) -> tensor<12x128x128xf32> {
+  %0 = dmir.softmax %x {axis = 2 : i64} : (tensor<12x128x128xf32>) -> tensor<12x128x128xf32>
+  return %0 : tensor<12x128x128xf32>
+}
+func.func @logarithms(%x: tensor<128x30000xf32>) -> tensor<128x30000xf32> {
+  %0 = dmir.softmax %x {axis = 1 : i64, log = true} : (tensor<128x30000xf32>) -> tensor<128x30000xf32>
+  return %0 : tensor<128x30000xf32>
+}

@@ -359,3 +359,32 @@ func.func @residual_of_an_operand(%x: tensor<8x16xf32>, %w: tensor<16x16xf32>) -
   %2 = dmir.add %1, %0 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
   return %2 : tensor<8x16xf32>
 }
+
+// -----
+
+// What one gather picks twice is computed where it is read; what the two taps of an interpolation pick so often is not.
+// CHECK-LABEL: func @picked
+// CHECK-COUNT-1: dmir.region "cpu"
+// CHECK: dmir.add
+// CHECK-NEXT: dmir.gather
+// CHECK-NOT: dmir.region
+// CHECK-LABEL: func @interpolated
+// CHECK: dmir.region "cpu"
+// CHECK: dmir.add
+// CHECK-NEXT: dmir.yield
+// CHECK: dmir.region "cpu"
+// CHECK: dmir.gather
+// CHECK: dmir.gather
+// CHECK: dmir.add
+func.func @picked(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<16xi64>) -> tensor<4x16xf32> {
+  %0 = dmir.add %x, %y : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = dmir.gather %0, %i {axis = 1 : i64} : (tensor<4x8xf32>, tensor<16xi64>) -> tensor<4x16xf32>
+  return %1 : tensor<4x16xf32>
+}
+func.func @interpolated(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<16xi64>, %j: tensor<16xi64>) -> tensor<4x16xf32> {
+  %0 = dmir.add %x, %y : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = dmir.gather %0, %i {axis = 1 : i64} : (tensor<4x8xf32>, tensor<16xi64>) -> tensor<4x16xf32>
+  %2 = dmir.gather %0, %j {axis = 1 : i64} : (tensor<4x8xf32>, tensor<16xi64>) -> tensor<4x16xf32>
+  %3 = dmir.add %1, %2 : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %3 : tensor<4x16xf32>
+}
