@@ -83,6 +83,9 @@ std::optional<BlockWeights> dmxc::cpu::matchBlockWeights(Value rhs) {
   found.k = shape[axis], found.n = shape[other];
   found.strideK = axis == 0 ? shape[1] : 1, found.strideN = axis == 0 ? 1 : shape[1];
   bool wholeBytes = shape[1] * found.format.bits % 8 == 0;
+  constexpr int64_t mostZero = 1 << 16; // a difference is exact in f32
+  if (found.format.zero > mostZero || found.format.zero < -mostZero)
+    return std::nullopt;
   bool wholeWords = found.format.block >= found.k || found.format.block % found.format.perWord() == 0;
   if (found.k == 0 || found.n == 0 || found.groups == 0 || !wholeBytes || !wholeWords || !isWhole(rhs, found))
     return std::nullopt;
