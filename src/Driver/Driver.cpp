@@ -13,6 +13,7 @@
 #include "schedule/Schedule.h"
 
 #include "dmxc/Driver/Compilation.h"
+#include "dmxc/Phases/PhaseTable.h"
 #include "dmxc/Support/Visible.h"
 #include "dmxc/Target/TargetHelp.h"
 
@@ -214,9 +215,7 @@ private:
       holdFile(options.placementReport, placementReport(module, context, placement));
     std::vector<NodeFormats> formats = nodeFormats(module, context);
     keepFormats(module, formats);
-    const std::string table = options.numerics.empty() ? "" : formatTable(formats);
-    numericsMatter = !table.empty();
-    if (numericsMatter)
+    if (const std::string table = formatTable(formats); !options.numerics.empty() && !table.empty())
       holdText(table.substr(0, table.size() - 1));
     Diagnostics checked, idle;
     const bool good = checkPlacement(module, options, context, placement, checked);
@@ -291,7 +290,7 @@ private:
     });
     if (std::string rounding = roundingOf(compilation->model()).summary(); !rounding.empty())
       say(rounding);
-    else if (!numericsMatter)
+    else if (keptFormats(compilation->module()).empty())
       noteNumerics();
     if (std::string states = statesSummary(compilation->model(), compilation->module()); !states.empty())
       say(states);
@@ -320,9 +319,11 @@ private:
     note.severity = Severity::Note;
     note.id = "numerics-unused";
     note.file = options.model;
-    note.text = "--numerics " + options.numerics +
-                " changes nothing: no node and no weight of this model is of a kind "
-                "that the mode computes or keeps in other numbers";
+    note.text = "--numerics " + options.numerics + " changes nothing: ";
+    const bool chooses = options.from.empty() || phaseIndex(options.from) < phaseIndex("partition");
+    note.text += chooses ? "no node and no weight of this model is of a kind that the mode computes or "
+                           "keeps in other numbers"
+                         : "numbers are chosen in the phase partition, and the text has none that were";
     diagnostics.report(std::move(note));
   }
 
@@ -359,7 +360,6 @@ private:
   tools::Progress progress;
   CacheScope cache;
   std::unique_ptr<Compilation> compilation;
-  bool numericsMatter = false;             ///< --numerics changed the format of some node
   std::vector<std::function<bool()>> held; ///< what is said when the placement is final
   std::string emitted;                     ///< the text that --emit asks for
 };

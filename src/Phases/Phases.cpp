@@ -23,6 +23,10 @@ bool PlaceRule::matches(Operation *op) const {
                        : llvm::any_of(nodes, [&](StringAttr node) { return matches(node.str()); });
 }
 
+bool PhaseContext::keepsPrecision(Operation *op) const {
+  return llvm::any_of(keptPrecision, [&](const std::string &glob) { return PlaceRule{glob, {}}.matches(op); });
+}
+
 const PlaceRule *PhaseContext::placeOf(Operation *op) const {
   auto last = llvm::find_if(llvm::reverse(places), [&](const PlaceRule &rule) { return rule.matches(op); });
   return last == places.rend() ? nullptr : &*last;

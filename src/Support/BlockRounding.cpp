@@ -3,6 +3,7 @@
 #include "dmxc/Support/BlockRounding.h"
 
 #include "dmxc/Support/Half.h"
+#include "dmxc/Support/RoundingError.h"
 
 #include <algorithm>
 #include <cmath>
@@ -61,7 +62,7 @@ public:
       for (int64_t i = 0; i < outer; ++i)
         for (int64_t j = 0; j < inner; ++j)
           roundBlock(matrix, strideK == 1 ? i : j, strideK == 1 ? j : i);
-    result.error = errors == 0 ? 0 : std::sqrt(errors / squares);
+    result.error = error.relative();
     return std::move(result);
   }
 
@@ -110,9 +111,7 @@ private:
       double q = scale == 0 ? 0 : nearest(values[i] / scale);
       double kept = std::clamp(q + made.zero, low, high);
       made.codes[i] = static_cast<int>(kept);
-      double difference = (kept - made.zero) * scale - values[i];
-      errors += difference * difference;
-      squares += static_cast<double>(values[i]) * values[i];
+      error.add(values[i], (kept - made.zero) * scale);
     }
     store(matrix, row, block, count, made);
   }
@@ -168,7 +167,7 @@ private:
   bool alongRows;         ///< of the numbers, k runs along the last axis
   bool lines = true;      ///< of the result
   bool halfScales = true; ///< else f32
-  double squares = 0, errors = 0;
+  RoundingError error;
   RoundedBlocks result;
 };
 

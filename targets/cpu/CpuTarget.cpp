@@ -58,6 +58,8 @@ public:
     return reason ? reason : answers.refuses(op);
   }
   Type roundsOperands(Operation *product) const override;
+  bool mayKeepNodes() const override { return numerics.rounds(); }
+  bool mayLimitError() const override { return numerics.blocks.has_value(); }
   bool roundsComputed(Operation *product) const override { return numerics.roundsProducts && roundsWeightsOf(product); }
   std::optional<BlockRounding> roundsWeights(Operation *op) const override {
     return mayKeepInBlocks(op) ? numerics.blocks : std::nullopt;
@@ -137,10 +139,11 @@ std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
     return blocks;
   auto region = op->getParentOfType<dmir::RegionOp>();
   auto matmul = dyn_cast<dmir::MatMulOp>(op);
-  if (auto conv = dyn_cast<dmir::ConvOp>(op); conv && numerics.roundsConvs && isPairConv(conv))
-    return OpFormats{{"bf16", "bf16"}, "f32"};
-  if (numerics.roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
-    return OpFormats{{"bf16", "bf16"}, "f32"};
+  auto conv = dyn_cast<dmir::ConvOp>(op);
+  const bool isRounded =
+      numerics.roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32();
+  if (isRounded || (conv && numerics.roundsConvs && isPairConv(conv)))
+    return OpFormats{{"bf16", "bf16"}, "f32", errorOfConstant(op->getOperand(1))};
   if (auto widened = matmul ? matmul.getRhs().getDefiningOp<dmir::CastOp>() : dmir::CastOp();
       numerics.roundsProducts && widened && elementOf(widened.getInput()).isBF16() && elementOf(widened).isF32())
     return OpFormats{{"f32", "bf16"}, "f32"};

@@ -54,6 +54,7 @@ public:
 
   std::optional<std::string> refuses(Operation *op) const override;
   Type roundsOperands(Operation *product) const override;
+  bool mayKeepNodes() const override { return roundsProducts(); }
   bool groupsHeads() const override { return true; }
   bool waitsForMatrix(Operation *product) const override { return cuda::waitsForMatrix(product); }
   SmallVector<Operation *> computedWith(Operation *root) const override {

@@ -39,6 +39,7 @@ MODES = {
     "bf16": Mode("bf16", ("--numerics", "bf16")),
     "bf16-weights": Mode("bf16-weights", ("--numerics", "bf16-weights")),
     "int8-weights": Mode("int8-weights", ("--numerics", "int8-weights")),
+    "int4-weights": Mode("int4-weights", ("--numerics", "int4-weights")),
     "corsair": Mode("corsair BFP16_64", ("-t", "corsair"), fixed=True, seconds=120),
     "control": Mode("control", control=True),
 }

@@ -36,8 +36,9 @@ struct PhaseContext {
   std::string stateType;
   /// Where the user wants nodes to run; of the rules that match one the last counts.
   std::vector<PlaceRule> places;
-  /// Globs of nodes whose weights stay as they are, whatever the mode of --numerics rounds.
+  /// Globs of nodes whose weights, and operands, stay as they are, whatever the mode of --numerics rounds.
   std::vector<std::string> keptPrecision;
+  bool keepsPrecision(mlir::Operation *op) const;
   /// Weights whose rounding error is larger stay as they are.
   std::optional<double> maxError;
   int optLevel = 2;

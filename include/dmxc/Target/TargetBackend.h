@@ -123,6 +123,10 @@ public:
   /// (dmir.gather along axis 0), are rounded, as the mode of --numerics asks; nullopt = they are kept. It computes what
   /// comes of it: a dmir.dequantize of constants.
   virtual std::optional<BlockRounding> roundsWeights(mlir::Operation *op) const { return std::nullopt; }
+  /// Whether the mode of --numerics leaves nodes that a user names as they are (--keep-precision), and weights whose
+  /// error is too large (--max-error).
+  virtual bool mayKeepNodes() const { return false; }
+  virtual bool mayLimitError() const { return false; }
   /// True if products whose batch has an axis along which the right operand is one matrix read that once for all of the
   /// axis, as attention of grouped heads wants it.
   virtual bool groupsHeads() const { return false; }

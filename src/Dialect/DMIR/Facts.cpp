@@ -124,6 +124,8 @@ const Fact facts[] = {
     {kMaskUnknownAttr, isText, kText},
     {kRoundedAttr, isRounded, "{bytes = COUNT, kept = COUNT, error = FLOAT}"},
     {kRoundsTwiceAttr, isUnit, kUnit},
+    {kRoundsWeightsAttr, isUnit, kUnit},
+    {kKeepsPrecisionAttr, isUnit, kUnit},
     {kRequirementAttr, isUnit, kUnit},
     {kRowsAttr, isCount, kCount},
     {kTreeTilesAttr, isTreeTiles, "an i64 from 1 to 64"},

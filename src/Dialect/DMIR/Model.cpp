@@ -21,6 +21,15 @@ void dmir::setNodeCount(ModuleOp module, const std::set<std::string> &nodes) {
   module->setAttr(kNodesAttr, Builder(module.getContext()).getI64IntegerAttr(static_cast<int64_t>(nodes.size())));
 }
 
+DictionaryAttr dmir::roundedFact(MLIRContext *context, int64_t bytes, int64_t kept, double error) {
+  Builder b(context);
+  auto entry = [&](StringRef key, Attribute value) { return b.getNamedAttr(key, value); };
+  return b.getDictionaryAttr({entry("bytes", b.getI64IntegerAttr(bytes)), entry("error", b.getF64FloatAttr(error)),
+                              entry("kept", b.getI64IntegerAttr(kept))});
+}
+
+double dmir::roundedError(DictionaryAttr rounded) { return rounded.getAs<FloatAttr>("error").getValueAsDouble(); }
+
 int64_t dmir::nominalSize(Operation *op, StringRef symbol, int64_t wanted) {
   DimBounds bounds = symbolBounds(op, symbol);
   return std::clamp(wanted, std::max<int64_t>(bounds.min, 1), std::max<int64_t>(bounds.max, 1));

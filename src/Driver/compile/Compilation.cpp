@@ -76,6 +76,13 @@ bool Compilation::makeTargets() {
       return false;
     addTarget(std::move(target));
   }
+  auto any = [&](bool (TargetBackend::*obeys)() const) {
+    return llvm::any_of(targets, [&](const auto &target) { return (*target.*obeys)(); });
+  };
+  if (Status s = checkKept(options, any(&TargetBackend::mayKeepNodes), any(&TargetBackend::mayLimitError)); !s) {
+    diagnostics.report(s.error(), "usage");
+    return false;
+  }
   if (!addHostTarget())
     return false;
   DialectRegistry registry; // what targets know is there before any text is read

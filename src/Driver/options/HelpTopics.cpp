@@ -39,8 +39,9 @@ static HelpTopic numericsTopic() {
       "In which numbers targets compute",
       "--numerics MODE is for the targets that know the mode; each has its own where none is given. dmxc "
       "then prints the formats of nodes that are not computed in their tensors' types, and the error that "
-      "rounding made. Of modes with blocks --keep-precision GLOB leaves the weights of nodes as they are, and "
-      "--max-error E those whose error is larger. dmx-compare --numerics MODE --per-node says how far each node is "
+      "rounding made. --keep-precision GLOB leaves the weights and operands of nodes as they are, and of modes with "
+      "blocks --max-error E weights whose error is larger. dmx-compare --numerics MODE --per-node says how far each "
+      "node is "
       "from f32.",
       {},
       {{"dmxc model.onnx -o m.bundle --numerics MODE", ""},

@@ -40,6 +40,16 @@ static Status checkStreams(const Options &options) {
   return Status::ok();
 }
 
+Status checkKept(const Options &options, bool mayKeepNodes, bool mayLimitError) {
+  const std::string what = options.numerics.empty() ? "" : "; '" + options.numerics + "' is not one";
+  if (!options.keepPrecision.empty() && !mayKeepNodes)
+    return usageError("--keep-precision is for a mode of --numerics that rounds operands or weights, for example bf16" +
+                      what);
+  if (options.maxError && !mayLimitError)
+    return usageError("--max-error is for a mode of --numerics with blocks, for example int8-weights" + what);
+  return Status::ok();
+}
+
 /// What belongs to phases that do not run would be ignored.
 static Status checkResumed(const Options &options) {
   if (!options.from.empty())
@@ -70,12 +80,8 @@ static Status checkResumed(const Options &options) {
     if (given && !runs)
       return usageError(std::string(flag) + " belongs to the phase partition, which does not run with " +
                         (options.from.empty() ? "--emit " + options.emit : "--from " + options.from));
-  bool strict = options.numerics.empty() || options.numerics == "strict";
-  for (auto [given, flag] :
-       {std::pair(!options.keepPrecision.empty(), "--keep-precision"), {options.maxError.has_value(), "--max-error"}})
-    if (given && strict)
-      return usageError(std::string(flag) + " is for a mode of --numerics with blocks, for example int8-weights");
-  return Status::ok();
+  const bool strict = options.numerics.empty() || options.numerics == "strict";
+  return strict ? checkKept(options, false, false) : Status::ok();
 }
 
 /// Position of a stop in a compile for these targets; -1 for a stage that none of them has.

@@ -41,5 +41,7 @@ std::string joined(const std::vector<std::string> &names);
 Status convertKnobs(const std::vector<std::string> &texts, Options &options);
 /// Refuses options that contradict one another, and those that would be ignored.
 Status checkOptions(const Options &options);
+/// Refuses --keep-precision and --max-error where no target of the compile obeys them in the mode of --numerics.
+Status checkKept(const Options &options, bool mayKeepNodes, bool mayLimitError);
 
 } // namespace dmxc::driver

@@ -214,7 +214,7 @@ private:
     text("--numerics", options.numerics, "MODE",
          "In which numbers a target computes; its own by default. --help numerics has the modes of each", "numbers");
     list("--keep-precision", options.keepPrecision, "GLOB",
-         "Nodes whose names match keep the weights that --numerics would round to blocks, repeatable", "numbers");
+         "Nodes whose names match keep the weights and operands that --numerics would round, repeatable", "numbers");
     app.add_option("--max-error", options.maxError,
                    "Keep weights whose rounding to blocks has a larger relative RMS error; fail where that leaves none")
         ->type_name("E")

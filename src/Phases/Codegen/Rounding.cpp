@@ -10,7 +10,7 @@ std::optional<dmxc::RoundedConstant> dmxc::roundingOf(dlir::BufferOp constant, c
                                                       const TargetBackend &target) {
   if (auto rounded = constant->getAttrOfType<DictionaryAttr>(dmir::kRoundedAttr)) {
     auto count = [&](StringRef key) { return static_cast<uint64_t>(rounded.getAs<IntegerAttr>(key).getInt()); };
-    return RoundedConstant{node, count("bytes"), count("kept"), rounded.getAs<FloatAttr>("error").getValueAsDouble()};
+    return RoundedConstant{node, count("bytes"), count("kept"), dmir::roundedError(rounded)};
   }
   if (!constant.getFormAttr())
     return std::nullopt;

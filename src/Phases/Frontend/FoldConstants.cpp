@@ -1,9 +1,12 @@
 //===- FoldConstants.cpp - evaluate ops on constants ----------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/masks/IndexFunction.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "dmxc/Reference/Interpreter.h"
+#include "dmxc/Support/Half.h"
+#include "dmxc/Support/RoundingError.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/ErrorHandling.h"
 
@@ -23,6 +26,7 @@ constexpr uint64_t maxResultBytes = uint64_t(1) << 30;
 struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
   explicit FoldConstants(bool asStored) : asStored(asStored) {}
   llvm::DenseSet<Operation *> kept;
+  llvm::DenseMap<Value, DictionaryAttr> rounded;
   const bool asStored; ///< whether the products of all targets read constants as they are stored
 
   /// Folded values stay host tensors until somebody who is not folded uses them, so that the intermediate
@@ -46,6 +50,7 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
       }
       for (auto [value, tensor] : llvm::zip(op.getResults(), *results))
         known[value] = tensor;
+      noteRounding(&op, operands, *results);
       folded.push_back(&op);
     }
     for (Operation *op : llvm::reverse(folded))
@@ -53,6 +58,23 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
     for (auto constant : llvm::make_early_inc_range(getOperation().getOps<dmir::ConstantOp>()))
       if (constant.use_empty())
         constant.erase();
+  }
+
+  /// How far what --numerics rounds is off, which views of it are, too.
+  void noteRounding(Operation *op, ArrayRef<Tensor> operands, ArrayRef<Tensor> results) {
+    if (isa<dmir::TransposeOp, dmir::ReshapeOp>(op))
+      if (DictionaryAttr fact = rounded.lookup(op->getOperand(0)))
+        rounded[op->getResult(0)] = fact;
+    if (!isa<dmir::CastOp>(op) || !op->hasAttr(dmir::kRoundsWeightsAttr))
+      return;
+    const Tensor &from = operands.front(), &to = results.front();
+    if (from.dtype() != DType::F32 || to.dtype() != DType::BF16)
+      return;
+    RoundingError error;
+    for (int64_t i = 0, count = from.numElements(); i < count; ++i)
+      error.add(from.as<float>()[i], bfloatToFloat(to.as<uint16_t>()[i]));
+    rounded[op->getResult(0)] = dmir::roundedFact(op->getContext(), static_cast<int64_t>(from.byteSize()),
+                                                  static_cast<int64_t>(to.byteSize()), error.relative());
   }
 
   /// What kernels compute of an index where they need it, as biases that grow with the distance of keys and masks that
@@ -135,9 +157,13 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
   void materialize(Operation *op, const llvm::DenseMap<Value, Tensor> &known) {
     OpBuilder builder(op);
     for (Value result : op->getResults())
-      if (!result.use_empty())
-        result.replaceAllUsesWith(dmir::ConstantOp::create(
-            builder, op->getLoc(), dmir::constantAttr(known.at(result), cast<RankedTensorType>(result.getType()))));
+      if (!result.use_empty()) {
+        auto constant = dmir::ConstantOp::create(
+            builder, op->getLoc(), dmir::constantAttr(known.at(result), cast<RankedTensorType>(result.getType())));
+        if (auto fact = rounded.find(result); fact != rounded.end())
+          constant->setAttr(dmir::kRoundedAttr, fact->second);
+        result.replaceAllUsesWith(constant);
+      }
     op->erase();
   }
 };

@@ -1,9 +1,11 @@
 //===- RoundProducts.cpp - shorter operands of f32 products ---------------===//
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_ROUNDPRODUCTS
@@ -43,10 +45,26 @@ public:
       return cast.getInput();
     OpBuilder b(value.getContext());
     b.setInsertionPointAfterValue(value);
-    return dmir::CastOp::create(b, value.getLoc(), withNumber(value, number), value);
+    auto cast = dmir::CastOp::create(b, value.getLoc(), withNumber(value, number), value);
+    if (isOfConstants(value))
+      cast->setAttr(dmir::kRoundsWeightsAttr, b.getUnitAttr());
+    return cast;
   }
 
 private:
+  /// Whether a value is folded before anything reads it.
+  static bool isOfConstants(Value value) {
+    llvm::SmallSetVector<Operation *, 8> ops;
+    ops.insert(value.getDefiningOp());
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (!ops[i] || (ops[i]->getNumOperands() == 0 && !isa<dmir::ConstantOp>(ops[i])))
+        return false;
+      for (Value operand : ops[i]->getOperands())
+        ops.insert(operand.getDefiningOp());
+    }
+    return true;
+  }
+
   static bool isView(Operation *op) {
     return isa_and_nonnull<dmir::TransposeOp, dmir::ReshapeOp, dmir::SliceOp, dmir::BroadcastOp>(op);
   }
@@ -105,12 +123,15 @@ struct RoundProducts : dmxc::impl::RoundProductsBase<RoundProducts> {
     getOperation().walk([&](Operation *op) {
       if (!isa<dmir::MatMulOp, dmir::ConvOp>(op))
         return;
+      if (context.keepsPrecision(op))
+        op->setAttr(dmir::kKeepsPrecisionAttr, UnitAttr::get(&getContext()));
       if (Type number = numberOf(op))
         products.emplace_back(op, number);
     });
     if (products.empty())
       return;
     llvm::DenseMap<Operation *, Operation *> kernels = kernelsOfSeveral();
+    llvm::erase_if(products, [&](const auto &product) { return isKept(product.first, kernels); });
     bool isQuantised = multipliesIntegers();
     Rounding rounding;
     for (auto [op, number] : products) {
@@ -140,6 +161,15 @@ private:
     bool isF32 = llvm::all_of(op->getOperands(), [](Value v) { return elementOf(v).isF32(); });
     const TargetBackend *target = isF32 ? context.responsible(op) : nullptr;
     return target ? target->roundsOperands(op) : Type();
+  }
+
+  /// Products that one kernel computes stay as they are where one of them is to.
+  static bool isKept(Operation *op, const llvm::DenseMap<Operation *, Operation *> &kernels) {
+    Operation *kernel = kernels.lookup(op);
+    return op->hasAttr(dmir::kKeepsPrecisionAttr) ||
+           (kernel && llvm::any_of(kernels, [&](const auto &entry) {
+              return entry.second == kernel && entry.first->hasAttr(dmir::kKeepsPrecisionAttr);
+            }));
   }
 
   /// Where the kernel computes the other operand itself that one stays f32, and this one is f32 again.

@@ -107,8 +107,7 @@ private:
       const TargetBackend *target = context.responsible(op);
       std::optional<BlockRounding> rounding = target ? target->roundsWeights(op) : std::nullopt;
       std::optional<Weights> weights = rounding ? weightsOf(op) : std::nullopt;
-      if (weights && llvm::none_of(context.keptPrecision,
-                                   [&](const std::string &glob) { return PlaceRule{glob, {}}.matches(op); }))
+      if (weights && !context.keepsPrecision(op))
         readers.push_back({op, *weights, *rounding});
     });
     return readers;
@@ -140,13 +139,11 @@ private:
       return dmir::ConstantOp::create(b, at.getLoc(), dmir::constantAttr(tensor, at.getContext()));
     };
     auto type = cast<RankedTensorType>(at.getType());
-    auto count = [&](StringRef key, int64_t value) { return b.getNamedAttr(key, b.getI64IntegerAttr(value)); };
     weights.codes = constant(weights.blocks.codes);
-    weights.codes.getDefiningOp()->setAttr(
-        dmir::kRoundedAttr,
-        b.getDictionaryAttr({count("bytes", type.getNumElements() * type.getElementTypeBitWidth() / 8),
-                             b.getNamedAttr("error", b.getF64FloatAttr(weights.blocks.error)),
-                             count("kept", weights.blocks.bytes())}));
+    weights.codes.getDefiningOp()->setAttr(dmir::kRoundedAttr,
+                                           dmir::roundedFact(at.getContext(),
+                                                             type.getNumElements() * type.getElementTypeBitWidth() / 8,
+                                                             weights.blocks.bytes(), weights.blocks.error));
     weights.scales = constant(weights.blocks.scales);
     if (!weights.blocks.zeros.empty())
       weights.zeros = constant(weights.blocks.zeros);

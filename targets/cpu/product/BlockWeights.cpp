@@ -83,6 +83,9 @@ std::optional<BlockWeights> dmxc::cpu::matchBlockWeights(Value rhs) {
   found.k = shape[axis], found.n = shape[other];
   found.strideK = axis == 0 ? shape[1] : 1, found.strideN = axis == 0 ? 1 : shape[1];
   bool wholeBytes = shape[1] * found.format.bits % 8 == 0;
+  constexpr int64_t mostZero = 1 << 16; // a difference is exact in f32
+  if (found.format.zero > mostZero || found.format.zero < -mostZero)
+    return std::nullopt;
   bool wholeWords = found.format.block >= found.k || found.format.block % found.format.perWord() == 0;
   if (found.k == 0 || found.n == 0 || found.groups == 0 || !wholeBytes || !wholeWords || !isWhole(rhs, found))
     return std::nullopt;
@@ -122,13 +125,18 @@ bool dmxc::cpu::mayKeepInBlocks(Operation *op) {
          (!gather || (gather.getAxis() == 0 && columns >= leastRow));
 }
 
-/// What dmir::kRoundedAttr says of a constant that a region reads; null where it is none, or as the model has it.
-static DictionaryAttr roundingOf(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    if (auto region = dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp()))
-      value = region.getInputs()[argument.getArgNumber()];
-  Operation *constant = value.getDefiningOp();
-  return constant ? constant->getAttrOfType<DictionaryAttr>(dmir::kRoundedAttr) : DictionaryAttr();
+std::optional<double> dmxc::cpu::errorOfConstant(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto rounded = op->getAttrOfType<DictionaryAttr>(dmir::kRoundedAttr))
+      return dmir::roundedError(rounded);
+    if (!mlir::isa<dmir::TransposeOp, dmir::ReshapeOp, dmir::SliceOp, dmir::RelayoutOp>(op))
+      return std::nullopt;
+    value = op->getOperand(0);
+    argument = dyn_cast<BlockArgument>(value);
+  }
+  auto region = argument ? dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp()) : dmir::RegionOp();
+  return region ? errorOfConstant(region.getInputs()[argument.getArgNumber()]) : std::nullopt;
 }
 
 std::optional<OpFormats> dmxc::cpu::formatsOfBlocks(Operation *op) {
@@ -137,13 +145,13 @@ std::optional<OpFormats> dmxc::cpu::formatsOfBlocks(Operation *op) {
   auto rows = weights ? weights.getInput().getDefiningOp<dmir::GatherOp>() : dmir::GatherOp();
   if (!weights || isProduct == bool(rows))
     return std::nullopt;
-  DictionaryAttr rounded = roundingOf(rows ? rows.getData() : weights.getInput());
-  if (!rounded)
+  std::optional<double> error = errorOfConstant(rows ? rows.getData() : weights.getInput());
+  if (!error)
     return std::nullopt;
   std::string kept = (formatOf(weights).isSigned ? "s" : "u") + std::to_string(weights.getBits()) + ":" +
                      std::to_string(weights.getBlock());
   OpFormats formats{{kept}, std::string(dtypeName(*dmir::dtypeOf(elementOf(op->getResult(0)))))};
-  formats.error = rounded.getAs<FloatAttr>("error").getValueAsDouble();
+  formats.error = error;
   if (isProduct)
     formats.operands.insert(formats.operands.begin(), "f32");
   return formats;

@@ -54,6 +54,9 @@ std::optional<BlockWeights> matchBlockWeights(mlir::Value rhs);
 
 /// Whether a mode of --numerics rounds the weights of a product, or of a table whose rows are gathered, to blocks.
 bool mayKeepInBlocks(mlir::Operation *op);
+/// How far a constant that an op of a region reads, or looks at through a view, is off by --numerics; nullopt where it
+/// is as the model has it, or no constant.
+std::optional<double> errorOfConstant(mlir::Value value);
 /// The formats of a product by weights that --numerics rounded to blocks, and of rows that are read of such.
 std::optional<OpFormats> formatsOfBlocks(mlir::Operation *op);
 

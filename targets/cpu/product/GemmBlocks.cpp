@@ -40,7 +40,7 @@ BlockScale GemmEmitter::scaleOfBlock(const Item &item, int64_t v, Value block) {
 /// The words of all the item's vectors, the word-th of their columns. Those of few rows go by too fast for the
 /// hardware's prefetching, which starts anew on every page.
 SmallVector<Value> GemmEmitter::wordsAt(const Item &item, Value word) {
-  constexpr int64_t ahead = 24; // lines
+  constexpr int64_t ahead = 16; // lines
   int64_t depth = ceilDivInt(spec.depth(), spec.blocks->perWord());
   SmallVector<Value> words;
   for (int64_t v = 0; v < item.vectors; ++v) {
@@ -48,12 +48,12 @@ SmallVector<Value> GemmEmitter::wordsAt(const Item &item, Value word) {
     Value at = b.add(b.mulC(word, 16), b.idx(column / 16 * depth * 16 + column % 16));
     words.push_back(b.load(spec.bType, item.bBase, at, t.lanes));
     if (column % 16 == 0)
-      b.prefetch(spec.bType, item.bBase, b.addC(at, ahead * 16), /*locality=*/2);
+      b.prefetch(spec.bType, item.bBase, b.addC(at, ahead * 16), /*locality=*/3);
   }
   return words;
 }
 
-/// Element i of words as floats, less what is subtracted from all of them.
+/// Element i of words as floats, less what is subtracted from all of them, which is exact.
 Value GemmEmitter::ofWord(Value words, int64_t i) {
   const GemmBlocks &format = *spec.blocks;
   Type vector = words.getType();
@@ -73,13 +73,18 @@ Value GemmEmitter::ofWord(Value words, int64_t i) {
                                          ValueRange{values, index})
         .getResult(0);
   }
-  int64_t above = 32 - (i + 1) * format.bits;
-  Value high = above ? Value(arith::ShLIOp::create(b, words, number(above))) : words;
-  Value q = format.isSigned ? Value(arith::ShRSIOp::create(b, high, number(32 - format.bits)))
-                            : Value(arith::ShRUIOp::create(b, high, number(32 - format.bits)));
-  if (format.zero)
-    q = arith::SubIOp::create(b, q, number(format.zero));
-  return convertElements(b, {spec.bType, spec.accType}, q);
+  // Beneath an exponent that makes the lowest of them count one its bits are a float's mantissa. One shift brings as
+  // many elements there as fit; processors have more units for the rest than for shifts and conversions.
+  constexpr int64_t mantissa = 23, bias = 127;
+  const int64_t together = mantissa / format.bits, first = i / together * together, at = (i - first) * format.bits;
+  const int64_t power = mantissa - at, range = int64_t(1) << format.bits, half = format.isSigned ? range / 2 : 0;
+  if (first)
+    words = arith::ShRUIOp::create(b, words, number(first * format.bits));
+  Value bits = arith::AndIOp::create(b, words, number((range - 1) << at));
+  bits = arith::XOrIOp::create(b, bits, number((bias + power) << mantissa | half << at)); // signed ones plus half
+  Type floats = b.laneType(spec.accType, t.lanes);
+  return arith::SubFOp::create(b, Value(arith::BitcastOp::create(b, floats, bits)),
+                               b.constant(floats, static_cast<double>((int64_t(1) << power) + half + format.zero)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -89,19 +94,26 @@ Value GemmEmitter::ofWord(Value words, int64_t i) {
 /// Writes elements [k0, k0 + depth) of the item's columns to scratch; k0 and scratch's depth are whole words.
 void GemmEmitter::unpackBlocks(const Item &item, Value k0, Value depth) {
   const int64_t perWord = spec.blocks->perWord();
-  b.forLoop(b.idx(0), depth, b.idx(perWord), [&](Value kk) {
-    Value row = b.add(k0, kk), block = b.floorDiv(row, b.idx(spec.blocks->block));
-    SmallVector<Value> words = wordsAt(item, b.floorDiv(row, b.idx(perWord)));
-    for (int64_t v = 0; v < item.vectors; ++v) {
-      BlockScale scale = scaleOfBlock(item, v, block);
-      for (int64_t i = 0; i < perWord; ++i) {
-        Value x = ofWord(words[v], i);
-        if (scale.zeros)
-          x = arith::SubFOp::create(b, x, scale.zeros);
-        x = arith::MulFOp::create(b, x, scale.scale);
-        b.store(x, packed, b.addC(b.mulC(b.addC(kk, i), t.columns()), v * t.lanes));
-      }
-    }
+  // Scales are read once a block where passes have whole ones, or one is all there is.
+  const int64_t size = spec.blocks->block, run = size >= spec.depth()   ? t.kBlock
+                                                 : t.kBlock % size == 0 ? size
+                                                                        : perWord;
+  b.forLoop(b.idx(0), depth, b.idx(run), [&](Value first) {
+    Value block = b.floorDiv(b.add(k0, first), b.idx(spec.blocks->block));
+    SmallVector<BlockScale> scales;
+    for (int64_t v = 0; v < item.vectors; ++v)
+      scales.push_back(scaleOfBlock(item, v, block));
+    b.forLoop(first, b.minS(b.addC(first, run), depth), b.idx(perWord), [&](Value kk) {
+      SmallVector<Value> words = wordsAt(item, b.floorDiv(b.add(k0, kk), b.idx(perWord)));
+      for (int64_t v = 0; v < item.vectors; ++v)
+        for (int64_t i = 0; i < perWord; ++i) {
+          Value x = ofWord(words[v], i);
+          if (scales[v].zeros)
+            x = arith::SubFOp::create(b, x, scales[v].zeros);
+          x = arith::MulFOp::create(b, x, scales[v].scale);
+          b.store(x, packed, b.addC(b.mulC(b.addC(kk, i), t.columns()), v * t.lanes));
+        }
+    });
   });
 }
 
@@ -109,11 +121,21 @@ void GemmEmitter::unpackBlocks(const Item &item, Value k0, Value depth) {
 // Few rows
 //===----------------------------------------------------------------------===//
 
+/// Chains of a block's sums that registers hold beside the totals, the words and what is made of one of these.
+int64_t GemmEmitter::chainsOfBlock(int64_t rows) const {
+  int64_t fitting = chains();
+  const int64_t sums = rows * t.vectors, others = sums + t.vectors + 4;
+  while (fitting > 1 && fitting * sums + others > static_cast<int64_t>(b.isa().vectorRegisters))
+    fitting /= 2;
+  return fitting;
+}
+
 /// totals += the products of a block of `depth` elements, scaled. `rows` are pointers to the rows of A.
 void GemmEmitter::sumOfBlock(const Item &item, const RowTile &tile, Value block, int64_t depth, ArrayRef<Value> rows,
                              MutableArrayRef<Value> totals) {
   const int64_t perWord = spec.blocks->perWord(), words = ceilDivInt(depth, perWord);
   RegisterTile regs = registers(item, tile.rows);
+  regs.chains = chainsOfBlock(tile.rows);
   Value first = b.mulC(block, spec.blocks->block), firstWord = b.floorDiv(first, b.idx(perWord));
   SmallVector<BlockScale> scales;
   for (int64_t v = 0; v < item.vectors; ++v)

@@ -107,6 +107,7 @@ private:
   Values wordsAt(const Item &item, Value word);
   Value ofWord(Value word, int64_t i);
   void unpackBlocks(const Item &item, Value k0, Value depth);
+  int64_t chainsOfBlock(int64_t rows) const;
   Values sumOfBlocks(const Item &item, const RowTile &tile);
   void sumOfBlock(const Item &item, const RowTile &tile, Value block, int64_t depth, ValueList rows,
                   llvm::MutableArrayRef<Value> totals);

@@ -7,6 +7,7 @@
 #include "dmxc/Target/DecisionsMade.h"
 
 #include <algorithm>
+#include <numeric>
 
 using namespace dmxc;
 using namespace dmxc::cpu;
@@ -38,6 +39,11 @@ void preferredRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa) {
     // One row reads a B as it lies: the more of a row of B at a time, the better the hardware foresees what comes.
     if (spec.readsB() && spec.rows() == 1 && !spec.sumsColumns())
       t.vectors = std::max(t.vectors, std::min<int64_t>(8, columns / t.lanes));
+    // Bytes come faster in more streams; of four bits there would be no registers for what eight columns unpack.
+    const int64_t eight = 8 * t.lanes;
+    if (spec.blocks && spec.blocks->bits == 8 && spec.rows() == 1 && isa.vectorRegisters >= 32 &&
+        columns >= minItems * eight)
+      t.vectors = 8;
     return;
   }
   t.rows = spec.rows() < 0 ? most.rows : ceilDivInt(spec.rows(), ceilDivInt(spec.rows(), most.rows));
@@ -69,8 +75,8 @@ void chooseRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, const
 /// Register tiles of a work item's rows, whose copy of A, rows of `rowBytes`, stays in a cache.
 int64_t tilesOfBlock(const GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, int64_t rowBytes) {
   int64_t tiles = spec.rows() < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.rows(), t.rows));
-  // A panel that has to be unpacked is so once for twice as many.
-  int64_t most = std::max<int64_t>(1, isa.caches.block * (spec.blocks ? 2 : 1) / (rowBytes * t.rows));
+  // A panel that has to be unpacked is so once for four times as many.
+  int64_t most = std::max<int64_t>(1, isa.caches.block * (spec.blocks ? 4 : 1) / (rowBytes * t.rows));
   int64_t blocks = ceilDivInt(tiles, most);
   std::optional<int64_t> batch = spec.batch.known();
   if (!spec.nested && spec.rows() >= 0 && spec.columns() >= 0 && batch) {
@@ -78,6 +84,13 @@ int64_t tilesOfBlock(const GemmTiles &t, const GemmKernel &spec, const IsaLevel 
     blocks = std::min(tiles, std::max(blocks, ceilDivInt(minItems, others)));
   }
   return ceilDivInt(tiles, blocks);
+}
+
+/// What passes over k are multiples of: whole words, and whole blocks where these are short.
+int64_t depthOfBlocks(const GemmBlocks &blocks, int64_t depth, int64_t unroll) {
+  constexpr int64_t mostBlock = 256;
+  const bool isShort = blocks.block < depth && blocks.block <= mostBlock;
+  return isShort ? std::lcm(blocks.block, unroll) : std::max(unroll, blocks.perWord());
 }
 
 /// Eight registers: two by two sums and the operands of each, or one by four where the rows fill one tile. Tiles of
@@ -179,7 +192,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmKernel &given, const IsaLevel &is
   } else {
     int64_t panelBytes = t.rows >= 10 ? isa.caches.tallPanel : isa.caches.flatPanel;
     int64_t most = std::max<int64_t>(64, panelBytes / (t.columns() * bytes));
-    int64_t multiple = spec.blocks ? std::max(t.unroll, spec.blocks->perWord()) : t.unroll;
+    int64_t multiple = spec.blocks ? depthOfBlocks(*spec.blocks, depth, t.unroll) : t.unroll;
     t.kBlock = ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), multiple) * multiple;
   }
   t.kBlock = decided[&GemmTiles::kBlock].value_or(t.kBlock);

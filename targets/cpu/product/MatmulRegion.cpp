@@ -16,6 +16,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Dialect/DMIR/masks/Where.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -140,7 +141,8 @@ WeightFormat weightFormat(Block *block, const MatmulProduct &product, Packing pa
     return WeightFormat::Kept;
   if (packing == Packing::BF16 || packing == Packing::S8)
     return packing == Packing::BF16 ? WeightFormat::BF16 : WeightFormat::S8;
-  return waitsForWeights(block, product) ? fewer : WeightFormat::Kept;
+  const bool keeps = product.op->hasAttr(dmir::kKeepsPrecisionAttr);
+  return !keeps && waitsForWeights(block, product) ? fewer : WeightFormat::Kept;
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "Gemm.h"
 
 #include "dmxc/Support/Half.h"
+#include "dmxc/Support/RoundingError.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -127,26 +128,6 @@ int8_t toS8(float x, float scale) {
   return static_cast<int8_t>(std::clamp(std::nearbyint(x / static_cast<double>(scale)), -127.0, 127.0));
 }
 
-class ErrorSum {
-public:
-  void add(float value, double rounded) {
-    if (!std::isfinite(value))
-      return;
-    double difference = rounded - value;
-    squares += static_cast<double>(value) * value;
-    errors += difference * difference;
-  }
-  double relative() const {
-    if (errors == 0)
-      return 0;
-    double error = std::sqrt(errors / squares);
-    return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
-  }
-
-private:
-  double squares = 0, errors = 0;
-};
-
 } // namespace
 
 int64_t dmxc::cpu::scalesOffset(int64_t k, int64_t n) { return panel16Bytes(k, n, 1); }
@@ -173,7 +154,7 @@ void dmxc::cpu::packRounded(WeightFormat format, const FloatMatrix &matrix, std:
 }
 
 double dmxc::cpu::roundingError(WeightFormat format, const FloatMatrix &matrix) {
-  ErrorSum sum;
+  RoundingError sum;
   if (format == WeightFormat::BF16) {
     visitPanels(matrix, [&](float x, int64_t, int64_t) { sum.add(x, bfloatToFloat(doubleToBfloat(x))); });
   } else if (format == WeightFormat::S8) {

@@ -244,7 +244,7 @@ class Blocks(BlockTest):
                                 (["--numerics", "int4-weights", "-t", "cuda"], "no numerics mode 'int4-weights'.*of cpu it is one"),
                                 (["--numerics", "int4-weights", "--max-error", "0"], "--max-error"),
                                 (["--numerics", "strict", "--max-error", "0.1"], "--max-error is for a mode of --numerics with blocks"),
-                                (["--keep-precision", "a"], "--keep-precision is for a mode of --numerics with blocks")):
+                                (["--keep-precision", "a"], "--keep-precision is for a mode of --numerics that rounds")):
             with self.subTest(arguments=arguments):
                 self.assertRegex(self.dmxc("-o", self.dir / "m.bundle", *arguments, code=2).stderr, says)
 

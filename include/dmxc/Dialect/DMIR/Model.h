@@ -21,9 +21,16 @@ inline constexpr llvm::StringLiteral kMaskFromAttr = "dmir.mask_from", kMaskUnkn
 inline constexpr llvm::StringLiteral kMasksAttr = "dmir.masks";
 /// Module: array of dictionaries of texts, for people: in which formats nodes are computed.
 inline constexpr llvm::StringLiteral kFormatsAttr = "dmir.formats";
-/// The integers (dmir.constant, dlir.buffer) that --numerics made of weights: {bytes = in the model, kept = COUNT,
-/// error = f64: RMS of the differences over the RMS of the weights}.
+/// The integers or shorter floats (dmir.constant, dlir.buffer) that --numerics made of weights: {bytes = in the model,
+/// kept = COUNT, error = f64: RMS of the differences over the RMS of the weights}.
 inline constexpr llvm::StringLiteral kRoundedAttr = "dmir.rounded";
+mlir::DictionaryAttr roundedFact(mlir::MLIRContext *context, int64_t bytes, int64_t kept, double error);
+/// What such an attribute says of the error.
+double roundedError(mlir::DictionaryAttr rounded);
+/// A cast of weights that --numerics asks for: the constant that it becomes has kRoundedAttr.
+inline constexpr llvm::StringLiteral kRoundsWeightsAttr = "dmir.rounds_weights";
+/// A product whose operands stay as they are, whatever the mode of --numerics.
+inline constexpr llvm::StringLiteral kKeepsPrecisionAttr = "dmir.keeps_precision";
 /// Function: array of {size, lower_bound} in bytes, or in units of `unit` bytes (#dmir.dims of one): the arenas that
 /// placements name.
 inline constexpr llvm::StringLiteral kArenasAttr = "dmir.arenas";

@@ -70,7 +70,8 @@ def RoundProducts : Pass<"dmir-round-products", "::mlir::func::FuncOp"> {
     What a kernel computes on its way to its last product (the weights of an attention) is rounded there where the target
     says so (`roundsComputed`), else it is multiplied as it is, in f32, by the rounded other operand, which is cast back. Where such a kernel is not alone in reading a value, or that is an
     argument or joined from parts (a cache), the cast stands at the kernel's operand, to be computed where it is read. Functions
-    with products of integers, which round to these what such a kernel makes, have these kernels in f32.
+    with products of integers, which round to these what such a kernel makes, have these kernels in f32. A cast of weights is marked, so that the
+    constant that it becomes says its error (`dmir.rounded`). Products that `--keep-precision` names are marked and stay, with all that their kernel multiplies.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
