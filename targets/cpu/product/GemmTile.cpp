@@ -209,14 +209,14 @@ Value dmxc::cpu::multiplyAdd(CpuBuilder &b, Value x, Value y, Value sum) {
   return arith::AddIOp::create(b, sum, product);
 }
 
-std::pair<Value, Value> dmxc::cpu::bytePairs(CpuBuilder &b, Value fours, bool isSigned) {
+Value dmxc::cpu::bytePairs(CpuBuilder &b, Value fours, bool odd, bool isSigned) {
   int64_t lanes = cast<VectorType>(fours.getType()).getNumElements();
   auto pairs = VectorType::get({2 * lanes}, b.getI16Type());
   Value x = vector::BitCastOp::create(b, pairs, fours), eight = b.constantInt(pairs, 8);
   if (!isSigned)
-    return {arith::AndIOp::create(b, x, b.constantInt(pairs, 0xff)), arith::ShRUIOp::create(b, x, eight)};
-  return {arith::ShRSIOp::create(b, Value(arith::ShLIOp::create(b, x, eight)), eight),
-          arith::ShRSIOp::create(b, x, eight)};
+    return odd ? Value(arith::ShRUIOp::create(b, x, eight))
+               : Value(arith::AndIOp::create(b, x, b.constantInt(pairs, 0xff)));
+  return arith::ShRSIOp::create(b, odd ? x : Value(arith::ShLIOp::create(b, x, eight)), eight);
 }
 
 Value dmxc::cpu::dotWords(CpuBuilder &b, Value x, Value y, Value sum) {
@@ -224,7 +224,9 @@ Value dmxc::cpu::dotWords(CpuBuilder &b, Value x, Value y, Value sum) {
   const int64_t lanes = type.getNumElements();
   const char *name = lanes == 16 ? "avx512.pmaddw.d.512" : lanes == 8 ? "avx2.pmadd.wd" : "sse2.pmadd.wd";
   auto words = VectorType::get({2 * lanes}, b.getI16Type());
-  auto bits = [&](Value operand) { return Value(vector::BitCastOp::create(b, words, operand)); };
+  auto bits = [&](Value operand) {
+    return operand.getType() == words ? operand : Value(vector::BitCastOp::create(b, words, operand));
+  };
   return arith::AddIOp::create(b, sum, intrinsic(b, name, type, {bits(x), bits(y)}));
 }
 
@@ -237,9 +239,11 @@ Value dmxc::cpu::dotFours(CpuBuilder &b, Value x, Value y, Value sum) {
     return intrinsic(b, "avx512.vpdpbusd." + llvm::Twine(bits), type, {sum, left, right});
   }
   // Products of bytes as i16 are exact, and so are sums of two of them: nothing saturates.
-  auto [evenX, oddX] = bytePairs(b, x, /*isSigned=*/false);
-  auto [evenY, oddY] = bytePairs(b, y, /*isSigned=*/true);
-  return dotWords(b, oddX, oddY, dotWords(b, evenX, evenY, sum));
+  for (bool odd : {false, true}) {
+    Value left = bytePairs(b, x, odd, /*isSigned=*/false), right = bytePairs(b, y, odd, /*isSigned=*/true);
+    sum = dotWords(b, left, right, sum);
+  }
+  return sum;
 }
 
 Value dmxc::cpu::dotPairs(CpuBuilder &b, Value x, Value y, Value sum) {

@@ -103,8 +103,8 @@ mlir::Value multiplyAdd(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value
 /// sum + the product of each four u8 of x with the four s8 of y: all vectors of i32. Exact (wraps) at every level.
 mlir::Value dotFours(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 
-/// The even and the odd bytes of each four, i32, as two i16 in its place: {even, odd}.
-std::pair<mlir::Value, mlir::Value> bytePairs(CpuBuilder &b, mlir::Value fours, bool isSigned);
+/// The even or the odd bytes of each four, i32, as pairs of i16.
+mlir::Value bytePairs(CpuBuilder &b, mlir::Value fours, bool odd, bool isSigned);
 /// sum + the products of each two i16 of x with the two of y: all vectors of i32. Exact (wraps) at every level.
 mlir::Value dotWords(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 

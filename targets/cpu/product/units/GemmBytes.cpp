@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GemmEmitter.h"
+#include "targets/cpu/product/GemmEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -94,8 +94,8 @@ void GemmEmitter::byteStep(const Item &item, Value rows, int64_t count, Value wo
       columns[0].push_back(arith::XOrIOp::create(b, w, b.constantInt(w.getType(), static_cast<int32_t>(0x80808080))));
       continue;
     }
-    auto [even, odd] = bytePairs(b, w, /*isSigned=*/true);
-    columns[0].push_back(even), columns[1].push_back(odd);
+    for (bool odd : {false, true})
+      columns[odd].push_back(bytePairs(b, w, odd, /*isSigned=*/true));
   }
   for (int64_t r = 0; r < count; ++r)
     for (int64_t part = 0; part < parts; ++part) {
