@@ -48,12 +48,13 @@ Value kernels::evaluateRoundBlocks(ElementExpr &e, dmir::RoundBlocksOp op, Array
   Index first = e.mulC(e.divRem(index.back(), block).first, block);
   Type bits = b.laneType(b.getI32Type(), e.lanes());
   // A row's last block may be shorter: what is beyond it is its last number again.
-  Value most = b.forLoop(b.idx(0), b.idx(block), b.idx(1), b.constantInt(bits, 0), [&](Value i, ValueRange carried) {
-    Indices at(index.begin(), index.end());
-    at.back() = e.clamp(e.add(first, e.at(i)), 0, columns - 1);
-    Value x = e.evaluate(op.getInput(), at);
-    return SmallVector<Value>{arith::MaxSIOp::create(b, carried[0], magnitudeBits(b, x))};
-  })[0];
+  Value most = b.forLoop(b.idx(0), b.minS(b.idx(block), b.idx(columns)), b.idx(1), b.constantInt(bits, 0),
+                         [&](Value i, ValueRange carried) {
+                           Indices at(index.begin(), index.end());
+                           at.back() = e.clamp(e.add(first, e.at(i)), 0, columns - 1);
+                           Value x = e.evaluate(op.getInput(), at);
+                           return SmallVector<Value>{arith::MaxSIOp::create(b, carried[0], magnitudeBits(b, x))};
+                         })[0];
   Value scale = scaleOfGreatest(b, most);
   return arith::MulFOp::create(b, wholeOverScale(b, e.evaluate(op.getInput(), index), scale), scale);
 }
