@@ -29,6 +29,7 @@ std::unique_ptr<Pass> createJoinProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRepeatNormsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRoundProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRoundWeightsPass(const PhaseContext &);
+std::unique_ptr<Pass> createRoundRowsPass(const PhaseContext &);
 std::unique_ptr<Pass> createAssignLayoutsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCutConcatsPass(const PhaseContext &);
 std::unique_ptr<Pass> createFormRegionsPass(const PhaseContext &);
@@ -76,6 +77,7 @@ static constexpr PassRow partition[] = {{createPlaceKernelsPass},
                                         {createSimplifyPass, optimising},
                                         {createPropagateSparsityPass, optimising}, // of what is left
                                         {createRepeatNormsPass, optimising},
+                                        {createRoundRowsPass},
                                         {createCutConcatsPass},
                                         {createFormRegionsPass},
                                         {createKeepFormsPass, optimising},

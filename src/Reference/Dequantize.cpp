@@ -1,9 +1,13 @@
-//===- Dequantize.cpp - integers of few bits as floats --------------------===//
+//===- Dequantize.cpp - integers of few bits as floats, and floats as such ===//
 #include "Evaluator.h"
 #include "Strided.h"
 #include "Types.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace dmxc::reference {
 namespace {
@@ -67,8 +71,34 @@ Outputs evaluateDequantize(const Call &call) {
   return one(std::move(result));
 }
 
+/// One block; every step is rounded to f32.
+void roundBlock(std::span<const float> in, float *out) {
+  float most = 0;
+  for (float x : in)
+    most = std::isfinite(x) ? std::max(most, std::abs(x)) : std::numeric_limits<float>::quiet_NaN();
+  float scale = most / 127.0f;
+  if (scale < std::numeric_limits<float>::min())
+    scale = 0;
+  for (size_t i = 0; i < in.size(); ++i)
+    out[i] = scale == 0 ? 0 : std::nearbyint(in[i] / scale) * scale;
+}
+
+Outputs evaluateRoundBlocks(const Call &call) {
+  Tensor result = call.makeResult();
+  const auto block = static_cast<int64_t>(llvm::cast<dmir::RoundBlocksOp>(call.op).getBlock());
+  const int64_t columns = result.shape().back(), count = result.numElements();
+  for (int64_t row = 0; row < count; row += columns)
+    for (int64_t at = 0; at < columns; at += block)
+      roundBlock({call.in[0].as<float>() + row + at, static_cast<size_t>(std::min(block, columns - at))},
+                 result.as<float>() + row + at);
+  return one(std::move(result));
+}
+
 } // namespace
 
-void addDequantize(Table &table) { table["dmir.dequantize"] = {evaluateDequantize, Mode::Arithmetic}; }
+void addDequantize(Table &table) {
+  table["dmir.dequantize"] = {evaluateDequantize, Mode::Arithmetic};
+  table["dmir.round_blocks"] = {evaluateRoundBlocks, Mode::Arithmetic};
+}
 
 } // namespace dmxc::reference

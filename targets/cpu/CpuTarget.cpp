@@ -64,6 +64,9 @@ public:
   std::optional<BlockRounding> roundsWeights(Operation *op) const override {
     return mayKeepInBlocks(op) ? numerics.blocks : std::nullopt;
   }
+  std::optional<int64_t> roundsRows(Operation *product) const override {
+    return numerics.roundsRows && mayMultiplyBytes(product) ? std::optional(numerics.blocks->block) : std::nullopt;
+  }
   Attribute preferredResultLayout(Operation *op) const override { return cpu::preferredResultLayout(op); }
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
     return cpu::acceptsLayout(op, operand, layout);

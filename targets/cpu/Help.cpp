@@ -10,7 +10,9 @@ TargetHelp helpCpuTarget() {
           "bf16-weights keeps constant f32 weights that products of few rows wait for as bf16, int8-columns as s8 with "
           "a scale a column; int8-weights[:BLOCK] and "
           "int4-weights[:BLOCK] keep constant weights of all products, and rows of tables, as integers with a scale "
-          "of f16 for 32 (16, 64, 128, 256) along a row; int8-weights-zeros and int4-weights-zeros with zero points",
+          "of f16 for 32 (16, 64, 128, 256) along a row; int8-weights-zeros and int4-weights-zeros with zero points; "
+          "int8[:BLOCK] rounds what such "
+          "products read to s8 in blocks, too, and sums integers: many rows are fastest so",
           {{"x86-64-v2+x86-64-v4", "code for these instruction sets in one bundle"},
            {"host", "for this machine's processor alone"}},
           "strict"};

@@ -49,7 +49,7 @@ class Messages(Base):
         self.assertIn("did you mean 'cpu'", self.run_tool("m.onnx", "-t", "cpo", code=2).stderr)
         self.assertIn("did you mean 'memory'", self.run_tool("m.onnx", "--emit", "memori", code=2).stderr)
         self.assertIn("x86-64-v3", self.run_tool(self.small, "-o", "o", "-t", "cpu:x86-64-v9", code=2).stderr)
-        self.assertIn("it has strict, bf16, bf16-convs, bf16-weights, int8-weights",
+        self.assertIn("it has strict, bf16, bf16-convs, bf16-weights, int8",
                       self.run_tool(self.small, "-o", "o", "--numerics", "sloppy", code=2).stderr)
 
     def test_wrong_texts_are_usage_errors(self):

@@ -27,7 +27,7 @@ static dmxc::tools::HelpPage helpPage() {
 /// decoders of random weights are 1.9e-2 off in int8-weights and 0.3 in int4-weights, and 8 bits of operands stay below
 /// the last.
 static double mostRms(const std::string &numerics) {
-  for (auto [prefix, most] : {std::pair("int4-", 0.5), {"int8-", 5e-2}})
+  for (auto [prefix, most] : {std::pair("int4-", 0.5), {"int8", 5e-2}})
     if (numerics.starts_with(prefix))
       return most;
   return 1.5e-2;

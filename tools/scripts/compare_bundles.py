@@ -31,6 +31,7 @@ VARIANTS = {
     "bf16": ["--numerics", "bf16"],
     "bf16-weights": ["--numerics", "bf16-weights"],
     "int8-columns": ["--numerics", "int8-columns"],
+    "int8": ["--numerics", "int8"],
     "int8-weights": ["--numerics", "int8-weights"],
     "int4-weights": ["--numerics", "int4-weights:64"],
     "corsair": ["-t", "corsair"],

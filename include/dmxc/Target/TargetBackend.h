@@ -123,6 +123,9 @@ public:
   /// (dmir.gather along axis 0), are rounded, as the mode of --numerics asks; nullopt = they are kept. It computes what
   /// comes of it: a dmir.dequantize of constants.
   virtual std::optional<BlockRounding> roundsWeights(mlir::Operation *op) const { return std::nullopt; }
+  /// How many of a row's numbers that follow one another are rounded to 8 bits with one scale before such a product
+  /// multiplies them, as the mode asks; nullopt = they are kept. It computes what comes of it: a dmir.round_blocks.
+  virtual std::optional<int64_t> roundsRows(mlir::Operation *product) const { return std::nullopt; }
   /// Whether the mode of --numerics leaves nodes that a user names as they are (--keep-precision), and weights whose
   /// error is too large (--max-error).
   virtual bool mayKeepNodes() const { return false; }

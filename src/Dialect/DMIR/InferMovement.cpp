@@ -167,6 +167,16 @@ LogicalResult DequantizeOp::verify() {
   return success();
 }
 
+DMIR_INFER(RoundBlocksOp) {
+  auto type = typeOf(op.getInput());
+  if (!type.getElementType().isF32() || type.getRank() == 0)
+    return emitOptionalError(loc, "C1: no rows of f32 in ", type);
+  if (static_cast<int64_t>(op.getBlock()) <= 0)
+    return emitOptionalError(loc, "C2: blocks of ", static_cast<int64_t>(op.getBlock()));
+  results.push_back(logicalType(type));
+  return success();
+}
+
 LogicalResult UndefOp::verify() {
   if (!getType().hasStaticShape())
     return emitOpError("C1: the shape of ") << getType() << " is not static";

@@ -97,6 +97,7 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %scales = dmir.constant dense<5.000000e-01> : tensor<4x2xf32>
   %nibbles = dmir.constant dense<16> : tensor<4x4xui8>
   %78 = dmir.dequantize %nibbles, %scales {bits = 4 : i64, axis = 1 : i64, block = 4 : i64, zero = 8 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>) -> tensor<4x8xf32>
+  %80 = dmir.round_blocks %x {block = 4 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %experts = dmir.constant dense<2.500000e-01> : tensor<2x8x16xf32>
   %ends = dmir.constant dense<[1, 3]> : tensor<2xi64>
   %79 = dmir.grouped_matmul %x, %experts, %ends : (tensor<4x8xf32>, tensor<2x8x16xf32>, tensor<2xi64>) -> tensor<4x16xf32>

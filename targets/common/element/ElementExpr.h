@@ -198,6 +198,13 @@ mlir::Value emitElementwise(ElementExpr &e, mlir::Operation *op, llvm::ArrayRef<
 /// where none is seen.
 std::pair<size_t, size_t> equalRuns(llvm::ArrayRef<Dim> to, llvm::ArrayRef<Dim> from, size_t i, size_t j);
 Indices reshapeIndex(ElementExpr &e, llvm::ArrayRef<Dim> to, llvm::ArrayRef<Dim> from, llvm::ArrayRef<Index> index);
+/// Of a block of dmir.round_blocks: magnitudes as integers in the same order, NaN the greatest; the scale of the
+/// greatest one, 0 or NaN as the op says; and numbers over it as whole ones, 0 where it is 0 or NaN.
+mlir::Value magnitudeBits(KernelBuilder &b, mlir::Value x);
+mlir::Value scaleOfGreatest(KernelBuilder &b, mlir::Value bits);
+mlir::Value wholeOverScale(KernelBuilder &b, mlir::Value x, mlir::Value scale);
+/// The op's value at an index.
+mlir::Value evaluateRoundBlocks(ElementExpr &e, dmir::RoundBlocksOp op, llvm::ArrayRef<Index> index);
 /// The index of the element of an operand with dims `own` that is broadcast to `whole`, where `index` is.
 Indices broadcastIndices(ElementExpr &e, llvm::ArrayRef<Index> index, llvm::ArrayRef<Dim> own,
                          llvm::ArrayRef<Dim> whole);

@@ -435,6 +435,8 @@ Indices dmxc::kernels::reshapeIndex(ElementExpr &e, ArrayRef<Dim> to, ArrayRef<D
 }
 
 Value ElementExpr::evaluateMovement(Operation *op, ArrayRef<Index> index) {
+  if (auto rounded = dyn_cast<dmir::RoundBlocksOp>(op))
+    return evaluateRoundBlocks(*this, rounded, index);
   Movement movement(*this, index);
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<dmir::RelayoutOp, dmir::BroadcastOp, dmir::TransposeOp, dmir::SliceOp, dmir::ReshapeOp, dmir::IotaOp,

@@ -108,7 +108,7 @@ bool Answers::fusesProducer(Operation *root, OpOperand &use, Operation *producer
     if (axis + 1 == typeOf(concat.getResult()).getRank() && !aligned)
       return false;
   }
-  bool isRead = isView(owner) || (mlir::isa<dmir::CastOp>(owner) && table.takes(root, owner));
+  bool isRead = isView(owner) || (mlir::isa<dmir::CastOp, dmir::RoundBlocksOp>(owner) && table.takes(root, owner));
   if (table.readsViews(owner) || (table.readsViews(root) && isRead))
     return isView(producer) || table.takes(root, producer);
   if (!table.readsOnce(owner) || use.getOperandNumber() >= owner->getNumOperands())

@@ -29,7 +29,8 @@ bool KernelTable::has(Operation *op) const { return dmir::isPulled(op) || isLeaf
 
 bool KernelTable::readsOnce(Operation *op) const {
   const KernelRow *row = find(op);
-  return dmir::isPulled(op) || (row && row->readsOnce);
+  // A block is read for each of its numbers.
+  return (dmir::isPulled(op) && !mlir::isa<dmir::RoundBlocksOp>(op)) || (row && row->readsOnce);
 }
 
 bool KernelTable::readsViews(Operation *op) const {

@@ -139,6 +139,12 @@ std::optional<double> dmxc::cpu::errorOfConstant(Value value) {
   return region ? errorOfConstant(region.getInputs()[argument.getArgNumber()]) : std::nullopt;
 }
 
+bool dmxc::cpu::mayMultiplyBytes(Operation *product) {
+  auto weights = sourceOf(product->getOperand(1));
+  return weights && elementOf(product->getOperand(0)).isF32() && errorOfConstant(weights.getInput()) &&
+         formatOf(weights).bits == 8 && formatOf(weights).isSigned;
+}
+
 std::optional<OpFormats> dmxc::cpu::formatsOfBlocks(Operation *op) {
   bool isProduct = mlir::isa<dmir::MatMulOp, dmir::GroupedMatMulOp>(op);
   auto weights = isProduct ? sourceOf(op->getOperand(1)) : dyn_cast<dmir::DequantizeOp>(op);
@@ -152,8 +158,10 @@ std::optional<OpFormats> dmxc::cpu::formatsOfBlocks(Operation *op) {
                      std::to_string(weights.getBlock());
   OpFormats formats{{kept}, std::string(dtypeName(*dmir::dtypeOf(elementOf(op->getResult(0)))))};
   formats.error = error;
+  auto rounding = isProduct ? op->getOperand(0).getDefiningOp<dmir::RoundBlocksOp>() : dmir::RoundBlocksOp();
   if (isProduct)
-    formats.operands.insert(formats.operands.begin(), "f32");
+    formats.operands.insert(formats.operands.begin(),
+                            rounding ? "s8:" + std::to_string(rounding.getBlock()) : std::string("f32"));
   return formats;
 }
 

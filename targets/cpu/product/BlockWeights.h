@@ -29,6 +29,11 @@ struct BlockWeights {
   int64_t blockStrideK = 0, blockStrideN = 0; ///< of scales and float zero points; 0 where one serves all
   int64_t zeroRowBytes = 0;                   ///< of integer zero points
 
+  /// Whether rows that are rounded in blocks of so many can be multiplied by its integers.
+  bool multipliesBytes(int64_t rowBlock) const {
+    return format.bits == 8 && format.isSigned && format.zero == 0 && !format.zeroType && format.block == rowBlock &&
+           rowBlock % 16 == 0 && rowBlock <= 256;
+  }
   bool grouped() const { return op.getType().getRank() == 3; }
   int64_t blocks() const { return (k + format.block - 1) / format.block; }
   /// Whether k runs along the rows of what lies in memory.
@@ -57,6 +62,8 @@ bool mayKeepInBlocks(mlir::Operation *op);
 /// How far a constant that an op of a region reads, or looks at through a view, is off by --numerics; nullopt where it
 /// is as the model has it, or no constant.
 std::optional<double> errorOfConstant(mlir::Value value);
+/// Whether a product is one by weights that --numerics rounded to s8 without zero points, of rows of f32.
+bool mayMultiplyBytes(mlir::Operation *product);
 /// The formats of a product by weights that --numerics rounded to blocks, and of rows that are read of such.
 std::optional<OpFormats> formatsOfBlocks(mlir::Operation *op);
 

@@ -147,9 +147,9 @@ void GemmEmitter::emitItem(Item item) {
     else
       severalPasses(item);
   };
-  if (!spec.blocks || (staticM() && !spec.skinny()))
+  if (!spec.blocks || (staticM() && !spec.skinny() && !spec.bytes))
     passes();
-  else if (spec.skinny())
+  else if (spec.skinny() || spec.bytes)
     forEachTile(item, [&](const RowTile &tile) { finishTile(item, tile, sumOfBlocks(item, tile)); });
   else
     b.ifThen(

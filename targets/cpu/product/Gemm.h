@@ -94,6 +94,11 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   bool halfLast = false;
   /// B is a constant in blocks16 form (bType is i32, four bytes of a column), the accumulator f32, k and n are static.
   std::optional<GemmBlocks> blocks;
+  /// Of such blocks of s8 without zero points: A are floats, which are rounded in blocks of as many to scratch as
+  /// integers (dmir.round_blocks); these are multiplied, and the sums of blocks scaled.
+  bool bytes = false;
+  /// Of `bytes`: a level multiplies i16 in pairs, which A is copied as.
+  bool bytePairs = false;
   /// B is a constant in the form "runs"; the accumulator's stretches are those of a B with all of k, which is static.
   std::optional<WeightRuns> runs;
   /// What computes full tiles of f32, at levels that it has a body for.
@@ -161,7 +166,7 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
     return readsB() && !sumsColumns() && (rows() != 1 || isFar);
   }
   /// Whether panels of B are written to scratch as accumulator elements before they are multiplied.
-  bool copiesB() const { return packedB ? blocks && !skinny() : !readsB(); }
+  bool copiesB() const { return packedB ? blocks && !skinny() && !bytes : !readsB(); }
 };
 
 /// The blocking chosen for a spec; part of a region's strategy.
@@ -253,6 +258,15 @@ void emitGemm(CpuBuilder &b, const GemmKernel &spec, const GemmTiles &tiles, con
 constexpr int64_t kTileRowBytes = 64;
 /// Scratch taken by the copy of A, at its start (a multiple of 64).
 int64_t packedABytes(const GemmKernel &spec, const GemmTiles &tiles);
+
+/// How a row of A that is rounded in blocks lies in scratch: its integers, zeros up to whole blocks, then a scale, f32,
+/// and what a block's sum begins with, i32, for each block.
+struct ByteRows {
+  int64_t blocks, scales, starts; ///< how many, and where the others begin
+  int64_t bytes;                  ///< from a row to the next
+
+  explicit ByteRows(const GemmKernel &spec);
+};
 
 /// Bytes of a K x N matrix in panel16 form: [ceil(N/16)][K][16] elements, zero
 /// padded.

@@ -47,7 +47,7 @@ SmallVector<Value> GemmEmitter::wordsAt(const Item &item, Value word) {
     int64_t column = v * t.lanes;
     Value at = b.add(b.mulC(word, 16), b.idx(column / 16 * depth * 16 + column % 16));
     words.push_back(b.load(spec.bType, item.bBase, at, t.lanes));
-    if (column % 16 == 0)
+    if (column % 16 == 0 && (!spec.bytes || spec.skinny()))
       b.prefetch(spec.bType, item.bBase, b.addC(at, ahead * 16), /*locality=*/3);
   }
   return words;
@@ -169,8 +169,10 @@ void GemmEmitter::sumOfBlock(const Item &item, const RowTile &tile, Value block,
     }
 }
 
-/// The sums of a tile of at most kSkinny rows, which reads B as it is packed.
+/// The sums of a tile that reads B as it is packed: of at most kSkinny rows, or of rows of integers.
 SmallVector<Value> GemmEmitter::sumOfBlocks(const Item &item, const RowTile &tile) {
+  if (spec.bytes)
+    return sumOfBytes(item, tile);
   const int64_t block = spec.blocks->block, whole = spec.depth() / block;
   SmallVector<Value> rows;
   for (int64_t r = 0; r < tile.rows; ++r)

@@ -2,8 +2,8 @@
 //
 // Private to Gemm.cpp (loops, register tiles, results), GemmOperands.cpp
 // (copies of the operands to scratch), attention/KeyPairs.cpp (those in pairs), GemmBlocks.cpp (right operands of few
-// bits), GemmRuns.cpp (those without what is zero), GemmUnits.cpp (tiles of AMX) and user/MicroTile.cpp (tiles that a
-// user's code computes).
+// bits), GemmBytes.cpp (which rows of as few bits meet), GemmRuns.cpp (those without what is zero), GemmUnits.cpp
+// (tiles of AMX) and user/MicroTile.cpp (tiles that a user's code computes).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -112,6 +112,13 @@ private:
   void sumOfBlock(const Item &item, const RowTile &tile, Value block, int64_t depth, ValueList rows,
                   llvm::MutableArrayRef<Value> totals);
   void fewRowsOfBlocks(const Item &item);
+  void packBytes(const Item &item);
+  void packByteBlock(Value from, Value to, Value block, int64_t depth);
+  Value leftVector(Value from, int64_t valid);
+  Values sumOfBytes(const Item &item, const RowTile &tile);
+  void sumOfByteBlock(const Item &item, Value rows, int64_t count, Value block, int64_t words,
+                      llvm::MutableArrayRef<Value> totals);
+  void byteStep(const Item &item, Value rows, int64_t count, Value word, llvm::MutableArrayRef<Value> sums);
   using RunSteps = llvm::function_ref<Values(Value shift, Value kk, mlir::ValueRange sums)>;
   Value runNumber(Value entry, int64_t which);
   Value groupNumber(Value group, int64_t which);

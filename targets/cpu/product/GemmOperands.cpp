@@ -46,6 +46,8 @@ Value GemmEmitter::partialStep(const Item &item, Value row) {
 void GemmEmitter::packLeft(const Item &item) {
   if (spec.tiles())
     return packTiles(item);
+  if (spec.bytes)
+    return packBytes(item);
   forEachTile(item, [&](const RowTile &tile) { packLeftTile(item, tile); });
 }
 

@@ -209,8 +209,7 @@ Value dmxc::cpu::multiplyAdd(CpuBuilder &b, Value x, Value y, Value sum) {
   return arith::AddIOp::create(b, sum, product);
 }
 
-/// The even or the odd bytes of vectors of fours as pairs of i16.
-static Value bytePairs(CpuBuilder &b, Value fours, bool odd, bool isSigned) {
+Value dmxc::cpu::bytePairs(CpuBuilder &b, Value fours, bool odd, bool isSigned) {
   int64_t lanes = cast<VectorType>(fours.getType()).getNumElements();
   auto pairs = VectorType::get({2 * lanes}, b.getI16Type());
   Value x = vector::BitCastOp::create(b, pairs, fours), eight = b.constantInt(pairs, 8);
@@ -218,6 +217,17 @@ static Value bytePairs(CpuBuilder &b, Value fours, bool odd, bool isSigned) {
     return odd ? Value(arith::ShRUIOp::create(b, x, eight))
                : Value(arith::AndIOp::create(b, x, b.constantInt(pairs, 0xff)));
   return arith::ShRSIOp::create(b, odd ? x : Value(arith::ShLIOp::create(b, x, eight)), eight);
+}
+
+Value dmxc::cpu::dotWords(CpuBuilder &b, Value x, Value y, Value sum) {
+  auto type = cast<VectorType>(sum.getType());
+  const int64_t lanes = type.getNumElements();
+  const char *name = lanes == 16 ? "avx512.pmaddw.d.512" : lanes == 8 ? "avx2.pmadd.wd" : "sse2.pmadd.wd";
+  auto words = VectorType::get({2 * lanes}, b.getI16Type());
+  auto bits = [&](Value operand) {
+    return operand.getType() == words ? operand : Value(vector::BitCastOp::create(b, words, operand));
+  };
+  return arith::AddIOp::create(b, sum, intrinsic(b, name, type, {bits(x), bits(y)}));
 }
 
 Value dmxc::cpu::dotFours(CpuBuilder &b, Value x, Value y, Value sum) {
@@ -229,10 +239,9 @@ Value dmxc::cpu::dotFours(CpuBuilder &b, Value x, Value y, Value sum) {
     return intrinsic(b, "avx512.vpdpbusd." + llvm::Twine(bits), type, {sum, left, right});
   }
   // Products of bytes as i16 are exact, and so are sums of two of them: nothing saturates.
-  const char *name = bits == 512 ? "avx512.pmaddw.d.512" : bits == 256 ? "avx2.pmadd.wd" : "sse2.pmadd.wd";
   for (bool odd : {false, true}) {
-    Value products = intrinsic(b, name, type, {bytePairs(b, x, odd, false), bytePairs(b, y, odd, true)});
-    sum = arith::AddIOp::create(b, sum, products);
+    Value left = bytePairs(b, x, odd, /*isSigned=*/false), right = bytePairs(b, y, odd, /*isSigned=*/true);
+    sum = dotWords(b, left, right, sum);
   }
   return sum;
 }

@@ -103,6 +103,11 @@ mlir::Value multiplyAdd(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value
 /// sum + the product of each four u8 of x with the four s8 of y: all vectors of i32. Exact (wraps) at every level.
 mlir::Value dotFours(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 
+/// The even or the odd bytes of each four, i32, as pairs of i16.
+mlir::Value bytePairs(CpuBuilder &b, mlir::Value fours, bool odd, bool isSigned);
+/// sum + the products of each two i16 of x with the two of y: all vectors of i32. Exact (wraps) at every level.
+mlir::Value dotWords(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
+
 /// sum + the products of each two bf16 of x, whose elements are called f32, with the two bf16 of y, i32: vectors of
 /// f32. By an instruction that takes and makes subnormal numbers as zeros. For levels that have it.
 mlir::Value dotPairs(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);

@@ -107,6 +107,27 @@ GemmTiles chooseTilesInRegisters(GemmTiles t, const GemmKernel &spec, const IsaL
   return t;
 }
 
+/// Sums of integers and those of floats are in registers together.
+TileShape byteTile(const IsaLevel &isa) {
+  if (isa.vectorRegisters >= 32)
+    return isa.hasVnni ? TileShape{6, 2} : TileShape{4, 2};
+  return {2, 2};
+}
+
+/// Of rows that are rounded to scratch once for all columns.
+GemmTiles chooseByteTiles(GemmTiles t, const GemmKernel &spec, const IsaLevel &isa) {
+  const TileShape most = byteTile(isa);
+  t.rows =
+      spec.rows() < 0 ? most.rows : std::max<int64_t>(1, ceilDivInt(spec.rows(), ceilDivInt(spec.rows(), most.rows)));
+  t.vectors = spec.rows() >= 0 && t.rows <= 2 && isa.vectorRegisters >= 32 ? 4 : most.vectors;
+  while (t.vectors > 1 && t.vectors / 2 * t.lanes >= spec.columns())
+    t.vectors /= 2;
+  t.kBlock = spec.depth();
+  t.packA = true;
+  t.tilesPerBlock = tilesOfBlock(t, spec, isa, ByteRows(spec).bytes);
+  return t;
+}
+
 } // namespace
 
 ProductTypes::ProductTypes(Type left, Type right, Type result)
@@ -151,8 +172,15 @@ static GemmKernel ofRun(GemmKernel own, const IsaLevel &isa, Units used) {
   return own;
 }
 
+ByteRows::ByteRows(const GemmKernel &spec) : blocks(ceilDivInt(spec.depth(), spec.blocks->block)) {
+  scales = blocks * spec.blocks->block * (spec.bytePairs ? 2 : 1);
+  starts = scales + 4 * blocks;
+  bytes = (ceilDivInt(starts + 4 * blocks, 64) | 1) * 64; // rows that are read together share no sets of a cache
+}
+
 GemmKernel GemmKernel::at(const IsaLevel &isa) const {
   GemmKernel own = *this;
+  own.bytePairs = bytes && !isa.hasVnni;
   Units used = usedUnits();
   if (micro && !micro->bodyAt(isa))
     own.micro.reset();
@@ -184,6 +212,8 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmKernel &given, const IsaLevel &is
   t.lanes = isa.lanes(8 * bytes);
   if (spec.tiles())
     return chooseTilesInRegisters(t, spec, isa);
+  if (spec.bytes)
+    return chooseByteTiles(t, spec, isa);
   chooseRows(t, spec, isa, decided);
   int64_t depth = spec.depth() < 0 ? 1024 : std::max<int64_t>(spec.depth(), 1);
   bool skinny = spec.skinny();
@@ -232,7 +262,7 @@ int64_t dmxc::cpu::gemmGrain(const GemmKernel &spec, const GemmTiles &t) {
   int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(4000 / std::max(flops / 100, bytes / 60)));
   // Enough groups to pay for a copy of A.
   int64_t groups = spec.columns() < 0 ? 1 : std::max<int64_t>(1, ceilDivInt(spec.columns(), t.columns()));
-  return t.packA ? std::max(grain, std::min<int64_t>(groups, 8)) : grain;
+  return t.packA && !(spec.bytes && spec.skinny()) ? std::max(grain, std::min<int64_t>(groups, 8)) : grain;
 }
 
 int64_t dmxc::cpu::packedABytes(const GemmKernel &spec, const GemmTiles &t) {
@@ -240,6 +270,8 @@ int64_t dmxc::cpu::packedABytes(const GemmKernel &spec, const GemmTiles &t) {
     return 0;
   if (spec.tiles())
     return t.rowsPerBlock() * spec.tileDepth().count * kTileRowBytes;
+  if (spec.bytes)
+    return t.rowsPerBlock() * ByteRows(spec).bytes;
   // The last vector stored may overhang by a vector.
   int64_t elements = t.rowsPerBlock() * spec.depth() + t.lanes;
   return ceilDivInt(elements * spec.accType.getIntOrFloatBitWidth() / 8, 64) * 64;

@@ -30,8 +30,15 @@ static bool isRounded(Value value) {
   return false;
 }
 
+Value MatmulProduct::rowsOf(dmir::MatMulOp op) {
+  auto rounding = op.getLhs().getDefiningOp<dmir::RoundBlocksOp>();
+  return rounding ? rounding.getInput() : op.getLhs();
+}
+
 MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, Kind kind)
-    : Contraction(matmul, kind == Kind::Nested), heavyEpilogue(heavyEpilogue) {
+    : Contraction(matmul, stridedView(rowsOf(matmul), {}, kind == Kind::Nested),
+                  stridedView(matmul.getRhs(), {}, kind == Kind::Nested)),
+      heavyEpilogue(heavyEpilogue) {
   bool nested = kind == Kind::Nested;
   auto inMemory = [&](const StridedView &view) { return elementOf(op->getBlock()->getArgument(view.buffer)); };
   runPairs = nested && element.isF32() && lhsElement.isBF16() && rhsElement.isBF16();
@@ -45,6 +52,11 @@ MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, Kind kin
     blocks.reset();
   if (blocks)
     rhsBatch.assign(batchDims.size(), 0);
+  if (auto rounding = matmul.getLhs().getDefiningOp<dmir::RoundBlocksOp>()) {
+    bytes = blocks && blocks->multipliesBytes(static_cast<int64_t>(rounding.getBlock()));
+    if (!bytes) // computed as it is written
+      lhs.reset();
+  }
   if (direct() && !nested)
     joinRows();
 }
@@ -143,6 +155,7 @@ GemmKernel MatmulProduct::kernel() const {
   }
   if (blocks) {
     kernel.blocks = blocks->format;
+    kernel.bytes = bytes;
     kernel.bType = IntegerType::get(context, 32);
   }
   kernel.heavyEpilogue = heavyEpilogue;

@@ -14,6 +14,7 @@ namespace dmxc::cpu {
 /// ones are those in memory.
 struct MatmulProduct : Contraction {
   std::optional<BlockWeights> blocks; ///< what the right operand is made of, where it is no view
+  bool bytes = false; ///< the left one is rounded to s8 in their blocks, which the kernel does: `lhs` is what of
   bool packedRhs = false, heavyEpilogue = false, grouped = false;
   bool mayGroup = true;                      ///< bytes may be multiplied four at a time, bf16 two
   WeightFormat weights = WeightFormat::Kept; ///< of a packed right operand of f32
@@ -48,6 +49,9 @@ struct MatmulProduct : Contraction {
   /// The operands in memory. The product outlives them.
   GemmMatrix left(CpuBuilder &b) const { return matrix(b, *lhs, lhsBatch, lhsRow); }
   GemmMatrix right(CpuBuilder &b) const;
+
+  /// Where the left operand lies, or what it is rounded from.
+  static mlir::Value rowsOf(dmir::MatMulOp op);
 
 private:
   enum class Kind { Root, Nested };

@@ -12,6 +12,7 @@
 #include "GemmTile.h"
 #include "MatmulProduct.h"
 #include "MatmulRanges.h"
+#include "targets/cpu/CompileKernels.h"
 #include "targets/cpu/attention/Attention.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -268,7 +269,8 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const Choice &choi
   const GemmKernel planned = product->kernel();
   if (Units used = planned.usedUnits(); used.any() || (choice.namesUnits && (planned.pairs || planned.fours)))
     plan.own.set(kUnits, unitNames(used, context));
-  plan.algorithm = product->blocks      ? "matmul-blocks" + std::to_string(product->blocks->format.bits)
+  plan.algorithm = product->bytes       ? "matmul-blocks8" + kQuads.str()
+                   : product->blocks    ? "matmul-blocks" + std::to_string(product->blocks->format.bits)
                    : product->fours()   ? "matmul-quads"
                    : product->pairs()   ? kMatmulPairs.str()
                    : product->runs      ? "matmul-runs"
@@ -276,7 +278,7 @@ static Result<KernelPlan> planProduct(const RegionBody &body, const Choice &choi
                                         : "matmul";
   if (product->weights != WeightFormat::Kept)
     plan.algorithm += "-" + formatName(product->weights).str();
-  const ProductRanges ranges = ProductRanges::of(*product, choice);
+  const ProductRanges ranges = product->bytes ? ProductRanges() : ProductRanges::of(*product, choice);
   if (ranges.any())
     plan.algorithm += kernels::kRanges;
   if (Status s = chooseMicroKernel(*product, choice, ranges.any()); !s)
@@ -336,8 +338,17 @@ static bool takesRounding(Operation *root, dmir::CastOp cast) {
   return !copied || scores[scores.size() - 2].valueOr(1) <= fewRows;
 }
 
-/// Numbers of few bits, and numbers that attention rounds.
+/// Whether a product rounds the rows that it reads to the integers of its weights' blocks.
+static bool takesRows(Operation *root, dmir::RoundBlocksOp rounding) {
+  std::optional<BlockWeights> weights = matchBlockWeights(root->getOperand(1));
+  return weights && root->getOperand(0) == rounding.getResult() && weights->op->hasOneUse() &&
+         weights->multipliesBytes(static_cast<int64_t>(rounding.getBlock())) && takesFewBits(root, weights->op);
+}
+
+/// Numbers of few bits, those that are rounded to them, and numbers that attention rounds.
 static bool takes(Operation *root, Operation *producer) {
+  if (auto rounding = dyn_cast<dmir::RoundBlocksOp>(producer))
+    return takesRows(root, rounding);
   auto cast = dyn_cast<dmir::CastOp>(producer);
   return cast ? takesRounding(root, cast) : takesFewBits(root, producer);
 }

@@ -29,6 +29,7 @@ struct Numerics {
   bool roundsProducts = false;                        ///< both operands of f32 products of more rows to bf16
   bool roundsConvs = false;                           ///< and those of convolutions that are faster so
   std::optional<BlockRounding> blocks = std::nullopt; ///< how constant weights and tables are kept
+  bool roundsRows = false;                            ///< that products by such weights read, in blocks of s8, too
 
   bool rounds() const { return weights != WeightFormat::Kept || roundsProducts || roundsConvs || blocks; }
 };

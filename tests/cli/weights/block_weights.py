@@ -44,6 +44,27 @@ def rounded(mode, w):
     return np.where(scale == 0, 0, (codes - zero) * scale).reshape(-1, n)[:k]
 
 
+def rounded_rows(mode, x):
+    """Rows as a product by such weights multiplies them, in f64: as they are, or in the mode int8 as integers of a scale a block, which is in f32."""
+    name, _, block = mode.partition(":")
+    if name != "int8":
+        return x.astype(np.float64)
+    block, columns = int(block or 32), x.shape[-1]
+    blocks = -(-columns // block)
+    padded = np.zeros((*x.shape[:-1], blocks * block), np.float32)
+    padded[..., :columns] = x
+    lines = padded.reshape(*x.shape[:-1], blocks, block)
+    scale = np.abs(lines).max(-1, keepdims=True) / np.float32(127)
+    scale = np.where(scale < np.finfo(np.float32).tiny, np.float32(0), scale)
+    codes = np.where(scale == 0, np.float32(0), np.rint(lines / nonzero(scale))).astype(np.float64)
+    return (codes * scale).reshape(padded.shape)[..., :columns]
+
+
+def bound(mode, k):
+    """How far f32 sums of a product of k terms may be off, relative to the terms' magnitudes; of int8 as targets/cpu/README.md says."""
+    return (-(-k // parts(mode)[1]) + 4) * 2 ** -24 if mode.partition(":")[0] == "int8" else 2e-6
+
+
 def half(scale):
     return scale.astype(np.float16).astype(np.float64)
 
@@ -73,6 +94,14 @@ class BlockTest(BundleTest):
         self.write([onnx.node("Gemm", "x w", "y", transB=int(transposed))], {"x": [m, k]}, {"y": [m, n]},
                    {"w": np.ascontiguousarray(w.T) if transposed else w}, element)
         return w.astype(np.float32)
+
+    def two(self):
+        """Two products, the second of weights whose blocks have an outlier each."""
+        first, second = normal(1, 256, 128), normal(2, 128, 512)
+        second[::32] *= 40
+        self.write([onnx.node("MatMul", "x a", "h"), onnx.node("Relu", "h", "r"), onnx.node("Gemm", "r b", "y")], {"x": [2, 256]}, {"y": [2, 512]},
+                   {"a": first, "b": second})
+        return first, second
 
     def dmxc(self, *arguments, code=0, model="m.onnx"):
         result = subprocess.run([BIN / "dmxc", self.dir / model, *arguments], capture_output=True, text=True)
@@ -206,14 +235,6 @@ class Blocks(BlockTest):
             self.assertLess(float(re.search(r"error at most (\S+)", report)[1]), 7e-3)
             got, wanted = self.outputs({"x": x})["y"], x.astype(np.float64) @ w
             self.assertLess(np.sqrt(((got - wanted) ** 2).mean() / (wanted ** 2).mean()), 1e-2)
-
-    def two(self):
-        """Two products, the second of weights whose blocks have an outlier each."""
-        first, second = normal(1, 256, 128), normal(2, 128, 512)
-        second[::32] *= 40
-        self.write([onnx.node("MatMul", "x a", "h"), onnx.node("Relu", "h", "r"), onnx.node("Gemm", "r b", "y")], {"x": [2, 256]}, {"y": [2, 512]},
-                   {"a": first, "b": second})
-        return first, second
 
     def test_max_error(self):
         first, second = self.two()

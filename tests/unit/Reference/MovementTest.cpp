@@ -234,6 +234,19 @@ const Family dequantizes(
         {"dequantize", "bits = 4, axis = 0, block = 2", {"0xui8:", "0xf32:"}, {"0xf32:"}},
     });
 
+/// The greatest magnitude of a block is 127 steps of 1, 2, 0.5; ties go to the even one.
+const Family roundedBlocks(
+    "RoundBlocks",
+    {
+        {"round_blocks", "block = 3", {"6xf32: 127 0.5 -1.5 -254 3 4.9"}, {"6xf32: 127 0 -2 -254 4 4"}},
+        {"round_blocks", "block = 2", {"1x3xf32: 0.2 -63.5 254"}, {"1x3xf32: 0 -63.5 254"}},
+        {"round_blocks", "block = 2", {"2x3xf32: 127 1.4 254 -127 2.5 0"}, {"2x3xf32: 127 1 254 -127 2 0"}},
+        {"round_blocks", "block = 2", {"4xf32: inf 1 nan 2"}, {"4xf32: nan nan nan nan"}},
+        {"round_blocks", "block = 2", {"4xf32: 1e-40 0 1e-36 0"}, {"4xf32: 0 0 0 0"}},
+        {"round_blocks", "block = 2", {"0x4xf32:"}, {"0x4xf32:"}},
+        {"round_blocks", "block = 2", {"3x0xf32:"}, {"3x0xf32:"}},
+    });
+
 } // namespace
 
 } // namespace dmxc::reference::test

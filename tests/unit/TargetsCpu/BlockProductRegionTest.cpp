@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 using namespace dmxc::kernels::test;
 
 namespace {
@@ -17,6 +19,7 @@ struct Product {
   std::string element = "f32", scaleElement = {}; ///< "": the same
   std::string scaleDims = {};                     ///< of one scale for all of a row or a column
   int groups = 0;                                 ///< of rows, each with a right operand; 0: a plain product
+  bool rounds = false;                            ///< its rows to integers in blocks of as many
 };
 
 std::string dims(std::initializer_list<int> sizes) {
@@ -45,20 +48,25 @@ std::string textOf(const Product &p) {
   std::string zeros = p.zeros == "float" ? scale + scaleType : packedZeros + p.type;
   bool has = !p.zeros.empty();
   const std::string rows = p.groups ? "0, 2, 1" : "1, 0";
+  const std::string left =
+      p.rounds ? "%l = dmir.round_blocks %a {block = $BLOCK : i64} : (tensor<$Mx$Kx$T>) -> tensor<$Mx$Kx$T>"
+               : "%l = dmir.reshape %a : (tensor<$Mx$Kx$T>) -> tensor<$Mx$Kx$T>";
   const std::string multiply =
-      p.groups ? "%r = dmir.grouped_matmul %a, %w, %e : (tensor<$Mx$Kx$T>, tensor<$G$Kx$Nx$T>, tensor<$Gi64>)"
-               : "%r = dmir.matmul %a, %w : (tensor<$Mx$Kx$T>, tensor<$Kx$Nx$T>)";
+      p.groups ? "%r = dmir.grouped_matmul %l, %w, %e : (tensor<$Mx$Kx$T>, tensor<$G$Kx$Nx$T>, tensor<$Gi64>)"
+               : "%r = dmir.matmul %l, %w : (tensor<$Mx$Kx$T>, tensor<$Kx$Nx$T>)";
   return substitute(
       R"(
 func.func @$NAME(%a: tensor<$Mx$Kx$T>, %x: tensor<$XxB> {test.packed}, %s: tensor<$S> {test.packed}$ZARG$ZEND) -> tensor<$Mx$Nx$T> attributes {ulp = 8.0, abs = $ABS} {
   %q = dmir.dequantize %x, %s$ZUSE {bits = $BITS : i64, axis = $AXIS : i64, block = $BLOCK : i64, zero = $ZERO : i64} : (tensor<$XxB>, tensor<$S>$ZTYPE) -> tensor<$Wx$T>
   $ZTURN
+  $ZLEFT
   $ZMULTIPLY -> tensor<$Mx$Nx$T>
   return %r : tensor<$Mx$Nx$T>
 }
 )",
       {{"ZEND", p.groups ? ", %e: tensor<$Gi64> {test.lo = 0, test.hi = " + std::to_string(p.m) + "}" : ""},
        {"ZMULTIPLY", multiply},
+       {"ZLEFT", left},
        {"ZARG", has ? ", %z: tensor<" + zeros + "> {test.packed}" : ""},
        {"ZUSE", has ? ", %z" : ""},
        {"ZTYPE", has ? ", tensor<" + zeros + ">" : ""},
@@ -158,10 +166,82 @@ TEST(BlockProductRegion, Groups) {
   expectAgree(text, 2, 3);
 }
 
+Product ofBytes(int m, int k, int n, int block, bool transposed) {
+  return {.m = m,
+          .k = k,
+          .n = n,
+          .bits = 8,
+          .block = block,
+          .transposed = transposed,
+          .type = "i8",
+          .zero = "0",
+          .scaleElement = "f16",
+          .rounds = true};
+}
+
+/// Rows and weights both integers: depths that end within a block, a vector and a word, every length of a block.
+TEST(BlockProductRegion, RowsOfBytes) {
+  std::string text;
+  int number = 0;
+  for (int m : {1, 2, 3, 4, 5, 7, 33})
+    for (auto [k, n, block] :
+         {std::array{32, 16, 16}, {70, 17, 32}, {7, 5, 16}, {130, 33, 128}, {520, 66, 64}, {300, 130, 256}})
+      for (bool transposed : {true, false}) {
+        Product p = ofBytes(m, k, n, block, transposed);
+        p.name = "bytes_" + std::to_string(number++);
+        text += textOf(p);
+      }
+  expectAgree(text, 2, 10);
+}
+
+TEST(BlockProductRegion, RandomRowsOfBytes) {
+  std::string text;
+  std::mt19937 random(77);
+  auto below = [&](int least, int beyond) { return least + static_cast<int>(random() % (beyond - least)); };
+  for (int i = 0; i < 500; ++i) {
+    Product p = ofBytes(below(1, 3) == 1 ? below(1, 7) : below(7, 70), below(1, 400), below(1, 120), 16 << below(0, 5),
+                        random() % 2 == 0);
+    p.name = "random_" + std::to_string(i);
+    text += textOf(p);
+  }
+  expectAgree(text, 1, 16);
+}
+
+/// Rounded rows that no product takes have the interpreter's bits.
+TEST(BlockProductRegion, RoundedBlocks) {
+  std::string text;
+  int number = 0;
+  for (auto [shape, block] : {std::pair("3x70", 32),
+                              {"2x5x16", 16},
+                              {"1x256", 256},
+                              {"7x3", 4},
+                              {"40", 7},
+                              {"2x1x1", 32},
+                              {"3x0", 8},
+                              {"2x5", 1 << 30}})
+    for (const char *specials : {"", ", specials"})
+      text += substitute(
+          R"(
+func.func @rounded_$I(%x: tensor<$Sxf32>) -> tensor<$Sxf32> attributes {ulp = 0.0$SPECIALS} {
+  %r = dmir.round_blocks %x {block = $BLOCK : i64} : (tensor<$Sxf32>) -> tensor<$Sxf32>
+  return %r : tensor<$Sxf32>
+}
+)",
+          {{"I", std::to_string(number++)}, {"SPECIALS", specials}, {"BLOCK", std::to_string(block)}, {"S", shape}});
+  expectAgree(text, 2);
+}
+
 /// The kernel takes the bits where blocks are whole words of them, else what dequantize gives is computed in its place.
 TEST(BlockProductRegion, Strategies) {
+  Product other = ofBytes(9, 64, 48, 32, true);
+  other.zeros = "packed";
+  auto named = [](const char *name, Product p) {
+    p.name = name;
+    return p;
+  };
   RegionModule module(textOf({.name = "packed"}) + textOf({.name = "two", .bits = 2, .block = 16, .zero = "2"}) +
                       textOf({.name = "narrow", .block = 4}) + textOf({.name = "groups", .m = 9, .groups = 3}) +
+                      textOf(named("bytes", ofBytes(9, 64, 48, 32, true))) + textOf(named("other_blocks", other)) +
                       textOf({.name = "narrow_groups", .m = 9, .block = 4, .groups = 3}));
   ASSERT_EQ(module.error, "");
   EXPECT_NE(module.strategy("packed").find("matmul-blocks4"), std::string::npos) << module.strategy("packed");
@@ -170,5 +250,9 @@ TEST(BlockProductRegion, Strategies) {
   EXPECT_NE(module.strategy("groups").find("grouped-matmul-blocks4"), std::string::npos) << module.strategy("groups");
   EXPECT_NE(module.strategy("narrow_groups").find("grouped-matmul-generic"), std::string::npos)
       << module.strategy("narrow_groups");
+  EXPECT_NE(module.strategy("bytes").find("matmul-blocks8-quads"), std::string::npos) << module.strategy("bytes");
+  EXPECT_NE(module.strategy("bytes").find("byte_dots"), std::string::npos) << module.strategy("bytes");
+  EXPECT_NE(module.strategy("other_blocks").find("matmul-generic"), std::string::npos)
+      << module.strategy("other_blocks");
   EXPECT_NE(module.strategy("narrow").find("matmul-generic"), std::string::npos) << module.strategy("narrow");
 }

@@ -37,10 +37,13 @@ TEST(RoundedWeights, Names) {
   EXPECT_EQ(numericsOfMode("int8-columns")->weights, WeightFormat::S8);
   EXPECT_FALSE(numericsOfMode("s8"));
   EXPECT_EQ(numericsModes(),
-            "strict, bf16, bf16-convs, bf16-weights, int8-weights[:BLOCK], int8-weights-zeros[:BLOCK], "
+            "strict, bf16, bf16-convs, bf16-weights, int8[:BLOCK], int8-weights[:BLOCK], int8-weights-zeros[:BLOCK], "
             "int4-weights[:BLOCK], int4-weights-zeros[:BLOCK], int8-columns");
   EXPECT_EQ(numericsOfMode("int4-weights")->blocks, (BlockRounding{4, 32, false}));
   EXPECT_EQ(numericsOfMode("int8-weights-zeros:128")->blocks, (BlockRounding{8, 128, true}));
+  EXPECT_FALSE(numericsOfMode("int8-weights")->roundsRows);
+  EXPECT_TRUE(numericsOfMode("int8:64")->roundsRows);
+  EXPECT_EQ(numericsOfMode("int8:64")->blocks, (BlockRounding{8, 64, false}));
   for (const char *wrong : {"int4-weights:", "int4-weights:33", "int4-weights:32:32", "bf16:32", "strict:16"})
     EXPECT_FALSE(numericsOfMode(wrong)) << wrong;
   for (WeightFormat format : {WeightFormat::Kept, WeightFormat::BF16, WeightFormat::S8})

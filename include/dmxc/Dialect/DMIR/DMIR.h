@@ -56,7 +56,7 @@ namespace dmxc::dmir {
 /// Whether kernels compute an element of the op's result where it is asked for: it depends on few elements of the
 /// operands.
 inline bool isPulled(mlir::Operation *op) {
-  return op->hasTrait<Elementwise>() || op->hasTrait<DataMovement>() || mlir::isa<DequantizeOp>(op);
+  return op->hasTrait<Elementwise>() || op->hasTrait<DataMovement>() || mlir::isa<DequantizeOp, RoundBlocksOp>(op);
 }
 
 /// Names of the attributes DMIR keeps on `builtin.module` and function arguments.

@@ -311,6 +311,17 @@ def DMIR_DequantizeOp : DMIR_TypedOp<"dequantize"> {
   let results = (outs DMIR_FloatTensor:$result);
 }
 
+def DMIR_RoundBlocksOp : DMIR_Op<"round_blocks"> {
+  let summary = "numbers as 8-bit multiples of a scale a block of their row";
+  let description = [{
+    Blocks are `block` numbers that follow one another along the last axis; a row's last one may be shorter. Of the greatest magnitude m of a block the scale is
+    `m / 127`, or 0 where that is no normal number; each number becomes `round(x / scale) * scale`, ties to even, of a scale of 0 it becomes 0. Of a block with
+    a number that is not finite all become NaN. Computed in f32, each step rounded. C1: f32, of rank 1 or more. C2: block > 0.
+  }];
+  let arguments = (ins DMIR_FloatTensor:$input, I64Attr:$block);
+  let results = (outs DMIR_FloatTensor:$result);
+}
+
 def DMIR_ScatterElementsOp : DMIR_Op<"scatter_elements"> {
   let summary = "a copy of data with elements replaced or combined along an axis";
   let description = [{

@@ -88,6 +88,16 @@ def RoundWeights : Pass<"dmir-round-weights", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def RoundRows : Pass<"dmir-round-rows", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createRoundRowsPass(context)";
+  let summary = "Round the rows that products by integers in blocks read to such ones, as a mode of --numerics asks";
+  let description = [{
+    The op's target says how long blocks are (`roundsRows`). Each product gets a `dmir.round_blocks` of its own, which its kernel computes, so this comes
+    behind what makes equal ops one.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def AssignLayouts : Pass<"dmir-assign-layouts", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createAssignLayoutsPass(context)";
   let summary = "Give values the layouts the target prefers and insert dmir.relayout where neighbours disagree";

@@ -1362,3 +1362,21 @@ func.func @f(%x: tensor<2x4x8xf32>, %n: tensor<2x1x1xi16>) {
   %0 = dmir.mask %x, %n {keep = [affine_set<(b, i, j)[s] : (s - j >= 0)>], fill = 0.0 : f32} : (tensor<2x4x8xf32>, tensor<2x1x1xi16>) -> tensor<2x4x8xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x8xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C1: no rows of f32 in 'tensor<4x8xf16>'}}
+  %0 = "dmir.round_blocks"(%x) {block = 4 : i64} : (tensor<4x8xf16>) -> tensor<4x8xf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C2: blocks of 0}}
+  %0 = "dmir.round_blocks"(%x) {block = 0 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}

@@ -137,6 +137,8 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %dq0 = dmir.dequantize %nibbles, %steps {bits = 4 : i64, axis = 1 : i64, block = 4 : i64, zero = 8 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.dequantize {{.*}} : (tensor<4x4xui8>, tensor<4x2xf32>, tensor<4x1xui8>) -> tensor<4x8xf32>
   %dq1 = dmir.dequantize %nibbles, %steps, %points {bits = 4 : i64, axis = 1 : i64, block = 4 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>, tensor<4x1xui8>) -> tensor<4x8xf32>
+  // CHECK: dmir.round_blocks {{.*}} {block = 4 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %rb0 = dmir.round_blocks %x {block = 4 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.scatter_elements {{.*}}: (tensor<4x8xf32>, tensor<4x8xi64>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %57 = dmir.scatter_elements %x, %picks, %y {axis = 1 : i64} : (tensor<4x8xf32>, tensor<4x8xi64>, tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.scatter_nd {{.*}}: (tensor<4x8xf32>, tensor<4x2xi64>, tensor<4xf32>) -> tensor<4x8xf32>
