@@ -11,9 +11,9 @@
 
 #include "runtime/Error.h"
 #include "runtime/devices/common/CheckedMemory.h"
-#include "schemas/aie/host/HostCode.h"
 #include "schemas/aie/Image.h"
 #include "schemas/aie/Registers.h"
+#include "schemas/aie/host/HostCode.h"
 
 #include <deque>
 #include <map>
