@@ -212,6 +212,20 @@ void scale(float *x, const float *n) {
       x[i] = n[i];
 }
 
+/// VPERMPS: of a table of 16 what the low four bits of each lane tell; the result takes the table's place.
+void lookUp(float *table, const uint32_t *lanes) {
+  float result[16];
+  for (unsigned i = 0; i < 16; ++i)
+    result[i] = table[lanes[i] & 15];
+  std::memcpy(table, result, sizeof result);
+}
+
+/// VRANGEPS for the lesser magnitude with the first one's sign, without a mask; of a NaN the limit.
+void within(float *x, const float *limit) {
+  for (unsigned i = 0; i < 16; ++i)
+    x[i] = std::copysign(std::fmin(std::fabs(x[i]), std::fabs(limit[i])), x[i]);
+}
+
 /// What only keeps a vector in a register.
 void hold(const unsigned char *) {}
 
@@ -231,6 +245,8 @@ uint64_t functionOf(llvm::StringRef intrinsic) {
       .Case("emulated.avx512bf16.cvtne2ps2bf16.512", address(convertTwo))
       .Case("emulated.avx512.vpdpbusd.512", address(byteDotProduct))
       .Case("emulated.avx512.mask.scalef.ps.512", address(scale))
+      .Case("emulated.avx512.mask.range.ps.512", address(within))
+      .Case("emulated.avx512.permvar.sf.512", address(lookUp))
       .Case("emulated.held", address(hold))
       .Default(0);
 }
@@ -274,7 +290,8 @@ static void replaceAll(std::string &text, llvm::StringRef what, llvm::StringRef 
 std::unique_ptr<llvm::Module> dmxc::cpu::test::emulateUnits(std::string text, llvm::LLVMContext &context,
                                                             std::string &problem) {
   // They are intrinsics no more, and where no instruction takes bf16, LLVM would make calls of a library to move it.
-  for (const char *name : {"ldtilecfg", "tile", "tdpb", "avx512bf16", "avx512.vpdpbusd", "avx512.mask.scalef"})
+  for (const char *name : {"ldtilecfg", "tile", "tdpb", "avx512bf16", "avx512.vpdpbusd", "avx512.mask.scalef",
+                           "avx512.mask.range", "avx512.permvar"})
     replaceAll(text, std::string("@llvm.x86.") + name, std::string("@emulated.") + name);
   replaceAll(text, "bfloat", "i16");
   // No register of a lower level may be as wide.
