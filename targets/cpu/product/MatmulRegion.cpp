@@ -245,7 +245,7 @@ static Status chooseMicroKernel(MatmulProduct &product, const Choice &choice, bo
     if (!wrong.empty() && choice.strategy)
       return modelError("'ukernel' of its strategy would not do: " + wrong + "; leave it out");
     if (wrong.empty() && (choice.strategy || micro->checkLevels(choice.levelsOf()))) {
-      product.micro = std::move(*micro);
+      product.micro = *micro;
       break;
     }
   }
