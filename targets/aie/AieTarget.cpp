@@ -268,13 +268,7 @@ Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
     list.set(dmir::kFactsKey, b.getStringAttr(why));
   list.set(strategy::kAlgorithm, b.getStringAttr(algorithmOf(machine, chosen)));
   list.set(aie::kTiling, kernels::writeTile(chosen.tiling(), region.getContext()));
-  const std::pair<StringRef, Dim> figures[] = {{strategy::kWork, 1},
-                                               {strategy::kGrain, 1},
-                                               {strategy::kScratch, 0},
-                                               {strategy::kFlops, aie::issuedMacs(chosen) * 2},
-                                               {strategy::kBytes, bytes}};
-  for (auto [key, value] : figures)
-    list.set(key, dmir::dimAttr(region.getContext(), value));
+  aie::addFigures(list, region.getContext(), aie::issuedMacs(chosen) * 2, bytes);
   return list.getDictionary(region.getContext());
 }
 

@@ -4,6 +4,9 @@
 #include "place/Cost.h"
 #include "place/Runs.h"
 
+#include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Target/TargetBackend.h"
+
 #include <map>
 #include <numeric>
 
@@ -13,6 +16,16 @@ using namespace dmxc::aie;
 
 static constexpr int64_t kLargestTile = 128; ///< rows, columns; terms are as many steps as bytes of a row allow
 static constexpr int64_t kMostSteps = 16;    ///< matrix steps along k of a tile
+
+void aie::addFigures(NamedAttrList &list, MLIRContext *context, const Dim &flops, const Dim &bytes) {
+  const std::pair<StringRef, Dim> figures[] = {{strategy::kWork, 1},
+                                               {strategy::kGrain, 1},
+                                               {strategy::kScratch, 0},
+                                               {strategy::kFlops, flops},
+                                               {strategy::kBytes, bytes}};
+  for (auto [key, value] : figures)
+    list.set(key, dmir::dimAttr(context, value));
+}
 
 Mapping Tilings::at(const Tiling &tiling) const {
   Mapping tried = mapping;

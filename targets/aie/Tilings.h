@@ -9,6 +9,8 @@ namespace dmxc::aie {
 
 /// Of a strategy: the tiling.
 inline constexpr llvm::StringLiteral kTiling = "tiling";
+/// What any strategy on the array says of its work, which one dispatch does: operations and bytes.
+void addFigures(mlir::NamedAttrList &list, mlir::MLIRContext *context, const Dim &flops, const Dim &bytes);
 
 /// The free values of a product on up to so many cores.
 class Tilings {

@@ -213,12 +213,6 @@ Result<DictionaryAttr> aie::rowStrategy(const hw::Machine &machine, const Herd &
            b.getStringAttr("rows of " + std::to_string(mapping->columns) + ", " + std::to_string(mapping->tiling.rows) +
                            " a core, " + std::to_string(mapping->clocks(machine)) + " clocks"));
   list.set(kTiling, kernels::writeTile(mapping->tiling, region.getContext()));
-  const std::pair<StringRef, int64_t> figures[] = {{strategy::kWork, 1},
-                                                   {strategy::kGrain, 1},
-                                                   {strategy::kScratch, 0},
-                                                   {strategy::kFlops, 0},
-                                                   {strategy::kBytes, bytes}};
-  for (auto [key, value] : figures)
-    list.set(key, b.getI64IntegerAttr(value));
+  addFigures(list, region.getContext(), 0, bytes);
   return list.getDictionary(region.getContext());
 }

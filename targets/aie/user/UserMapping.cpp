@@ -1,6 +1,7 @@
 //===- UserMapping.cpp - kernels of users on an array of cores ------------===//
 #include "UserMapping.h"
 
+#include "targets/aie/Tilings.h"
 #include "targets/common/user/UserKernels.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -338,12 +339,6 @@ Result<DictionaryAttr> aie::userStrategy(const hw::Machine &machine, const Herd 
   Builder b(region.getContext());
   NamedAttrList list;
   list.set(strategy::kAlgorithm, b.getStringAttr(mapping->text(machine)));
-  const std::pair<StringRef, int64_t> figures[] = {{strategy::kWork, 1},
-                                                   {strategy::kGrain, 1},
-                                                   {strategy::kScratch, 0},
-                                                   {strategy::kFlops, 0},
-                                                   {strategy::kBytes, bytes}};
-  for (auto [key, value] : figures)
-    list.set(key, b.getI64IntegerAttr(value));
+  addFigures(list, region.getContext(), 0, bytes);
   return list.getDictionary(region.getContext());
 }
