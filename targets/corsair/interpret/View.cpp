@@ -104,15 +104,18 @@ View View::copy(std::optional<hw::ElemKind> as) const {
   return made;
 }
 
-/// Of block_fp from f16 subnormal numbers are what they are: what is quantised is the exact value.
+/// What is quantised or leaves the card is the exact value: there f16 subnormal numbers are what they are.
+static double exactFloat(const std::byte *from, hw::ElemKind kind) {
+  if (kind != hw::ElemKind::F16)
+    return hw::readFloat(from, kind);
+  uint16_t bits = 0;
+  std::memcpy(&bits, from, sizeof bits);
+  return hw::f16Widen(bits);
+}
+
 static void copyElement(const std::byte *from, hw::ElemKind kind, std::byte *to, hw::ElemKind as) {
-  using hw::ElemKind;
   if (kind == as)
     return void(std::memcpy(to, from, hw::elementBytes(kind)));
-  const bool widens = kind == ElemKind::F16 && as == ElemKind::F32;
-  uint16_t bits = 0;
-  if (widens)
-    std::memcpy(&bits, from, sizeof bits);
   if (hw::isIntegerKind(kind) && hw::isIntegerKind(as))
     hw::writeInteger(to, as, hw::readInteger(from, kind));
   else if (hw::isIntegerKind(kind))
@@ -120,7 +123,7 @@ static void copyElement(const std::byte *from, hw::ElemKind kind, std::byte *to,
   else if (hw::isIntegerKind(as))
     hw::writeTruncated(to, as, hw::readFloat(from, kind));
   else
-    hw::writeFloat(to, as, widens ? hw::f16Widen(bits) : hw::readFloat(from, kind));
+    hw::writeFloat(to, as, as == hw::ElemKind::F32 ? exactFloat(from, kind) : hw::readFloat(from, kind));
 }
 
 static void copyDims(const View &from, const View &to, size_t dim, const std::byte *source, std::byte *target) {
@@ -169,6 +172,6 @@ Tensor dmxc::corsair::stages::toHost(const View &view, DType type) {
     if (hw::isIntegerKind(view.kind))
       tensor.setInt(i, hw::readInteger(all.data() + i * size, view.kind));
     else
-      tensor.setDouble(i, hw::readFloat(all.data() + i * size, view.kind));
+      tensor.setDouble(i, exactFloat(all.data() + i * size, view.kind));
   return tensor;
 }

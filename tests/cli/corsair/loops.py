@@ -236,6 +236,14 @@ class Loops(BundleTest):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"run +equal to the bit")
 
+    def test_results_from_an_odd_byte(self):
+        """Halves that begin in the middle of others are subnormal now and then; they leave the card as what they are."""
+        self.write("square")
+        changed, count = re.subn(r"(dlir.copy GM -> DDR %\w+\[%i \* \d+) \+ \d+\]", r"\1 + 1]", self.text("schedule", 1))
+        self.assertEqual(count, 1)
+        self.assertEqual(self.compile(changed, 1, "schedule").returncode, 0)
+        self.agrees(1, "schedule")
+
     def test_numbers_that_are_changed(self):
         """Each is obeyed, which the interpreter of stages says, or refused by its op; no compiler fault, and no program that faults."""
         count, told, source = (500 if LONG else 40), collections.Counter(), random.Random(SEED)
