@@ -9,8 +9,11 @@
 #include "Layouts.h"
 #include "targets/cpu/conv/ConvRegion.h"
 
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+
 #include "mlir/IR/TypeUtilities.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace dmxc;
@@ -58,6 +61,25 @@ bool movesPixels(Operation *op) {
       .Default([](Operation *) { return false; });
 }
 
+/// Whether a value is only read row by row, behind elementwise ops on it alone.
+bool isReadInRows(Value value) {
+  llvm::SmallSetVector<Value, 8> values;
+  values.insert(value);
+  for (size_t at = 0; at < values.size(); ++at)
+    for (Operation *user : values[at].getUsers()) {
+      if (isa<dmir::ConvOp, dmir::PoolOp, dmir::ConcatOp, dmir::ReduceOp>(user) || movesPixels(user))
+        return false;
+      if (user->hasTrait<dmir::Elementwise>() && dmir::dimsOf(user->getResult(0)) == dmir::dimsOf(value))
+        values.insert(user->getResult(0));
+    }
+  return llvm::all_of(values, [&](Value made) {
+    return made == value || llvm::all_of(made.getDefiningOp()->getOperands(), [&](Value operand) {
+             return values.contains(operand) || dmir::dimsOf(operand) != dmir::dimsOf(value) ||
+                    isa<BlockArgument>(operand) || dmir::isConstant(operand);
+           });
+  });
+}
+
 } // namespace
 
 Attribute cpu::preferredResultLayout(Operation *op) {
@@ -68,7 +90,9 @@ Attribute cpu::preferredResultLayout(Operation *op) {
         bool known = type.hasStaticShape() && typeOf(conv.getInput()).hasStaticShape();
         bool tiled = known ? type.getElementType().isF32() || cpu::isByteConv(conv)
                            : cpu::isShortConvOfImages(conv) || cpu::mayBlockOpenConv(conv);
-        return tiled && worthBlocking(type.getDimSize(1)) ? blocked : Attribute();
+        const bool turns = known && tiled && cpu::writesRows(conv, isBlockedChannels(layoutOf(conv.getInput()))) &&
+                           !cpu::paysFiltered(conv) && isReadInRows(conv.getResult());
+        return tiled && worthBlocking(type.getDimSize(1)) && !turns ? blocked : Attribute();
       })
       .Case([&](dmir::PoolOp pool) { return isBlockedChannels(layoutOf(pool.getInput())) ? blocked : Attribute(); })
       .Case([&](dmir::ConcatOp concat) -> Attribute {

@@ -64,6 +64,7 @@ BenchKernel dmxc::cpu::bench::gemmKernel(const IsaLevel &isa, int64_t m, int64_t
     GemmKernel spec;
     spec.m = m, spec.n = n, spec.k = k;
     spec.aType = spec.bType = spec.accType = b.getF32Type();
+    spec.apartA = !sharesSets(4 * k);
     return spec;
   };
   mlir::MLIRContext context;

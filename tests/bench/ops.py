@@ -5,7 +5,8 @@
 
 Ratios are ONNX Runtime's time over ours, medians of rounds: above 1 means that dmxc is faster. With one thread it is CPU time, with more
 the time that passes, as ONNX Runtime's threads wait at work. `roof` is the least time that the machine needs for a task's operations and
-bytes (roof_bench) over ours. --before adds a build whose time over this one's is `before`. --table writes the rows as a page, those below 1
+bytes (roof_bench) over ours; `peak` is the share of the multiply-add peak that products and convolutions reach, each task by the least of
+many times, without those by minimal filtering, whose operations are fewer than they count. --before adds a build whose time over this one's is `before`. --table writes the rows as a page, those below 1
 first. Results are compared, too: a row whose numbers differ by more than 1e-3 of the largest is marked `!`. Needs numpy, onnx and
 onnxruntime, e.g. in a virtual environment below build/."""
 import argparse
@@ -100,6 +101,18 @@ def share_of_roof(build, bundle, feeds, folder, seconds, roof):
     return sum(max(task["flops"] / roof["gflops"], task["bytes"] / gbs) for task in told["tasks"]) / 1e9 / seconds
 
 
+def share_of_peak(build, bundle, folder, roof):
+    """What products and convolutions multiply over the machine's peak; None where there are none."""
+    trace, least, flops = folder / "trace.json", {}, {}
+    for _ in range(3):
+        compare_peers.run([build / "bin/dmx-run", bundle, "--inputs", folder / "set", "--benchmark", "--min-time", 0.01, "--threads", 1, "--profile", trace])
+        for event in json.loads(trace.read_text())["traceEvents"]:
+            if event["ph"] == "X" and re.search(r"_(matmul|conv)_(?!winograd)", event["args"].get("kernel", "")):
+                task = event["args"]["task"]
+                least[task], flops[task] = min(event["dur"], least.get(task, event["dur"])), event["args"].get("flops", 0)
+    return sum(flops.values()) / sum(least.values()) / 1e3 / roof["gflops"] if least else None
+
+
 def row_of(case, options, roof):
     import onnx
 
@@ -119,6 +132,7 @@ def row_of(case, options, roof):
             row[threads] = {name: 1000 * value for name, value in times.items()}
             if threads == 1:
                 row["roof"] = share_of_roof(options.build, folder / "ours.bundle", case.arrays(), folder, times["ours"], roof)
+                row["peak"] = share_of_peak(options.build, folder / "ours.bundle", folder, roof)
     return row
 
 
@@ -133,7 +147,7 @@ def line_of(row, options, separator="  "):
         if options.before:
             cells.append(f"{ratio(row, threads, 'before'):5.2f}")
     if "roof" in row:
-        cells.append(f"{row['roof']:5.0%}")
+        cells += [f"{row['roof']:5.0%}", f"{row['peak']:5.0%}" if row["peak"] is not None else "     "]
     return separator.join([f"{'!' if row['differs'] else ''}{row['name']:60}", *cells])
 
 
@@ -141,7 +155,7 @@ def header(options):
     names = []
     for threads in options.threads:
         names += [f"ms, {threads} T", "ORT", "ratio"] + (["before"] if options.before else [])
-    return ["operator", *names] + (["roof"] if 1 in options.threads else [])
+    return ["operator", *names] + (["roof", "peak"] if 1 in options.threads else [])
 
 
 def page(rows, options, machine):

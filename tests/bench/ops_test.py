@@ -48,8 +48,25 @@ class Operators(unittest.TestCase):
         self.assertFalse(row["differs"])
         self.assertEqual(sorted(row["2"]), ["before", "ours", "peer"])
         self.assertLess(0, row["roof"])
+        self.assertIsNone(row["peak"])
         cells = (self.dir / "page.md").read_text().splitlines()[-1].split("|")
         self.assertAlmostEqual(float(cells[4]), row["1"]["peer"] / row["1"]["ours"], delta=0.006)
+
+    def test_share_of_peak(self):
+        """Of a product, over a peak that is said: half of twice as much."""
+        sys.path.insert(0, str(BENCH))
+        import onnx
+        import op_cases
+        import ops
+        [case] = [case for case in op_cases.cases() if case.name == "MatMul 16x1024 by 1024x1024"]
+        onnx.save(case.model(), self.dir / "model.onnx")
+        subprocess.run([BIN / "dmxc", self.dir / "model.onnx", "-q", "-o", self.dir / "m.bundle"], check=True)
+        (self.dir / "set").mkdir()
+        for name, value in case.arrays().items():
+            ops.np.save(self.dir / "set" / f"in_{name}.npy", value)
+        share = lambda gflops: ops.share_of_peak(BIN.parent, self.dir / "m.bundle", self.dir, {"gflops": gflops})
+        self.assertTrue(0.1 < share(100) / share(200) / 2 < 10)
+        self.assertLess(1, share(1))  # any machine multiplies more than a number a nanosecond
 
     def test_what_differs_is_marked(self):
         done = self.ops("--only", "^Abs", "--threads", "2", off_by=0.1)

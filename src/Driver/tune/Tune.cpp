@@ -20,6 +20,7 @@
 #include "dmxc/Tools/Run.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
 #include <cerrno>
@@ -100,6 +101,7 @@ private:
   int64_t defaultClocks = 0;
   bool onDevices = false;             ///< whose clocks are exact; else a processor's times are compared in pairs
   std::unique_ptr<PairedTimes> times; ///< of the processor
+  std::string beside;                 ///< what of the default's speed the last candidate had, where that was measured
   TuneReport report;
 };
 
@@ -287,7 +289,10 @@ Result<int64_t> Tuner::timeOf(bool isDefault, size_t pairs) {
   Result<Ratios> ratios = times->compare(bundle->path(), pairs);
   if (!ratios)
     return ratios.takeError();
-  return static_cast<int64_t>(times->defaultNs() / (gains(*ratios) ? medianOf(ratios->candidate) : 1));
+  const double ratio = medianOf(ratios->candidate);
+  const bool isSure = gains(*ratios);
+  beside = llvm::formatv(", {0:f2} of the default's speed{1}", ratio, isSure ? "" : ": no sure gain").str();
+  return static_cast<int64_t>(times->defaultNs() / (isSure ? ratio : 1));
 }
 
 std::optional<double> Tuner::trial(const std::string &name, const std::vector<std::string> &records,
@@ -301,6 +306,7 @@ std::optional<double> Tuner::trial(const std::string &name, const std::vector<st
   if (journal)
     if (std::optional<int64_t> before = journal->find(key))
       return *before < 0 ? std::nullopt : std::optional<double>(static_cast<double>(*before));
+  beside.clear();
   Status kept = journal ? journal->reserve() : Status::ok();
   Result<int64_t> clocks = kept ? measure(records, knobs, /*isDefault=*/false) : kept.error();
   // Files that cannot be written say nothing of the candidate.
@@ -312,7 +318,8 @@ std::optional<double> Tuner::trial(const std::string &name, const std::vector<st
     if (Status added = journal->add(key, clocks ? *clocks : -1); !added)
       broken = added.takeError();
   if (!options.quiet)
-    std::cout << "  " << name << ": " << (clocks ? std::to_string(*clocks) + " " + report.unit : "dropped") << '\n'
+    std::cout << "  " << name << ": " << (clocks ? std::to_string(*clocks) + " " + report.unit + beside : "dropped")
+              << '\n'
               << std::flush;
   if (clocks)
     return static_cast<double>(*clocks);

@@ -156,8 +156,11 @@ void AttentionEmitter::copyQueries() {
 
 /// Scores of keys [from, to), to the table.
 void AttentionEmitter::emitScores(Value from, Value to, int64_t ofTile) {
-  GemmCallbacks callbacks = storing([this, from](Value row, Index column, Value sums) {
+  const GemmTiles tiles = tilesOf(d.scores, ofTile);
+  GemmCallbacks callbacks = storing([&](Value row, Index column, Value sums) {
     e.bindValue(d.scores.result(), sums);
+    if (!d.online) // the rows that come next
+      fetchMatrices(b.addC(row, tiles.rows), b.add(column.base, from), e.lanes());
     row = at(rowLine, row), column.base = b.add(column.base, from);
     Index key = keyLine.first ? e.at(at(keyLine, column.base), 1, column.stride * keyLine.step) : column;
     Value input = d.weightsSource(), score = e.evaluate(input, indexOf(input, row, key));
@@ -168,8 +171,7 @@ void AttentionEmitter::emitScores(Value from, Value to, int64_t ofTile) {
   Value offset = b.add(k.offset({}), b.mul(at(keyLine, from), k.colStride));
   k.offset = [offset](Value) { return offset; };
   k.colStride = b.mulC(k.colStride, keyLine.step);
-  emitGemm(b, d.specOf(d.scores, ofTile), tilesOf(d.scores, ofTile), q, k, callbacks,
-           {.m = rowCount(), .n = b.sub(to, from)});
+  emitGemm(b, d.specOf(d.scores, ofTile), tiles, q, k, callbacks, {.m = rowCount(), .n = b.sub(to, from)});
   e.unbind(d.scores.result());
 }
 

@@ -77,6 +77,8 @@ GemmKernel AttentionDetails::specOf(const MatmulProduct &product, int64_t ofTile
   spec.units = units;
   if (&product == &scores && copiesQueries() && !spec.runPairs)
     spec.aType = spec.accType;
+  if (&product != &scores || copiesQueries()) // rows in scratch, whose strides are made for that
+    spec.apartA = true;
   if (online)
     spec.heavyEpilogue &= &product == &scores; // the result's is emitted once
   if (online || mask)

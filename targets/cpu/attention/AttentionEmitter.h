@@ -184,7 +184,7 @@ private:
   void lookAtTiles(const AttentionKeys &keys);
   void emitTile(Value at, Value end, Value isFull, int64_t keys, const dmir::Rule *rule = nullptr);
   void emitMaskedScores(Value at, Value end, int64_t keys, const dmir::Rule *rule);
-  void fetchMatrices(Value row, Value next);
+  void fetchMatrices(Value row, Value next, int64_t keys);
   void addToRow(Value row);
   void addResult(Value at, int64_t keys);
   void writeResult(Value row);

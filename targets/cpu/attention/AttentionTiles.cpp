@@ -106,7 +106,8 @@ void AttentionEmitter::emitTile(Value at, Value end, Value isFull, int64_t keys,
   from = b.idx(0), to = keys < 0 ? b.sub(end, at) : b.idx(keys);
   if (!d.isLinear())
     b.forLoop(b.idx(0), rowCount(), b.idx(1), [&](Value row) {
-      fetchMatrices(this->at(rowLine, row), end);
+      fetchMatrices(this->at(rowLine, row), end,
+                    d.keys); // of the next tile, which is begun as soon as this one is done
       addToRow(this->at(rowLine, row));
     });
   addResult(at, keys);
@@ -139,9 +140,9 @@ static llvm::SmallSetVector<BlockArgument, 4> matricesIn(Value scores, Value pro
   return matrices;
 }
 
-/// Asks for a row of the next tile of what scores are computed with: each element is read once, with little to do
-/// meanwhile, as soon as this tile is done.
-void AttentionEmitter::fetchMatrices(Value row, Value next) {
+/// Asks for some keys of a row of what scores are computed with: each element is read once, with little to do
+/// meanwhile.
+void AttentionEmitter::fetchMatrices(Value row, Value next, int64_t keys) {
   constexpr int64_t line = 64, secondLevel = 2;
   if (keyLine.first) // keys of a class are not neighbours
     return;
@@ -153,7 +154,7 @@ void AttentionEmitter::fetchMatrices(Value row, Value next) {
     int64_t each = line / std::max<int64_t>(1, element.getIntOrFloatBitWidth() / 8);
     Indices index = broadcastIndices(e, indexOf(scores, row, e.at(next)), dmir::dimsOf(matrix), dmir::dimsOf(scores));
     Index offset = e.offsetOf(typeOf(matrix), index);
-    for (int64_t at = 0; at < d.keys; at += each)
+    for (int64_t at = 0; at < keys; at += each)
       b.prefetch(element, b.buffer(matrix.getArgNumber()), b.addC(offset.base, at), secondLevel);
   }
 }

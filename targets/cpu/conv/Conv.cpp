@@ -114,9 +114,11 @@ void ConvEmitter::emitPasses(Item &item) {
   });
 }
 
-void ConvEmitter::emitRow(const Item &item) {
+void ConvEmitter::emitRow(Item item) {
   Value low = b.mulC(item.part, t.tilesPerItem);
   Value high = b.minS(b.addC(low, t.tilesPerItem), b.idx(tiles));
+  if (turns())
+    item.firstPixel = firstPixelOf(low);
   for (const TileSpan &span : spans) {
     Value first = b.maxS(low, b.idx(span.firstTile));
     Value last = b.minS(high, b.idx(span.firstTile + span.count));
@@ -127,6 +129,8 @@ void ConvEmitter::emitRow(const Item &item) {
       emitTile(item, {&span, tileIndex, b.addC(step, span.firstPixel), anchor});
     });
   }
+  if (turns())
+    storeTurned(item, item.firstPixel, firstPixelOf(high));
 }
 
 void ConvEmitter::emitTile(const Item &item, const Tile &tile) {
@@ -182,6 +186,14 @@ void ConvEmitter::storeTile(const Item &item, const Tile &tile, const Values &ac
         b.store(acc[r * item.vectors + v], scratch, partialOffset(item, tile, r, v));
     return;
   }
+  if (turns()) {
+    Value inItem = b.sub(tile.pixel, item.firstPixel);
+    for (int64_t r = 0; r < tile.span->pixels; ++r)
+      for (int64_t v = 0; v < item.vectors; ++v)
+        b.store(acc[r * item.vectors + v], scratch,
+                b.addC(b.mulC(b.addC(inItem, r), t.columns()), (item.firstVector + v) * t.lanes));
+    return;
+  }
   Value position = b.add(b.mulC(item.row, spec.out[2]), tile.pixel);
   auto storePixel = [&](Value at, llvm::function_ref<Value(int64_t)> value) {
     for (int64_t v = 0; v < item.vectors; ++v)
@@ -198,6 +210,40 @@ void ConvEmitter::storeTile(const Item &item, const Tile &tile, const Values &ac
     Value row = b.mulC(r, item.vectors * t.lanes);
     storePixel(b.add(position, r),
                [&](int64_t v) { return b.load(spec.accType, scratch, b.addC(row, v * t.lanes), t.lanes); });
+  });
+}
+
+/// The tiles of a row are balanced: the first ones have a pixel more (planRow).
+Value ConvEmitter::firstPixelOf(Value tile) {
+  int64_t low = spec.out[2] / tiles;
+  return b.add(b.mulC(tile, low), b.minS(tile, b.idx(spec.out[2] - low * tiles)));
+}
+
+/// Pixels [first, last) of the item's row, channel by channel: as many of both at a time as a vector has lanes.
+void ConvEmitter::storeTurned(const Item &item, Value first, Value last) {
+  Value block = b.elementPtr(spec.accType, scratch, b.idx((pixelsOfItem(t, spec) + t.lanes) * t.columns()));
+  Value row = b.mulC(item.row, spec.out[2]);
+  b.forLoop(first, last, b.idx(t.lanes), [&](Value pixel) {
+    b.forLoop(0, item.vectors, 1, [&](Value v) {
+      Value from = b.add(b.mulC(b.sub(pixel, first), t.columns()), b.mulC(v, t.lanes));
+      Values pixels;
+      for (int64_t i = 0; i < t.lanes; ++i)
+        pixels.push_back(b.load(spec.accType, scratch, b.addC(from, i * t.columns()), t.lanes));
+      for (auto [i, channel] : llvm::enumerate(b.transposed(pixels)))
+        b.store(channel, block, b.idx(static_cast<int64_t>(i) * t.lanes));
+      Value channels = b.idx(t.lanes), oc = b.add(item.oc, b.mulC(v, t.lanes)), left = b.sub(last, pixel);
+      if (item.tailChannels)
+        channels = b.minS(channels, b.sub(b.idx(item.tailChannels), b.mulC(v, t.lanes)));
+      auto store = [&](Value mask) {
+        b.forLoop(b.idx(0), channels, b.idx(1), [&](Value i) {
+          Value value = b.load(spec.accType, block, b.mulC(i, t.lanes), t.lanes);
+          callbacks.storePixels(item.image, b.add(oc, i), b.add(row, pixel), value, mask);
+        });
+      };
+      b.ifThen(
+          b.cmp(arith::CmpIPredicate::sge, left, b.idx(t.lanes)), [&] { store({}); },
+          [&] { store(b.headMask(t.lanes, left)); });
+    });
   });
 }
 

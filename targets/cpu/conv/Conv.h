@@ -42,6 +42,8 @@ struct ConvKernel : ProductTypes {
   ConvLayout input = ConvLayout::Blocked16;
   /// As in GemmKernel.
   bool heavyEpilogue = false;
+  /// The result is plain: what an item computes is turned in scratch, and stored in vectors of adjacent pixels.
+  bool turned = false;
   /// Elements are fours: four u8 of adjacent input channels and four s8 of the weights that meet them, each as one i32
   /// (all three types). ic counts fours; the input is Blocked16, and either all channels are one group or each group
   /// has whole blocks of input and output channels. Weights are packed by packConvGroups.
@@ -101,6 +103,9 @@ struct ConvCallbacks {
   /// oc..oc+lanes at `position` = (d*OH + h)*OW + w of image n. `mask` is null
   /// when all channels exist; oc is a multiple of lanes.
   std::function<void(mlir::Value n, mlir::Value oc, mlir::Value position, mlir::Value value, mlir::Value mask)> store;
+  /// Instead, where results are turned: `value` has adjacent pixels of channel oc, from `position` on; `mask` is null
+  /// where all belong to the row.
+  decltype(store) storePixels;
   /// Optional change of input elements (a scalar or a vector of accType), e.g.
   /// minus a zero point; padding counts as zero after the change.
   std::function<mlir::Value(mlir::Value elements)> mapA;

@@ -73,8 +73,11 @@ static FreeTile<ConvTiles> freeTile(const ConvKernel &original, const IsaLevel &
   if (fits && canPass(spec, own.mode))
     free.add(&ConvTiles::passes, wide.passes);
   ConvTiles pass = tile();
-  if (!pass.passes)
-    free.add(&ConvTiles::tilesPerItem, evenParts(tilesOfRow(spec, pass.rows), 64), pass.tilesPerItem);
+  if (!pass.passes) {
+    std::set<int64_t> parts = evenParts(tilesOfRow(spec, pass.rows), 64);
+    std::erase_if(parts, [&](int64_t tiles) { return spec.turned && tiles * pass.rows > kMostTurned; });
+    free.add(&ConvTiles::tilesPerItem, parts, pass.tilesPerItem);
+  }
   // Else there is nothing that comes next, or parts of tiles are narrower than panels.
   bool ahead = pass.vectorsAtOnce(pass.rows) * pass.lanes >= 16 && spec.oc > pass.columns();
   if (isBroadcast && ahead)

@@ -34,6 +34,7 @@ private:
     /// Blocks of 16 input channels of a pass, null when there is only one pass.
     Value passLow, passHigh;
     int64_t firstVector = 0; ///< of the group, when this is a part
+    Value firstPixel;        ///< of the item's part of the row
   };
   /// A register tile: `span` at tile number `tile` of the row.
   struct Tile {
@@ -52,7 +53,7 @@ private:
   void emitItem(int64_t vectors, int64_t tailChannels, Item item);
   void locateChannels(Item &item);
   void locateRow(Item &item);
-  void emitRow(const Item &item);
+  void emitRow(Item item);
   void emitPasses(Item &item);
   Values loadPartials(const Item &item, const Tile &tile);
   Value partialOffset(const Item &item, const Tile &tile, int64_t r, int64_t v);
@@ -60,6 +61,10 @@ private:
   void emitTile(const Item &item, const Tile &tile);
   Item partOf(const Item &item, int64_t firstVector, int64_t vectors);
   void storeTile(const Item &item, const Tile &tile, const Values &acc);
+  /// Whether results are turned: of one lane there is nothing to turn.
+  bool turns() const { return spec.turned && t.lanes > 1; }
+  Value firstPixelOf(Value tile);
+  void storeTurned(const Item &item, Value first, Value last);
   Value mask(const Item &item, int64_t v);
 
   RegisterTile registers(const Item &item, const Tile &tile) const;

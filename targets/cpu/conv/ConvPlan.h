@@ -38,5 +38,9 @@ struct TileSpan {
 /// A row of the output cut in balanced tiles of at most `rows` pixels.
 std::vector<TileSpan> planRow(const ConvKernel &spec, int64_t rows);
 int64_t tilesOfRow(const ConvKernel &spec, int64_t rows);
+/// Most pixels of a work item whose results are turned; the usual is an eighth.
+constexpr int64_t kMostTurned = 4096;
+/// Most pixels of a work item, of a normalized spec.
+int64_t pixelsOfItem(const ConvTiles &tiles, const ConvKernel &spec);
 
 } // namespace dmxc::cpu

@@ -87,6 +87,7 @@ Convolution::Convolution(const RegionBody &body)
   weightsBuffer = cast<BlockArgument>(op.getWeights()).getArgNumber();
   spec.input = dmir::layoutOf(op.getInput().getType()) ? ConvLayout::Blocked16 : ConvLayout::Plain;
   spec.heavyEpilogue = heavyEpilogue(body);
+  spec.turned = !dmir::layoutOf(op.getResult().getType()) && writesRows(op, spec.input == ConvLayout::Blocked16);
 }
 
 /// The convolution as one that minimal filtering computes.
@@ -152,13 +153,23 @@ void ConvWriter::write(Value n, Value oc, Value position, Value sums, Value mask
   ElementExpr::Lanes scope(e, lanes, mask);
   e.forget();
   e.bindValue(conv.op.getResult(), fromAccumulator(e, sums, conv.element));
+  writeAt(n, e.at(oc, lanes, lanes > 1), e.at(position));
+}
+
+void ConvWriter::writePixels(Value n, Value oc, Value position, Value sums, Value mask) {
+  ElementExpr::Lanes scope(e, cast<VectorType>(sums.getType()).getNumElements(), mask);
+  e.forget();
+  e.bindValue(conv.op.getResult(), fromAccumulator(e, sums, conv.element));
+  writeAt(n, e.at(oc), e.at(position, 1, 1));
+}
+
+void ConvWriter::writeAt(Value n, Index oc, Index position) {
   Indices index(rank, e.at(0));
   index[0] = e.at(n);
-  index[1] = e.at(oc, lanes, lanes > 1);
-  Index rest = e.at(position);
+  index[1] = oc;
   for (size_t axis = rank - 1; axis > 2 && !positionAxis; --axis)
-    std::tie(rest, index[axis]) = e.divRem(rest, Dim::max(dmir::dimOf(conv.op.getResult(), axis), 1));
-  index[positionAxis.value_or(2)] = rest;
+    std::tie(position, index[axis]) = e.divRem(position, Dim::max(dmir::dimOf(conv.op.getResult(), axis), 1));
+  index[positionAxis.value_or(2)] = position;
   writer.write(index);
 }
 
@@ -221,10 +232,14 @@ int64_t dmxc::cpu::packedWeightScratch(const Convolution &conv) {
 /// Results through the region's epilogue, for the emitters of static shapes.
 static ConvCallbacks callbacksOf(CpuBuilder &b, const Convolution &conv) {
   ConvCallbacks callbacks;
-  callbacks.store = [writer = std::make_shared<ConvWriter>(b, conv)](Value n, Value oc, Value position, Value value,
-                                                                     Value mask) {
-    writer->write(n, oc, position, value, mask);
+  auto writer = std::make_shared<ConvWriter>(b, conv);
+  auto calls = [&](void (ConvWriter::*write)(Value, Value, Value, Value, Value)) {
+    return [writer, write](Value n, Value oc, Value position, Value value, Value mask) {
+      ((*writer).*write)(n, oc, position, value, mask);
+    };
   };
+  callbacks.store = calls(&ConvWriter::write);
+  callbacks.storePixels = calls(&ConvWriter::writePixels);
   return callbacks;
 }
 
@@ -271,6 +286,20 @@ bool dmxc::cpu::isByteConv(dmir::ConvOp op) {
          elementOf(op.getWeights()).isSignlessInteger(8);
 }
 
+bool dmxc::cpu::writesRows(dmir::ConvOp op, bool isBlocked) {
+  constexpr int64_t fewestChannels = 8, fewestPixels = 8;
+  if (!typeOf(op.getResult()).hasStaticShape() || !typeOf(op.getInput()).hasStaticShape() ||
+      !typeOf(op.getWeights()).hasStaticShape() || !elementOf(op.getResult()).isF32() ||
+      !elementOf(op.getInput()).isF32())
+    return false;
+  ConvKernel spec = normalized(ConvKernel(Contraction(op)));
+  if (spec.groups > 1 && spec.groupOc() % 16) // lanes are channels of groups of their own
+    return false;
+  // Of a row-major image adjacent channels are on pages of their own, which pays where all pixels are one row.
+  const bool readsAsItLies = isBlocked || spec.groupIc() < 16 || spec.out[2] == spec.outPositions();
+  return readsAsItLies && spec.oc >= fewestChannels && spec.out[2] >= fewestPixels;
+}
+
 bool dmxc::cpu::isPairConv(dmir::ConvOp op) {
   return elementOf(op.getResult()).isF32() && elementOf(op.getInput()).isBF16() && elementOf(op.getWeights()).isBF16();
 }
@@ -281,6 +310,11 @@ static bool isOfImages(dmir::ConvOp op) {
          !ShapedType::isDynamicShape(shapeOf(op.getInput()).drop_front());
 }
 
+bool dmxc::cpu::paysFiltered(dmir::ConvOp op) {
+  std::optional<WinogradSpec> filtering = winogradSpec(op, /*blocked=*/true);
+  return filtering && winogradPays(*filtering);
+}
+
 bool dmxc::cpu::paysInPairs(dmir::ConvOp op) {
   constexpr int64_t block = 16, fewestOutputs = 8;
   if (!isOfImages(op) || !dmir::isConstant(op.getWeights()))
@@ -288,8 +322,7 @@ bool dmxc::cpu::paysInPairs(dmir::ConvOp op) {
   const int64_t groups = op.getGroups(), channels = shapeOf(op.getWeights())[1], outputs = shapeOf(op.getWeights())[0];
   const bool fits = groups == 1 ? channels >= block && channels % 2 == 0 && outputs >= fewestOutputs
                                 : channels % block == 0 && outputs / groups % block == 0;
-  std::optional<WinogradSpec> filtering = winogradSpec(op, /*blocked=*/true);
-  return fits && !(filtering && winogradPays(*filtering));
+  return fits && !paysFiltered(op);
 }
 
 bool dmxc::cpu::isShortConvOfImages(dmir::ConvOp op) { return (isByteConv(op) || isPairConv(op)) && isOfImages(op); }

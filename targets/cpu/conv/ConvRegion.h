@@ -25,6 +25,9 @@ bool mayBlockOpenConv(dmir::ConvOp op);
 /// factor per channel, within [-1, 1] (what a sigmoid or a clip gives, as in squeeze and excitation, so that no product
 /// with a weight overflows), and there are several positions for each output channel. Null elsewhere. Asked of graphs.
 dmir::MulOp scalingOfInput(dmir::ConvOp op);
+/// Whether one of static f32 may write a row-major result in vectors of pixels: direct sums, of rows that are worth it,
+/// and of an image, blocked or row-major, that it reads as it lies.
+bool writesRows(dmir::ConvOp op, bool isBlocked);
 /// A convolution of u8 with s8 summed in i32: four input channels of a pixel meet at a time, so they have to be
 /// adjacent.
 bool isByteConv(dmir::ConvOp op);
@@ -33,6 +36,8 @@ bool isPairConv(dmir::ConvOp op);
 /// Whether one of f32 whose operands were bf16 would be multiplied in pairs, and is not faster by minimal filtering.
 /// Asked of graphs.
 bool paysInPairs(dmir::ConvOp op);
+/// Whether minimal filtering computes one whose image is blocked. Asked of graphs.
+bool paysFiltered(dmir::ConvOp op);
 /// One of bytes or of bf16 whose sizes are known but for the number of images.
 bool isShortConvOfImages(dmir::ConvOp op);
 /// Whether one that would be of bytes is faster of them.

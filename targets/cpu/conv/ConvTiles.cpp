@@ -93,7 +93,7 @@ std::vector<TileSpan> dmxc::cpu::planRow(const ConvKernel &spec, int64_t rows) {
 //===----------------------------------------------------------------------===//
 
 bool dmxc::cpu::canPass(const ConvKernel &spec, ConvMode mode) {
-  return mode == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 &&
+  return mode == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 && !spec.turned &&
          spec.groupIc() % spec.blockElements() == 0 && spec.taps() > 1;
 }
 
@@ -139,6 +139,8 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvKernel &original, const IsaLevel 
   }
   // Enough items for a few threads even when there is one long row.
   int64_t parts = rowCount >= 8 ? 1 : std::min(tiles, ceilDivInt(16, rowCount));
+  if (spec.turned) // what is turned stays near
+    parts = std::max(parts, ceilDivInt(tiles, std::max<int64_t>(1, kMostTurned / 8 / t.rows)));
   t.tilesPerItem = decided[&ConvTiles::tilesPerItem].value_or(ceilDivInt(tiles, parts));
   return t;
 }
@@ -158,7 +160,14 @@ int64_t dmxc::cpu::convGrain(const ConvKernel &spec, const ConvTiles &t) {
   return std::max<int64_t>(1, static_cast<int64_t>(4e5 / flops));
 }
 
-int64_t dmxc::cpu::convScratchBytes(const ConvKernel &spec, const ConvTiles &t) {
+int64_t dmxc::cpu::pixelsOfItem(const ConvTiles &t, const ConvKernel &spec) {
+  return t.tilesPerItem * ceilDivInt(spec.out[2], tilesOfRow(spec, t.rows));
+}
+
+int64_t dmxc::cpu::convScratchBytes(const ConvKernel &original, const ConvTiles &t) {
+  const ConvKernel spec = normalized(original);
+  if (spec.turned) // whole vectors of pixels, and a block that is turned
+    return ceilDivInt(((pixelsOfItem(t, spec) + t.lanes) * t.columns() + t.lanes * t.lanes) * 4, 64) * 64;
   if (!spec.heavyEpilogue && !t.passes)
     return 0;
   int64_t pixels = t.passes ? spec.outPositions() : t.rows;

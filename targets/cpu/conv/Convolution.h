@@ -40,8 +40,12 @@ public:
   /// Sums of channels from `oc` on (a multiple of the lanes) at a position counted through all spatial axes. `mask` is
   /// null where all channels exist.
   void write(Value n, Value oc, Value position, Value sums, Value mask);
+  /// Sums of a channel at adjacent pixels of a row, from a position on, which is counted so, too.
+  void writePixels(Value n, Value oc, Value position, Value sums, Value mask);
 
 private:
+  void writeAt(Value n, Index oc, Index position);
+
   const Convolution &conv;
   ElementExpr e;
   ResultWriter writer;

@@ -28,6 +28,9 @@ constexpr int64_t kDynamic = -1;
 /// A size that only the running kernel knows, which comes with GemmExtents.
 inline Dim openSize() { return Dim::symbol("open"); }
 
+/// Whether rows that are so many bytes apart are in one set of a first-level cache.
+inline bool sharesSets(int64_t bytes) { return bytes % 4096 == 0; }
+
 /// Panels of packed columns are 16 wide: a tile takes a part of one, or whole ones.
 inline bool fitsPanels(int64_t columns) { return columns % 16 == 0 || 16 % columns == 0; }
 
@@ -84,6 +87,8 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   bool runPairs = false;
   /// Columns of A, and of a B of this run, are adjacent.
   bool adjacentA = false, adjacentB = false;
+  /// Columns of A are adjacent, and its rows so many bytes apart that they share no set of a cache: see sharesSets.
+  bool apartA = false;
   /// Elements of A and of a B of this run are adjacent along k.
   bool alongDepth = false;
   /// What levels may multiply pairs and fours with, where they have it.
@@ -141,6 +146,8 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
   int64_t panelRows() const;
   /// How tiles cut the rows of a panel of B.
   TileDepth tileDepth() const;
+  /// Whether tiles read A as fast where it lies as from a copy.
+  bool readsRows() const { return apartA && aType == accType && mlir::isa<mlir::FloatType>(accType) && rows() >= 0; }
   /// Those of the units that have a use: A's columns must be adjacent for one. Few rows wait for B, and tiles would
   /// gain nothing.
   Units usedUnits() const;

@@ -232,9 +232,10 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmKernel &given, const IsaLevel &is
   int64_t bits = spec.rightBits();
   t.prefetch = spec.packedB && !spec.blocks && !spec.runs && (!skinny || bits <= 8);
   t.prefetchRest = t.prefetch && bits < 8 * bytes;
-  // The copy pays when several groups of columns read it.
-  t.packA =
-      !skinny && !spec.grouped && spec.keptDepth() > 0 && (spec.columns() < 0 || spec.columns() >= 4 * t.columns());
+  // The copy pays when several groups of columns read it. Where these are wide it takes as long as what it saves.
+  constexpr int64_t wide = 32;
+  t.packA = !skinny && !spec.grouped && spec.keptDepth() > 0 &&
+            (spec.columns() < 0 || spec.columns() >= 4 * t.columns()) && !(t.columns() >= wide && spec.readsRows());
   // The copy completes the last fours and pairs.
   if (spec.depth() > 0)
     t.packA |= spec.partialLast() || spec.micro;

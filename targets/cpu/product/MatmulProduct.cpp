@@ -133,6 +133,8 @@ GemmKernel MatmulProduct::kernel() const {
   kernel.grouped = grouped;
   kernel.packedB = packedRhs;
   kernel.adjacentB = rhs && rhs->strides.back().is(1);
+  kernel.apartA =
+      lhs && lhs->strides.back().is(1) && !sharesSets(lhsRow.valueOr(0) * lhsElement.getIntOrFloatBitWidth() / 8);
   kernel.alongDepth =
       lhs && rhs && !kernel.adjacentB && lhs->strides.back().is(1) && rhs->strides[rhs->strides.size() - 2].is(1);
   kernel.roundsB = roundsRhs;

@@ -207,6 +207,8 @@ class Processors(TuneBase):
                 (self.dir / "p.mlir").write_text(model)
                 out, report = self.tune("p.mlir", trials, target=("-t", "cpu"))
                 self.assertEqual(report["unit"], "ns")
+                for line in re.findall(r"(?m)^  '.*\}: (\d.*)$", out):  # each of its own speed, whatever is taken for its time
+                    self.assertRegex(line, r"^\d+ ns, \d+\.\d\d of the default's speed(: no sure gain)?$")
                 lines = (self.dir / "d.jsonl").read_text().splitlines() if (self.dir / "d.jsonl").exists() else []
                 kept = [row for row in report["regions"] if row.get("gain", 1) > 1]
                 self.assertGreaterEqual(len(lines), len(kept))

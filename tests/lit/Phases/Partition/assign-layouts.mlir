@@ -87,3 +87,36 @@ func.func @channels(%x: tensor<1x32x8x8xf32>, %i: tensor<16xi64>) -> (tensor<1x1
   %3 = dmir.pad %0, %z {low = array<i64: 0, 1, 0, 0>, high = array<i64: 0, 0, 0, 0>, interior = array<i64: 0, 0, 0, 0>} : (tensor<1x32x8x8xf32>, tensor<f32>) -> tensor<1x33x8x8xf32>
   return %1, %2, %3 : tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32>, tensor<1x33x8x8xf32>
 }
+
+// -----
+
+// A result that is only read row by row is written so, of an image in whichever layout it has; one that another convolution reads is not.
+// CHECK-LABEL: func @rows
+// CHECK: %[[X:.*]] = dmir.relayout %arg0
+// CHECK: %[[A:.*]] = dmir.conv %[[X]], {{.*}} -> tensor<1x32x8x8xf32, #dmir.blocked<1, 16>>
+// CHECK: %[[B:.*]] = dmir.conv %[[A]], {{.*}} -> tensor<1x32x8x8xf32>
+// CHECK-NOT: dmir.relayout
+// CHECK: return
+func.func @rows(%x: tensor<1x32x8x8xf32>) -> tensor<1x32x64xf32> {
+  %w = dmir.constant dense<1.0> : tensor<32x32x1x1xf32>
+  %0 = dmir.conv %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x32x8x8xf32>, tensor<32x32x1x1xf32>) -> tensor<1x32x8x8xf32>
+  %1 = dmir.conv %0, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x32x8x8xf32>, tensor<32x32x1x1xf32>) -> tensor<1x32x8x8xf32>
+  %2 = dmir.relu %1 : (tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
+  %3 = dmir.reshape %2 : (tensor<1x32x8x8xf32>) -> tensor<1x32x64xf32>
+  return %3 : tensor<1x32x64xf32>
+}
+
+// -----
+
+// Its image may be row-major where all pixels are one row, and what is fused reads nothing else that has a pixel's place.
+// CHECK-LABEL: func @alone
+// CHECK-NOT: dmir.relayout
+// CHECK: dmir.conv %arg0, {{.*}} -> tensor<1x32x8x8xf32>
+// CHECK-NOT: blocked
+// CHECK: return
+func.func @alone(%x: tensor<1x32x8x8xf32>, %y: tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32> {
+  %w = dmir.constant dense<1.0> : tensor<32x32x1x1xf32>
+  %0 = dmir.conv %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x32x8x8xf32>, tensor<32x32x1x1xf32>) -> tensor<1x32x8x8xf32>
+  %1 = dmir.add %0, %y : (tensor<1x32x8x8xf32>, tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
+  return %1 : tensor<1x32x8x8xf32>
+}
