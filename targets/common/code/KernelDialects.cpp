@@ -4,7 +4,13 @@
 
 #include "FloatLowering.h"
 
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/ConvertToLLVM/ToLLVMPass.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -32,6 +38,11 @@ void dmxc::kernels::loadKernelDialects(MLIRContext &context) {
   registerKernelDialects(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
+  arith::registerConvertArithToLLVMInterface(registry);
+  cf::registerConvertControlFlowToLLVMInterface(registry);
+  registerConvertFuncToLLVMInterface(registry);
+  registerConvertMathToLLVMInterface(registry);
+  ub::registerConvertUBToLLVMInterface(registry);
   context.appendDialectRegistry(registry);
   // Everything a pass below might ask for, so that no thread loads a dialect later.
   context.loadAllAvailableDialects();
@@ -40,7 +51,10 @@ void dmxc::kernels::loadKernelDialects(MLIRContext &context) {
 LogicalResult dmxc::kernels::lowerToLLVMDialect(ModuleOp module, NarrowFloats has) {
   PassManager passes(module.getContext());
   passes.enableVerifier(false); // once at the end: after each pass it takes longer than some of them
-  passes.addPass(createCanonicalizerPass());
+  // Of loops as regions there are no blocks to simplify.
+  GreedyRewriteConfig rewriting;
+  rewriting.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  passes.addPass(createCanonicalizerPass(rewriting));
   passes.addPass(createCSEPass());
   passes.addPass(createLoopInvariantCodeMotionPass());
   // Few processors have arithmetic on 16-bit floats, and none of it is used: compute in f32.
@@ -51,11 +65,7 @@ LogicalResult dmxc::kernels::lowerToLLVMDialect(ModuleOp module, NarrowFloats ha
   passes.addPass(createFloatLoweringPass(has));
   passes.addPass(createSCFToControlFlowPass());
   passes.addPass(createConvertVectorToLLVMPass());
-  passes.addPass(createConvertMathToLLVMPass());
-  passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertFuncToLLVMPass());
-  passes.addPass(createConvertControlFlowToLLVMPass());
-  passes.addPass(createUBToLLVMConversionPass());
+  passes.addPass(createConvertToLLVMPass()); // of all other dialects at once
   passes.addPass(createReconcileUnrealizedCastsPass());
   return success(succeeded(passes.run(module)) && succeeded(mlir::verify(module)));
 }

@@ -11,8 +11,10 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/FloatingPointMode.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <cmath>
 #include <map>
 #include <span>
 
@@ -210,6 +212,12 @@ std::optional<Varying::Derived> Varying::derive(size_t slot, bool linear) const 
   return std::nullopt;
 }
 
+bool Varying::isFinite(size_t slot) const {
+  return llvm::all_of(kernels, [&](const auto &kernel) {
+    return std::isfinite(llvm::bit_cast<float>(static_cast<uint32_t>(kernel[slot])));
+  });
+}
+
 /// One list of each kernel's.
 static std::vector<std::vector<int64_t>> listsOf(const std::vector<const KernelShape *> &shapes,
                                                  std::vector<int64_t> KernelShape::*list) {
@@ -265,7 +273,8 @@ static Operation *readingPlace(Operation *op) {
   return isInnermost ? loop.getOperation() : op;
 }
 
-/// Makes what differs a table that an argument of the body points to.
+/// Makes what differs a table that an argument of the body points to. That a float is finite LLVM sees of a constant,
+/// and leaves out what becomes of NaN where a product of it is rounded to bytes: it is told.
 static void takeFloats(func::FuncOp body, const Varying &varying, ArrayRef<Operation *> ops) {
   if (varying.bases.empty())
     return;
@@ -289,8 +298,11 @@ static void takeFloats(func::FuncOp body, const Varying &varying, ArrayRef<Opera
     }
     auto index = static_cast<int32_t>(llvm::find(varying.bases, number.base) - varying.bases.begin());
     Value address = LLVM::GEPOp::create(b, table.getType(), b.getF32Type(), pointer, ArrayRef<LLVM::GEPArg>{index});
-    replaceNumber(op, LLVM::LoadOp::create(b, b.getF32Type(), address, /*alignment=*/4, /*isVolatile=*/false,
-                                           /*isNonTemporal=*/false, /*isInvariant=*/true));
+    Value read = LLVM::LoadOp::create(b, b.getF32Type(), address, /*alignment=*/4, /*isVolatile=*/false,
+                                      /*isNonTemporal=*/false, /*isInvariant=*/true);
+    if (varying.isFinite(number.slot))
+      LLVM::AssumeOp::create(b, LLVM::IsFPClass::create(b, b.getI1Type(), read, llvm::fcFinite));
+    replaceNumber(op, read);
   }
 }
 

@@ -40,6 +40,8 @@ public:
   std::vector<std::vector<int64_t>> kernels;
   std::vector<size_t> bases; ///< the slots that the others follow from
   std::vector<Derived> all;
+  /// Whether the numbers of a slot are the bits of finite f32.
+  bool isFinite(size_t slot) const;
 
 private:
   std::optional<Derived> derive(size_t slot, bool linear) const;

@@ -133,6 +133,7 @@ static bool addCodeGenPasses(llvm::legacy::PassManager &passes, llvm::TargetMach
   auto *info = new llvm::MachineModuleInfoWrapperPass(&codegen);
   llvm::TargetPassConfig *config = codegen.createPassConfig(passes);
   config->disablePass(&llvm::MachineSchedulerID);
+  config->setDisableVerify(true); // translation has verified the module
   passes.add(config);
   passes.add(info);
   if (config->addISelPasses())

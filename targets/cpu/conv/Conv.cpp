@@ -16,6 +16,7 @@ ConvEmitter::ConvEmitter(CpuBuilder &b, const ConvKernel &original, const ConvTi
     : b(b), spec(normalized(original)), t(tiles), input(input), weights(weights), callbacks(callbacks) {
   images = spec.n < 0 ? n : b.idx(spec.n);
   scratch = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
+  words = b.elementPtr(b.getI8Type(), scratch, b.idx(convSumBytes(spec, t)));
   spans = planRow(spec, t.rows);
   this->tiles = tilesOfRow(spec, t.rows);
 }
@@ -33,6 +34,8 @@ void ConvEmitter::emit() {
     item.image = b.rem(rest, images);
     Value group = b.floorDiv(rest, images);
     item.oc = b.mulC(group, t.columns());
+    if (t.words)
+      widenWeights(item.oc);
     auto full = [&] { emitItem(t.vectors, 0, item); };
     auto last = [&] { emitItem(ceilDivInt(tail, t.lanes), tail, item); };
     if (!tail)
@@ -75,6 +78,10 @@ void ConvEmitter::locateChannels(Item &item) {
     offset = b.add(offset, b.mulC(channel, inPositions()));
   }
   item.input = b.elementPtr(spec.aType, input, offset);
+  if (t.words) {
+    item.weights = b.elementPtr(spec.bType, words, b.rem(item.oc, b.idx(kPanelColumns)));
+    return;
+  }
   Value panel = b.floorDiv(item.oc, b.idx(16));
   Value at = b.add(b.mulC(panel, panelElements()), b.rem(item.oc, b.idx(16)));
   item.weights = b.elementPtr(spec.bType, weights, at);

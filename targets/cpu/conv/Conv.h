@@ -87,6 +87,7 @@ struct ConvTiles {
   /// 0.
   bool passes = false;
   bool prefetch = false; ///< prefetch the next channels' weights
+  bool words = false;    ///< weights in fours are widened to i16 in scratch, see widensFours; follows from the level
 
   int64_t columns() const { return vectors * lanes; }
   /// Vectors of a tile of so many pixels whose sums fit in the registers: as many are done at once.
@@ -112,6 +113,10 @@ struct ConvCallbacks {
   /// Optional change of weights (a vector of accType) of channels from oc on.
   std::function<mlir::Value(mlir::Value vector, mlir::Value oc)> mapB;
 };
+
+/// Whether a level without an instruction for fours multiplies them as words that wait in scratch: weights of an item's
+/// channels, which all of its tiles and often the next item read. Else they are widened at each step.
+bool widensFours(const ConvKernel &spec, const IsaLevel &isa);
 
 /// With what is decided, which is not checked.
 ConvTiles chooseConvTiles(const ConvKernel &spec, const IsaLevel &isa, const DecidedFields<ConvTiles> &decided = {});

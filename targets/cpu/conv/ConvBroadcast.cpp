@@ -18,6 +18,10 @@ ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item, const Tile &t
   int64_t full = spec.groupIc() / block, rest = spec.groupIc() % block;
   Value low = item.passLow ? item.passLow : b.idx(0);
   Value high = item.passHigh ? item.passHigh : b.idx(full);
+  if (t.words) {
+    acc = wordBlocks(item, tile, low, high, block, acc);
+    return rest ? wordBlocks(item, tile, b.idx(full), b.idx(full + 1), rest, acc) : acc;
+  }
   acc =
       sumInStretches(b, registers(item, tile), low, high, 1,
                      stepsOfStretch(convStretch(spec.groupIc() * spec.taps()), block * spec.taps()), acc,

@@ -89,6 +89,7 @@ ConvTiles dmxc::cpu::readConvTiles(DictionaryAttr tiles, const ConvKernel &spec,
   ConvTiles level;
   level.mode = convMode(normalized(spec));
   level.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
+  level.words = widensFours(normalized(spec), isa);
   return readTile(tiles, level);
 }
 

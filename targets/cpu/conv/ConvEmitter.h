@@ -1,7 +1,8 @@
 //===- ConvEmitter.h - state of one convolution being emitted ---*- C++ -*-===//
 //
 // Private to Conv.cpp (work items, tiles, results), ConvBroadcast.cpp and
-// ConvLanes.cpp (the reductions of the two modes).
+// ConvLanes.cpp (the reductions of the two modes), and ConvWords.cpp (bytes
+// that are multiplied as words).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -74,6 +75,20 @@ private:
                Values &acc);
   void prefetchWeights(const Item &item, const Tile &tile, Value progress, int64_t elements);
 
+  /// Columns of the input, counted from the anchor, that a tile's taps of a row read.
+  struct WordColumns;
+  void widenWeights(Value oc);
+  Values wordBlocks(const Item &item, const Tile &tile, Value low, Value high, int64_t channels, const Values &acc);
+  void widenColumns(const Item &item, const WordColumns &words, Value input, Value to);
+  void wordStep(const Item &item, const Tile &tile, const WordColumns &words, Value from, Value weights,
+                int64_t blockChannels, Values &acc);
+  /// Packed i32 from the words of the even bytes to those of the odd ones.
+  int64_t oddWords() const { return convWordPanels(t) * panelElements(); }
+
+  bool joinsTaps() const;
+  Value joinTaps(Value first, Value second, bool isUnsigned);
+  void tapPairs(const Item &item, const Tile &tile, int64_t v, Value position, Value weights, Values &sums);
+
   struct LaneInput;
   Values reduceLanes(const Item &item, const Tile &tile, const Values &acc);
   LaneInput laneInput(const Item &item, int64_t v);
@@ -99,7 +114,7 @@ private:
   Value input, weights;
   const ConvCallbacks &callbacks;
   Value images;
-  Value scratch;
+  Value scratch, words; ///< sums that wait, widened weights
   std::vector<TileSpan> spans;
   int64_t tiles; ///< of a row
 };

@@ -91,6 +91,11 @@ ConvEmitter::Values ConvEmitter::reduceLanes(const Item &item, const Tile &tile,
     Value tapRow = b.add(b.mulC(kd, spec.kernel[1]), kh);
     Value position = inputRow(item, tile, kd, kh);
     Value at = b.mulC(b.add(b.mulC(j, spec.taps()), b.mulC(tapRow, spec.kernel[2])), 16);
+    if (joinsTaps()) {
+      for (int64_t v = 0; v < item.vectors; ++v)
+        tapPairs(item, tile, v, b.add(inputs[v].offsets[0], position), at, sums);
+      return;
+    }
     for (int64_t kw = 0; kw < spec.kernel[2]; ++kw)
       for (int64_t v = 0; v < item.vectors; ++v) {
         // As in tapStep: no sharing of loads between taps, see opaque.

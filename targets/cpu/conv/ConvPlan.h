@@ -21,6 +21,13 @@ bool canPass(const ConvKernel &spec, ConvMode mode);
 /// Lanes when output channels of a vector belong to different groups.
 ConvMode convMode(const ConvKernel &spec);
 
+constexpr int64_t kPanelColumns = 16; ///< output channels that are adjacent in the packed weights
+
+/// Bytes at the start of scratch for sums that wait; a multiple of 64.
+int64_t convSumBytes(const ConvKernel &spec, const ConvTiles &tiles);
+/// Panels of weights that are widened at once: those of an item, or the one that it has a part of.
+inline int64_t convWordPanels(const ConvTiles &tiles) { return std::max<int64_t>(1, tiles.columns() / kPanelColumns); }
+
 /// Input channels that are adjacent in the packed weights.
 int64_t weightBlock(const ConvKernel &spec);
 

@@ -97,6 +97,16 @@ bool dmxc::cpu::canPass(const ConvKernel &spec, ConvMode mode) {
          spec.groupIc() % spec.blockElements() == 0 && spec.taps() > 1;
 }
 
+bool dmxc::cpu::widensFours(const ConvKernel &spec, const IsaLevel &isa) {
+  constexpr int64_t mostBytes = 512 << 10; // of 16 channels, that a second-level cache keeps beside the image
+  if (!spec.fours || isa.hasVnni || 2 * spec.groupIc() * spec.taps() * kPanelColumns * 4 > mostBytes)
+    return false;
+  // What a register tile reads of a row must fit in its buffer.
+  const int64_t rows = largestConvTile(isa, spec.accType, 0, /*fours=*/true).rows, taps = spec.kernel[2],
+                between = (rows - 1) * spec.stride[2] + (taps - 1) * spec.dilation[2] + 1;
+  return std::min(rows * taps, between) * spec.blockElements() * 8 <= CpuBuilder::kTileBytes;
+}
+
 ConvTiles dmxc::cpu::chooseConvTiles(const ConvKernel &original, const IsaLevel &isa,
                                      const DecidedFields<ConvTiles> &decided) {
   DecisionsMade::check("a convolution's blocking");
@@ -104,6 +114,7 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvKernel &original, const IsaLevel 
   ConvTiles t;
   t.mode = convMode(spec);
   t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
+  t.words = widensFours(spec, isa);
   // The few terms of lanes with inputs of their own are not cut in stretches.
   int64_t terms = t.mode == ConvMode::Broadcast ? spec.groupIc() * spec.taps() : 0;
   TileShape most = largestConvTile(isa, spec.accType, terms, spec.fours);
@@ -125,14 +136,16 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvKernel &original, const IsaLevel 
     t.vectors = decided[&ConvTiles::vectors].value_or(t.vectors);
   }
   // Without taps along the row there is little code in an iteration; of fours that take several instructions, enough.
-  t.unroll = decided[&ConvTiles::unroll].value_or(spec.fours && !isa.hasVnni ? 1 : spec.kernel[2] == 1 ? 16 : 4);
+  t.unroll = decided[&ConvTiles::unroll].value_or(spec.fours && !isa.hasVnni && !(t.words && spec.kernel[2] == 1) ? 1
+                                                  : spec.kernel[2] == 1                                           ? 16
+                                                                                                                  : 4);
   int64_t tiles = tilesOfRow(spec, t.rows);
   int64_t rowCount = spec.out[0] * spec.out[1];
   // A weight is used once a register tile: with flat tiles that is more than L2
   // delivers.
   t.passes = decided[&ConvTiles::passes].value_or(canPass(spec, t.mode) && t.rows <= 7 && rowCount > 1 &&
                                                   spec.outPositions() <= 64 && spec.groupIc() >= 64);
-  t.prefetch = decided[&ConvTiles::prefetch].value_or(t.mode == ConvMode::Broadcast);
+  t.prefetch = decided[&ConvTiles::prefetch].value_or(t.mode == ConvMode::Broadcast && !t.words);
   if (t.passes) {
     t.tilesPerItem = tiles;
     return t;
@@ -164,7 +177,7 @@ int64_t dmxc::cpu::pixelsOfItem(const ConvTiles &t, const ConvKernel &spec) {
   return t.tilesPerItem * ceilDivInt(spec.out[2], tilesOfRow(spec, t.rows));
 }
 
-int64_t dmxc::cpu::convScratchBytes(const ConvKernel &original, const ConvTiles &t) {
+int64_t dmxc::cpu::convSumBytes(const ConvKernel &original, const ConvTiles &t) {
   const ConvKernel spec = normalized(original);
   if (spec.turned) // whole vectors of pixels, and a block that is turned
     return ceilDivInt(((pixelsOfItem(t, spec) + t.lanes) * t.columns() + t.lanes * t.lanes) * 4, 64) * 64;
@@ -173,4 +186,9 @@ int64_t dmxc::cpu::convScratchBytes(const ConvKernel &original, const ConvTiles 
   int64_t pixels = t.passes ? spec.outPositions() : t.rows;
   int64_t bytes = pixels * t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
   return ceilDivInt(bytes, 64) * 64;
+}
+
+int64_t dmxc::cpu::convScratchBytes(const ConvKernel &spec, const ConvTiles &t) {
+  return convSumBytes(spec, t) +
+         (t.words ? 2 * convWordPanels(t) * spec.groupIc() * spec.taps() * kPanelColumns * 4 : 0);
 }

@@ -120,4 +120,26 @@ func.func @conv_$A_$C_$G_$N(%a: tensor<2x$Cx9x8x$A$L>, %w: tensor<$Ox$Ex3x3x$B> 
   EXPECT_EQ(module.strategy("conv_ui8_19_1_plain").find("conv-quads"), std::string::npos);
 }
 
+/// Taps of a row are multiplied two at a time: odd and even numbers of them, apart, beyond both edges, of all signs.
+TEST(ProductRegion, DepthwiseConvOfBytes) {
+  std::string text;
+  for (auto [a, w, taps, out, stride, apart] : {std::tuple("ui8", "i8", "3", "13", "1", "1"),
+                                                {"ui8", "i8", "3", "7", "2", "1"},
+                                                {"i8", "i8", "2", "14", "1", "1"},
+                                                {"i8", "ui8", "5", "11", "1", "1"},
+                                                {"ui8", "ui8", "3", "11", "1", "2"},
+                                                {"i8", "i8", "4", "3", "2", "3"}})
+    text += substitute(R"(
+func.func @taps_$A_$W_$K_$S_$D(%a: tensor<2x37x5x13x$A, #dmir.blocked<1, 16>>, %w: tensor<37x1x2x$Kx$W> {test.packed}) -> tensor<2x37x4x$Oxi32, #dmir.blocked<1, 16>> {
+  %c = dmir.conv %a, %w {groups = 37 : i64, strides = array<i64: 1, $S>, dilations = array<i64: 1, $D>, low = array<i64: 0, 1>, high = array<i64: 0, 1>} : (tensor<2x37x5x13x$A, #dmir.blocked<1, 16>>, tensor<37x1x2x$Kx$W>) -> tensor<2x37x4x$Oxi32, #dmir.blocked<1, 16>>
+  return %c : tensor<2x37x4x$Oxi32, #dmir.blocked<1, 16>>
+}
+)",
+                       {{"A", a}, {"W", w}, {"K", taps}, {"O", out}, {"S", stride}, {"D", apart}});
+  expectAgree(text);
+  RegionModule module(text);
+  for (const std::string &name : module.names())
+    EXPECT_NE(module.strategy(name).find("conv-depthwise"), std::string::npos) << name;
+}
+
 } // namespace

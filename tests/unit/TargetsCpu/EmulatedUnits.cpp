@@ -1,7 +1,8 @@
 //===- EmulatedUnits.cpp - AMX and AVX512-BF16 in software ----------------===//
 //
 // From the operation sections of the Intel 64 and IA-32 Architectures Software Developer's Manual: LDTILECFG,
-// TILERELEASE, TILEZERO, TILELOADD, TILESTORED, TDPBF16PS, TDPBUSD, VDPBF16PS, VCVTNEPS2BF16, VCVTNE2PS2BF16, VPDPBUSD.
+// TILERELEASE, TILEZERO, TILELOADD, TILESTORED, TDPBF16PS, TDPBUSD, VDPBF16PS, VCVTNEPS2BF16, VCVTNE2PS2BF16, VPDPBUSD,
+// VPMADDWD.
 // Products of bf16 take subnormal numbers as zeros (DAZ), make zeros of subnormal results (FTZ) and round to nearest,
 // ties to even, whatever MXCSR says.
 //
@@ -173,6 +174,14 @@ void byteDotProduct(uint32_t *sum, const unsigned char *x, const unsigned char *
     sum[i] = addFour(sum[i], x + 4 * i, y + 4 * i);
 }
 
+/// VPMADDWD of 512 bits; the result takes the first operand's place.
+void wordDotProduct(int16_t *x, const int16_t *y) {
+  uint32_t sums[16];
+  for (unsigned i = 0; i < 16; ++i)
+    sums[i] = static_cast<uint32_t>(x[2 * i] * y[2 * i]) + static_cast<uint32_t>(x[2 * i + 1] * y[2 * i + 1]);
+  std::memcpy(x, sums, sizeof sums);
+}
+
 /// The odd elements come first.
 template <unsigned lanes> void dotProduct(float *sum, const uint16_t *x, const uint16_t *y) {
   for (unsigned i = 0; i < lanes; ++i)
@@ -244,6 +253,7 @@ uint64_t functionOf(llvm::StringRef intrinsic) {
       .Case("emulated.avx512bf16.cvtneps2bf16.512", address(convert))
       .Case("emulated.avx512bf16.cvtne2ps2bf16.512", address(convertTwo))
       .Case("emulated.avx512.vpdpbusd.512", address(byteDotProduct))
+      .Case("emulated.avx512.pmaddw.d.512", address(wordDotProduct))
       .Case("emulated.avx512.mask.scalef.ps.512", address(scale))
       .Case("emulated.avx512.mask.range.ps.512", address(within))
       .Case("emulated.avx512.permvar.sf.512", address(lookUp))
@@ -290,8 +300,8 @@ static void replaceAll(std::string &text, llvm::StringRef what, llvm::StringRef 
 std::unique_ptr<llvm::Module> dmxc::cpu::test::emulateUnits(std::string text, llvm::LLVMContext &context,
                                                             std::string &problem) {
   // They are intrinsics no more, and where no instruction takes bf16, LLVM would make calls of a library to move it.
-  for (const char *name : {"ldtilecfg", "tile", "tdpb", "avx512bf16", "avx512.vpdpbusd", "avx512.mask.scalef",
-                           "avx512.mask.range", "avx512.permvar"})
+  for (const char *name : {"ldtilecfg", "tile", "tdpb", "avx512bf16", "avx512.vpdpbusd", "avx512.pmaddw",
+                           "avx512.mask.scalef", "avx512.mask.range", "avx512.permvar"})
     replaceAll(text, std::string("@llvm.x86.") + name, std::string("@emulated.") + name);
   replaceAll(text, "bfloat", "i16");
   // No register of a lower level may be as wide.

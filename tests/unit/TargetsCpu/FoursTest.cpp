@@ -277,6 +277,12 @@ TEST_P(Fours, PointwiseConvolutions) {
   checkConv({2, 33, 70, 1, {1, 5, 9}, {1, 1, 1}}, 3);
   checkConv({1, 64, 64, 1, {1, 9, 15}, {1, 1, 1}, {1, 2, 2}});
   checkConv({1, 1, 1, 1, {1, 1, 1}, {1, 1, 1}});
+  checkConv({2, 600, 40, 1, {1, 3, 9}, {1, 1, 1}}, 2); // more blocks of channels than are widened together
+}
+
+TEST_P(Fours, TilesThatReadMoreThanIsWidened) {
+  checkConv({1, 5, 20, 1, {1, 1, 170}, {1, 1, 20}, {1, 1, 1}, {1, 1, 8}});
+  checkConv({1, 2048, 16, 1, {1, 3, 3}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}});
 }
 
 TEST_P(Fours, PaddedConvolutions) {

@@ -6,7 +6,11 @@
 
 #include "targets/common/code/KernelDialects.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
 #include <gtest/gtest.h>
+
+#include <limits>
 
 using namespace dmxc;
 using namespace dmxc::cpu;
@@ -99,6 +103,22 @@ TEST(KernelFamilies, OneBodyComputesAllOfThem) {
     EXPECT_EQ(kernel({x, y}, 0, 1), DMX_KERNEL_OK);
     EXPECT_EQ(y, gather.wanted(x)) << name;
   }
+}
+
+/// Without that, products of scales are asked whether they are NaN; of one that is infinite they must be.
+TEST(KernelFamilies, FloatsThatAreFiniteInAllKernelsAreSaidToBe) {
+  auto assumptions = [](float scale) {
+    const Gather gathers[] = {{16, 4, 8}, {16, 4, 8, 4, 1, scale}};
+    const KernelShape one = Emitted("k", gathers[0]).shape, other = Emitted("k", gathers[1]).shape;
+    Emitted first("k0", gathers[0]);
+    FamilyNumbers({&one, &other}).widen(*first.module, {"k0", "k1"});
+    int64_t count = 0;
+    first.module->walk([&](mlir::LLVM::AssumeOp) { ++count; });
+    return count;
+  };
+  EXPECT_EQ(assumptions(0.5f), 1);
+  EXPECT_EQ(assumptions(std::numeric_limits<float>::infinity()), 0);
+  EXPECT_EQ(assumptions(std::numeric_limits<float>::quiet_NaN()), 0);
 }
 
 TEST(KernelFamilies, NumbersThatFollowFromOthersAreNoArguments) {

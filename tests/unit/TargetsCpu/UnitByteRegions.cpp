@@ -124,6 +124,16 @@ TEST(ByteUnits, ProductsAtTheEdgesOfTiles) {
   check(text, sampling::longRun());
 }
 
+/// Two taps at a time by vectors, at a level with tiles, too.
+TEST(ByteUnits, DepthwiseConvolutions) {
+  const std::string image = "tensor<2x40x5x14xui8, #dmir.blocked<1, 16>>", weights = "tensor<40x1x3x3xi8>",
+                    result = "tensor<2x40x5x14xi32, #dmir.blocked<1, 16>>";
+  check("func.func @taps(%a: " + image + ", %w: " + weights + " {test.packed}) -> " + result + R"( {
+  %c = dmir.conv %a, %w {groups = 40 : i64, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>} : ()" +
+            image + ", " + weights + ") -> " + result + "\n  return %c : " + result + "\n}\n",
+        /*vectorsToo=*/true);
+}
+
 TEST(ByteUnits, SumsStayInRegisters) {
   RegionModule regions(functionOf("large", {.m = 128, .n = 768, .k = 768, .epilogue = "bytes"}) +
                        functionOf("uneven", {.m = 14, .n = 200, .k = 530, .epilogue = "zeros"}) +
