@@ -37,6 +37,8 @@ GemmEmitter::GemmEmitter(CpuBuilder &b, const GemmKernel &spec, const GemmTiles 
 void GemmEmitter::emit() {
   if (spec.grouped)
     return emitGroups();
+  if (spec.streams(t) && !callbacks.depths)
+    return emitStreams();
   if (spec.tiles())
     configureTiles();
   Value columns = b.idx(t.columns());

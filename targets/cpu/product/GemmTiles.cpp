@@ -86,6 +86,8 @@ int64_t tilesOfBlock(const GemmTiles &t, const GemmKernel &spec, const IsaLevel 
   return ceilDivInt(tiles, blocks);
 }
 
+constexpr int64_t mostStreamChains = 4; ///< of one row
+
 /// What passes over k are multiples of: whole words, and whole blocks where these are short.
 int64_t depthOfBlocks(const GemmBlocks &blocks, int64_t depth, int64_t unroll) {
   constexpr int64_t mostBlock = 256;
@@ -148,6 +150,16 @@ int64_t GemmKernel::panelRows() const {
   if (runPairs && dots())
     return depth();
   return pairs || runPairs ? pairsOf(dots() ? 2 * depth() : depth()) : depth();
+}
+
+bool GemmKernel::streams(const GemmTiles &t) const {
+  return readsB() && rows() == 1 && !sumsColumns() && (columns() < 0 || columns() > t.columns());
+}
+
+int64_t GemmKernel::streamColumns(const GemmTiles &t) const {
+  constexpr int64_t most = 2048;
+  const int64_t all = columns() < 0 ? most : std::min(most, columns());
+  return ceilDivInt(all, t.columns()) * t.columns();
 }
 
 TileDepth GemmKernel::tileDepth() const { return TileDepth(panelRows()); }
@@ -281,7 +293,9 @@ int64_t dmxc::cpu::gemmScratchBytes(const GemmKernel &spec, const GemmTiles &t) 
   int64_t rowBytes = t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
   bool onePass = spec.depth() >= 0 && spec.depth() <= t.kBlock;
   int64_t bytes = packedABytes(spec, t) + (spec.copiesB() ? t.kBlock * rowBytes : 0);
-  if (!onePass)
+  if (spec.streams(t)) // of two sums a chain
+    bytes += 2 * mostStreamChains * spec.streamColumns(t) * spec.accType.getIntOrFloatBitWidth() / 8;
+  else if (!onePass)
     bytes += t.rows * t.tilesPerBlock * rowBytes;
   else if (spec.sumsInScratch())
     bytes += t.rows * rowBytes;
