@@ -75,8 +75,14 @@ void chooseRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, const
 /// Register tiles of a work item's rows, whose copy of A, rows of `rowBytes`, stays in a cache.
 int64_t tilesOfBlock(const GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, int64_t rowBytes) {
   int64_t tiles = spec.rows() < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.rows(), t.rows));
-  // A panel that has to be unpacked is so once for four times as many.
-  int64_t most = std::max<int64_t>(1, isa.caches.block * (spec.blocks ? 4 : 1) / (rowBytes * t.rows));
+  // A panel that has to be unpacked is so once for four times as many, and one that is copied for as many rows, as each
+  // copy of a great B comes from beyond this core's caches; more would leave threads too few blocks.
+  constexpr int64_t copyRows = 256;
+  const int64_t near = isa.caches.block / (rowBytes * t.rows), far = 4 * isa.caches.block / (rowBytes * t.rows);
+  int64_t most = spec.blocks                      ? far
+                 : spec.copiesB() && !spec.nested ? std::max(near, std::min(far, ceilDivInt(copyRows, t.rows)))
+                                                  : near;
+  most = std::max<int64_t>(1, most);
   int64_t blocks = ceilDivInt(tiles, most);
   std::optional<int64_t> batch = spec.batch.known();
   if (!spec.nested && spec.rows() >= 0 && spec.columns() >= 0 && batch) {
