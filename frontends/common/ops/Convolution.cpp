@@ -47,15 +47,26 @@ bool hasPhases(const Window &w) {
   return numbers && dense && llvm::any_of(w.strides, [](int64_t stride) { return stride > 1; });
 }
 
+/// Whether a phase's channels lie beside each other: where they are many, what is made of a position can be moved
+/// together. Groups have all phases of a channel together.
+bool phasesComeFirst(const Val &weights, int64_t groups) {
+  constexpr int64_t many = 16;
+  return groups == 1 && weights.extent(0).valueOr(0) > 0 && weights.extent(0).valueOr(0) % many == 0;
+}
+
 /// Every stride-th tap makes results of one phase: a convolution of the input as it is, with channels for each phase,
 /// which then take turns. `weights` [O, C/g, k..] are flipped; `out`: the result's spatial dims.
 Val convolvePhases(Emitter &e, const Val &x, Val weights, const Window &w, const Dims &out, int64_t groups) {
   size_t axes = w.kernel.size();
+  const bool phasesFirst = phasesComeFirst(weights, groups);
   Window inner = w;
   inner.strides.assign(axes, 1);
   Dims front(axes + 2, 0), none(axes + 2, 0), split{weights.extent(0), weights.extent(1)}, starts{0, 0};
-  Dims phased{x.extent(0), weights.extent(0)}, joined = phased, first(axes + 2, 0), cut = phased;
-  std::vector<int64_t> steps{1, 1}, gather{0}, turns{0, 1};
+  Dims phased{x.extent(0)}, joined{x.extent(0), weights.extent(0)}, first(axes + 2, 0), cut = joined;
+  std::vector<int64_t> steps{1, 1}, gather, turns{0, static_cast<int64_t>(phasesFirst ? 1 + axes : 1)};
+  auto channels = [&] { gather.push_back(0), phased.push_back(weights.extent(0)); };
+  if (!phasesFirst)
+    channels();
   for (size_t i = 0; i < axes; ++i) {
     int64_t stride = w.strides[i], size = *w.kernel[i].known(), taps = (size + stride - 1) / stride;
     Dim count = Dim::ceilDiv(w.low[i] + out[i], stride);
@@ -66,13 +77,15 @@ Val convolvePhases(Emitter &e, const Val &x, Val weights, const Window &w, const
     gather.push_back(3 + 2 * i);
     phased.push_back(stride);
     joined.push_back(count * stride);
-    turns.insert(turns.end(), {static_cast<int64_t>(2 + axes + i), static_cast<int64_t>(2 + i)});
+    turns.insert(turns.end(), {static_cast<int64_t>(2 + axes + i), static_cast<int64_t>((phasesFirst ? 1 : 2) + i)});
     inner.kernel[i] = taps;
     inner.low[i] = taps - 1;
     inner.high[i] = count - x.extent(i + 2);
     first[i + 2] = w.low[i];
     cut.push_back(out[i]);
   }
+  if (phasesFirst)
+    channels();
   gather.push_back(1);
   Dims panel{weights.extent(0), weights.extent(1)};
   for (size_t i = 0; i < axes; ++i) {
