@@ -1,10 +1,9 @@
 //===- GemmEmitter.h - state of one product being emitted -------*- C++ -*-===//
 //
 // Private to Gemm.cpp (loops, register tiles, results), GemmOperands.cpp
-// (copies of the operands to scratch), attention/KeyPairs.cpp (those in pairs), GemmBlocks.cpp (right operands of few
-// bits), GemmBytes.cpp (which rows of as few bits meet), GemmRuns.cpp (those without what is zero), GemmStreams.cpp
-// (those that one row meets where they lie), GemmUnits.cpp (tiles of AMX) and user/MicroTile.cpp (tiles that a user's
-// code computes).
+// (copies of the operands to scratch; what one row meets where it lies), attention/KeyPairs.cpp (those in pairs),
+// GemmBlocks.cpp (right operands of few bits), GemmBytes.cpp (which rows of as few bits meet), GemmRuns.cpp (those
+// without what is zero), GemmUnits.cpp (tiles of AMX) and user/MicroTile.cpp (tiles that a user's code computes).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
