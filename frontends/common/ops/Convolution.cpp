@@ -47,15 +47,71 @@ bool hasPhases(const Window &w) {
   return numbers && dense && llvm::any_of(w.strides, [](int64_t stride) { return stride > 1; });
 }
 
+/// Whether a phase's channels lie beside each other: where they are many, what is made of a position can be moved
+/// together. Groups have all phases of a channel together.
+bool phasesComeFirst(const Val &weights, int64_t groups) {
+  constexpr int64_t many = 16;
+  return groups == 1 && weights.extent(0).valueOr(0) > 0 && weights.extent(0).valueOr(0) % many == 0;
+}
+
+/// Whether phases are convolutions of their own: few, of which some have so many fewer taps than others that as many
+/// taps for each of them would be 1.4 times those that there are.
+bool phasesDiffer(const Window &w) {
+  constexpr int64_t most = 4;
+  int64_t phases = 1;
+  double filled = 1, own = 1;
+  for (auto [kernel, stride] : llvm::zip(w.kernel, w.strides)) {
+    const int64_t size = *kernel.known(), whole = (size + stride - 1) / stride * stride;
+    if (size < stride || stride > most) // some have none, or they are many
+      return false;
+    phases *= stride;
+    filled *= static_cast<double>(whole);
+    own *= static_cast<double>(size);
+  }
+  return phases <= most && filled >= 1.4 * own;
+}
+
+/// Phase by phase, the last axis' fastest, the channels of each. `inner`: the window of most taps.
+Val convolveEachPhase(Emitter &e, const Val &x, const Val &weights, const Window &w, const Window &inner) {
+  const size_t axes = w.kernel.size();
+  std::vector<int64_t> phase(axes, 0);
+  std::vector<Val> parts;
+  for (bool more = true; more;) {
+    Window own = inner;
+    Dims starts{0, 0}, sizes{weights.extent(0), weights.extent(1)};
+    std::vector<int64_t> steps{1, 1};
+    for (size_t i = 0; i < axes; ++i) {
+      const int64_t stride = w.strides[i], last = *w.kernel[i].known() - 1 - phase[i], taps = last / stride + 1;
+      own.kernel[i] = taps;
+      own.low[i] = taps - 1;
+      starts.push_back(last % stride);
+      sizes.push_back(taps);
+      steps.push_back(stride);
+    }
+    parts.push_back(convolve(e, x, e.slice(weights, starts, sizes, steps), Val(), own, 1));
+    more = false;
+    for (size_t i = axes; i-- > 0 && !more;) {
+      more = ++phase[i] < w.strides[i];
+      if (!more)
+        phase[i] = 0;
+    }
+  }
+  return e.concat(parts, 1);
+}
+
 /// Every stride-th tap makes results of one phase: a convolution of the input as it is, with channels for each phase,
 /// which then take turns. `weights` [O, C/g, k..] are flipped; `out`: the result's spatial dims.
 Val convolvePhases(Emitter &e, const Val &x, Val weights, const Window &w, const Dims &out, int64_t groups) {
   size_t axes = w.kernel.size();
+  const bool phasesFirst = phasesComeFirst(weights, groups);
   Window inner = w;
   inner.strides.assign(axes, 1);
   Dims front(axes + 2, 0), none(axes + 2, 0), split{weights.extent(0), weights.extent(1)}, starts{0, 0};
-  Dims phased{x.extent(0), weights.extent(0)}, joined = phased, first(axes + 2, 0), cut = phased;
-  std::vector<int64_t> steps{1, 1}, gather{0}, turns{0, 1};
+  Dims phased{x.extent(0)}, joined{x.extent(0), weights.extent(0)}, first(axes + 2, 0), cut = joined;
+  std::vector<int64_t> steps{1, 1}, gather, turns{0, static_cast<int64_t>(phasesFirst ? 1 + axes : 1)};
+  auto channels = [&] { gather.push_back(0), phased.push_back(weights.extent(0)); };
+  if (!phasesFirst)
+    channels();
   for (size_t i = 0; i < axes; ++i) {
     int64_t stride = w.strides[i], size = *w.kernel[i].known(), taps = (size + stride - 1) / stride;
     Dim count = Dim::ceilDiv(w.low[i] + out[i], stride);
@@ -66,13 +122,15 @@ Val convolvePhases(Emitter &e, const Val &x, Val weights, const Window &w, const
     gather.push_back(3 + 2 * i);
     phased.push_back(stride);
     joined.push_back(count * stride);
-    turns.insert(turns.end(), {static_cast<int64_t>(2 + axes + i), static_cast<int64_t>(2 + i)});
+    turns.insert(turns.end(), {static_cast<int64_t>(2 + axes + i), static_cast<int64_t>((phasesFirst ? 1 : 2) + i)});
     inner.kernel[i] = taps;
     inner.low[i] = taps - 1;
     inner.high[i] = count - x.extent(i + 2);
     first[i + 2] = w.low[i];
     cut.push_back(out[i]);
   }
+  if (phasesFirst)
+    channels();
   gather.push_back(1);
   Dims panel{weights.extent(0), weights.extent(1)};
   for (size_t i = 0; i < axes; ++i) {
@@ -81,9 +139,15 @@ Val convolvePhases(Emitter &e, const Val &x, Val weights, const Window &w, const
     panel.push_back(inner.kernel[i]);
     phased.push_back(Dim::ceilDiv(w.low[i] + out[i], w.strides[i]));
   }
-  weights = e.reshape(e.pad(weights, e.scalarLike(weights, 0), front, none), split);
-  weights = e.reshape(e.transpose(e.slice(weights, starts, split, steps), gather), panel);
-  Val y = e.reshape(convolve(e, x, weights, Val(), inner, groups), phased);
+  Val y;
+  if (phasesFirst && phasesDiffer(w)) {
+    y = convolveEachPhase(e, x, weights, w, inner);
+  } else {
+    weights = e.reshape(e.pad(weights, e.scalarLike(weights, 0), front, none), split);
+    weights = e.reshape(e.transpose(e.slice(weights, starts, split, steps), gather), panel);
+    y = convolve(e, x, weights, Val(), inner, groups);
+  }
+  y = e.reshape(y, phased);
   y = e.reshape(e.transpose(y, turns), joined);
   return e.slice(y, first, cut, std::vector<int64_t>(axes + 2, 1));
 }

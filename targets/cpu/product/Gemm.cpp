@@ -37,6 +37,8 @@ GemmEmitter::GemmEmitter(CpuBuilder &b, const GemmKernel &spec, const GemmTiles 
 void GemmEmitter::emit() {
   if (spec.grouped)
     return emitGroups();
+  if (spec.streams(t) && !callbacks.depths)
+    return emitStreams();
   if (spec.tiles())
     configureTiles();
   Value columns = b.idx(t.columns());
@@ -133,8 +135,7 @@ void GemmEmitter::emitItem(Item item) {
   if (spec.runs) {
     findRuns(item);
   } else if (spec.packedB) {
-    // Panel of the first column, and the column's place in it when groups are
-    // narrower.
+    // Panel of the first column, and the column's place in it when groups are narrower.
     Value panel = b.floorDiv(item.column, b.idx(16)), inPanel = b.rem(item.column, b.idx(16));
     Value offset = b.add(b.mulC(b.mul(panel, item.panelRows), 16), inPanel);
     item.bBase = b.elementPtr(spec.bType, item.bBase, offset);
@@ -341,8 +342,7 @@ SmallVector<Value> GemmEmitter::rowPointers(const Item &item, const RowTile &til
     Value offset = b.add(b.mul(tile.inBlock, k), b.mulC(k0, tile.rows));
     return {b.elementPtr(spec.accType, packedLeft, offset)};
   }
-  // With a constant stride one pointer serves all rows (the rest is
-  // displacement).
+  // With a constant stride one pointer serves all rows (the rest is displacement).
   Value depth = leftDepth(k0);
   bool shared = CpuBuilder::constantOf(a.rowStride).has_value() && !tile.guarded;
   for (int64_t r = 0; r < (shared ? 1 : tile.rows); ++r) {

@@ -65,6 +65,8 @@ struct TileDepth {
   explicit TileDepth(int64_t rows);
 };
 
+struct GemmTiles;
+
 /// A product as register tiles compute it: how its operands lie and meet, beside a Contraction's sizes, some of which
 /// may be parts of these.
 struct GemmKernel : kernels::ContractionSizes, ProductTypes {
@@ -165,6 +167,10 @@ struct GemmKernel : kernels::ContractionSizes, ProductTypes {
     return !packedB && alongDepth && rows() == 1 && depth() > 0 && depth() % mostLanes == 0 && !nested && !grouped &&
            !micro && !roundsB && aType == accType && bType == accType && !mlir::isa<mlir::IntegerType>(accType);
   }
+  /// Whether one row meets rows of B as far as a call's columns go, more than the tile has, whose sums wait in scratch;
+  /// and the most columns that are met at a time.
+  bool streams(const GemmTiles &tiles) const;
+  int64_t streamColumns(const GemmTiles &tiles) const;
   /// Whether rows of such a B are asked for ahead: of one row, where B comes from memory; the hardware foresees what
   /// lies in a cache that cores share.
   bool asksAhead() const {

@@ -1,9 +1,9 @@
 //===- GemmEmitter.h - state of one product being emitted -------*- C++ -*-===//
 //
 // Private to Gemm.cpp (loops, register tiles, results), GemmOperands.cpp
-// (copies of the operands to scratch), attention/KeyPairs.cpp (those in pairs), GemmBlocks.cpp (right operands of few
-// bits), GemmBytes.cpp (which rows of as few bits meet), GemmRuns.cpp (those without what is zero), GemmUnits.cpp
-// (tiles of AMX) and user/MicroTile.cpp (tiles that a user's code computes).
+// (copies of the operands to scratch; what one row meets where it lies), attention/KeyPairs.cpp (those in pairs),
+// GemmBlocks.cpp (right operands of few bits), GemmBytes.cpp (which rows of as few bits meet), GemmRuns.cpp (those
+// without what is zero), GemmUnits.cpp (tiles of AMX) and user/MicroTile.cpp (tiles that a user's code computes).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -129,6 +129,12 @@ private:
   Values sumOfRuns(Value next, Value k0, Value low, Value high, int64_t step, mlir::ValueRange init, RunSteps steps);
   /// Rows of a dynamic m that an item of few has.
   Value rowsOf(const Item &item) { return spec.grouped ? b.sub(item.lastRow, item.firstRow) : m; }
+  Value streamSums(bool ofAll, int64_t chain);
+  void forVectors(Value count, llvm::function_ref<void(Value at, Value mask)> body);
+  void addStreams(const Item &item, Value kk, int64_t depths, Value count, bool ofAll);
+  void endStretch(Value count);
+  void streamItem(const Item &item, Value count);
+  void emitStreams();
   Values columnSums(const Item &item, const RowTile &tile);
   Values columnsBeside(const Item &item, Value left, Value first, int64_t count);
   Values reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0, Value depth, Values acc);

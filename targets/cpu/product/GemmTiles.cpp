@@ -75,8 +75,14 @@ void chooseRows(GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, const
 /// Register tiles of a work item's rows, whose copy of A, rows of `rowBytes`, stays in a cache.
 int64_t tilesOfBlock(const GemmTiles &t, const GemmKernel &spec, const IsaLevel &isa, int64_t rowBytes) {
   int64_t tiles = spec.rows() < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.rows(), t.rows));
-  // A panel that has to be unpacked is so once for four times as many.
-  int64_t most = std::max<int64_t>(1, isa.caches.block * (spec.blocks ? 4 : 1) / (rowBytes * t.rows));
+  // A panel that has to be unpacked is so once for four times as many, and one that is copied for as many rows, as each
+  // copy of a great B comes from beyond this core's caches; more would leave threads too few blocks.
+  constexpr int64_t copyRows = 256;
+  const int64_t near = isa.caches.block / (rowBytes * t.rows), far = 4 * isa.caches.block / (rowBytes * t.rows);
+  int64_t most = spec.blocks                      ? far
+                 : spec.copiesB() && !spec.nested ? std::max(near, std::min(far, ceilDivInt(copyRows, t.rows)))
+                                                  : near;
+  most = std::max<int64_t>(1, most);
   int64_t blocks = ceilDivInt(tiles, most);
   std::optional<int64_t> batch = spec.batch.known();
   if (!spec.nested && spec.rows() >= 0 && spec.columns() >= 0 && batch) {
@@ -85,6 +91,8 @@ int64_t tilesOfBlock(const GemmTiles &t, const GemmKernel &spec, const IsaLevel 
   }
   return ceilDivInt(tiles, blocks);
 }
+
+constexpr int64_t mostStreamChains = 4; ///< of one row
 
 /// What passes over k are multiples of: whole words, and whole blocks where these are short.
 int64_t depthOfBlocks(const GemmBlocks &blocks, int64_t depth, int64_t unroll) {
@@ -148,6 +156,16 @@ int64_t GemmKernel::panelRows() const {
   if (runPairs && dots())
     return depth();
   return pairs || runPairs ? pairsOf(dots() ? 2 * depth() : depth()) : depth();
+}
+
+bool GemmKernel::streams(const GemmTiles &t) const {
+  return readsB() && rows() == 1 && !sumsColumns() && (columns() < 0 || columns() > t.columns());
+}
+
+int64_t GemmKernel::streamColumns(const GemmTiles &t) const {
+  constexpr int64_t most = 2048;
+  const int64_t all = columns() < 0 ? most : std::min(most, columns());
+  return ceilDivInt(all, t.columns()) * t.columns();
 }
 
 TileDepth GemmKernel::tileDepth() const { return TileDepth(panelRows()); }
@@ -282,7 +300,9 @@ int64_t dmxc::cpu::gemmScratchBytes(const GemmKernel &spec, const GemmTiles &t) 
   int64_t rowBytes = t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
   bool onePass = spec.depth() >= 0 && spec.depth() <= t.kBlock;
   int64_t bytes = packedABytes(spec, t) + (spec.copiesB() ? t.kBlock * rowBytes : 0);
-  if (!onePass)
+  if (spec.streams(t)) // of two sums a chain
+    bytes += 2 * mostStreamChains * spec.streamColumns(t) * spec.accType.getIntOrFloatBitWidth() / 8;
+  else if (!onePass)
     bytes += t.rows * t.tilesPerBlock * rowBytes;
   else if (spec.sumsInScratch())
     bytes += t.rows * rowBytes;

@@ -198,6 +198,9 @@ case("QLinearConv", "x:u n c h w; xs:f; xz:u; k:u m c 1 1; ks:f; kz:u; ys:f; yz:
      data={"xs": lambda *_: 0.125, "ks": lambda *_: 0.25, "ys": lambda *_: 0.5, "xz": lambda *_: 3, "kz": lambda *_: 2, "yz": lambda *_: 7})
 case("ConvTranspose", "x:f n c h w; k:f c m 3 2", lambda x, k: conv_transpose(x, k, strides=(2, 1)), strides=[2, 1],
      forbidden=when("ConvTranspose: output = stride * (input - 1) + kernel - pads, which takes a position to begin at.", "h", "w"))
+for size, pads in ((2, [0, 0, 0, 0]), (3, [0, 0, 0, 0]), (4, [1, 1, 1, 1]), (5, [1, 2, 1, 0])):  # phases whose channels fill blocks
+    case("ConvTranspose", f"x:f n c h w; k:f c 16 {size} {size}", lambda x, k, p=pads: conv_transpose(x, k, strides=(2, 2), pads=p), strides=[2, 2], pads=pads,
+         name=f"ConvTranspose-phases-{size}", forbidden=when("ConvTranspose: output = stride * (input - 1) + kernel - pads, which takes a position to begin at.", "h", "w"))
 case("DeformConv", "x:f n c h w; k:f m c 2 2; o:f n 8 p q", deform_conv, base={"h": 4, "w": 3, "p": 3, "q": 2},
      forbidden=lambda s: None if (s["h"], s["w"]) == (s["p"] + 1, s["q"] + 1) else EQUAL)
 

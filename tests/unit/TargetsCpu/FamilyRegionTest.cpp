@@ -173,6 +173,45 @@ TEST(FamilyRegion, RelayoutsToBlocks) {
   });
 }
 
+/// As transposed convolutions have them: channels of a phase or phases of a channel beside each other, which become
+/// positions, of which some are cut off.
+TEST(FamilyRegion, PhasesThatTakeTurns) {
+  expectFamily(40, [](Draw &draw, const std::string &name) {
+    int64_t n = draw.of({0, 1, 1, 2}), o = draw.of({1, 3, 16, 16, 32, 48}), h = draw.extent(6), w = draw.extent(24),
+            sh = draw.of({1, 2, 2, 3}), sw = draw.of({1, 2, 2, 2, 3, 4, 8});
+    bool first = draw.upTo(2), blocked = draw.upTo(2);
+    std::string type = draw.type({"f32", "f32", "f32", "f16", "f64", "i8"}),
+                plain = tensor({n, o * sh * sw, h, w}, type),
+                a = tensor({n, o * sh * sw, h, w}, type + (blocked ? ", #dmir.blocked<1, 16>" : "")),
+                phases = first ? tensor({n, sh, sw, o, h, w}, type) : tensor({n, o, sh, sw, h, w}, type),
+                turns = tensor({n, o, h, sh, w, sw}, type), r = tensor({n, o, h * sh, w * sw}, type), from = "%a", text;
+    if (blocked) {
+      text = "  %p = dmir.relayout %a : (" + a + ") -> " + plain + "\n";
+      from = "%p";
+    }
+    text += "  %s = dmir.reshape " + from + " : (" + plain + ") -> " + phases +
+            "\n  %t = dmir.transpose %s {permutation = array<i64: 0, " + (first ? "3, 4, 1, 5, 2" : "1, 4, 2, 5, 3") +
+            ">} : (" + phases + ") -> " + turns + "\n  %j = dmir.reshape %t : (" + turns + ") -> " + r + "\n";
+    std::string last = "%j", cut = r;
+    if (draw.upTo(2) && h && w) {
+      int64_t top = draw.upTo(sh - 1), left = draw.upTo(sw - 1), rows = h * sh - top - draw.upTo(sh - 1),
+              columns = w * sw - left - draw.upTo(sw - 1);
+      if (rows > 0 && columns > 0) {
+        auto list = [](int64_t x, int64_t y, int64_t z, int64_t u) {
+          return "array<i64: " + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + ", " +
+                 std::to_string(u) + ">";
+        };
+        cut = tensor({n, o, rows, columns}, type);
+        text += "  %c = dmir.slice %j {starts = " + list(0, 0, top, left) + ", sizes = " + list(n, o, rows, columns) +
+                ", steps = " + list(1, 1, 1, 1) + "} : (" + r + ") -> " + cut + "\n";
+        last = "%c";
+      }
+    }
+    return "func.func @" + name + "(%a: " + a + ") -> " + cut + " {\n" + text + "  return " + last + " : " + cut +
+           "\n}\n";
+  });
+}
+
 TEST(FamilyRegion, Pads) {
   expectFamily(40, [](Draw &draw, const std::string &name) {
     int64_t c = draw.of({1, 2, 5}), h = 1 + draw.upTo(20), w = 1 + draw.upTo(draw.upTo(1) ? 100 : 20);

@@ -30,6 +30,7 @@ struct Case {
   bool dynamic = false;                      ///< m, n and k at run time (n and k only for a run-time B)
   int64_t padding = 0;                       ///< extra elements in a row of A
   WeightFormat weights = WeightFormat::Kept; ///< of a packed B of f32 and one batch item
+  bool readsB = false;                       ///< few rows, a known number, read a run-time B where it lies
 };
 
 /// The f32 weights of column `col` (`count` of them, `stride` apart) as the definition of a format rounds them.
@@ -94,7 +95,7 @@ struct Problem {
 GemmKernel specOf(const Case &c, mlir::Builder &b) {
   GemmKernel spec;
   spec.batch = c.batch;
-  spec.m = c.dynamic ? openSize() : Dim(c.m);
+  spec.m = c.dynamic && !c.readsB ? openSize() : Dim(c.m);
   spec.n = c.dynamic && !c.packedB ? openSize() : Dim(c.n);
   spec.k = c.dynamic && !c.packedB ? openSize() : Dim(c.k);
   spec.aType = mlirType(b, c.a);
@@ -106,6 +107,7 @@ GemmKernel specOf(const Case &c, mlir::Builder &b) {
     spec.bType = c.weights == WeightFormat::BF16 ? mlirType(b, DType::BF16) : mlirType(b, DType::I8);
   spec.packedB = c.packedB;
   spec.heavyEpilogue = c.heavy;
+  spec.adjacentB = c.readsB;
   return spec;
 }
 
@@ -252,6 +254,27 @@ TEST_P(GemmLevels, BatchesAndTransposes) {
         Case c{3, 19, 39, 21};
         c.transA = transA, c.transB = transB, c.packedB = packedB, c.padding = 3;
         check(c, 2);
+      }
+}
+
+TEST_P(GemmLevels, OneRowReadsWhatLies) {
+  sampling::Sample most{5};
+  for (auto [n, k] : {std::array<int64_t, 2>{1, 3},
+                      {130, 0},
+                      {131, 1},
+                      {130, 7},
+                      {777, 64},
+                      {300, 67},
+                      {257, 203},
+                      {2500, 76},
+                      {4099, 9}})
+    for (DType type : {DType::F32, DType::F16, DType::F64, DType::I32})
+      for (bool dynamic : {false, true}) {
+        if (!most.takesNext())
+          continue;
+        Case c{2, 1, n, k, type, type, type == DType::F16 ? DType::F32 : type};
+        c.packedB = false, c.readsB = true, c.dynamic = dynamic, c.heavy = n % 2 == 1;
+        check(c, n > 1000 ? 1 : 5);
       }
 }
 

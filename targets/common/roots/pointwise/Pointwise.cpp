@@ -108,19 +108,23 @@ static void chooseTurned(const RegionBody &body, PointwisePlan &plan, int64_t la
   Type element = getElementTypeOrSelf(body.results.front().getType());
   auto isLong = [&](unsigned g) { return nominal(body.block, plan.groups[g].size) >= kTurned; };
   const unsigned last = plan.groups.size() - 1;
-  const bool few = interleaves(plan);
+  const bool few = hasFewLast(plan);
   if (body.results.size() != 1 || lanes == 1 || lanes > kTurned || element.getIntOrFloatBitWidth() < 8 || last == 0 ||
       !(few || isLong(last)))
     return;
   // Lanes that would be stored apart from each other cost what no count of instructions tells.
   double most = plan.laneGroup == last ? 0.7 * best : best;
-  for (unsigned g = few ? last - 1 : 0; g < last; ++g) {
+  // Tiles along both of the last groups need enough of them.
+  const bool joins =
+      few && last > 1 && nominal(body.block, plan.groups[last - 1].size * plan.groups[last].size) >= kTurned;
+  for (unsigned g = few && !joins ? last - 1 : 0; g < last; ++g) {
     double cost = isLong(g) ? costTurned(body, plan.groups, g, lanes, processor).value_or(best) : best;
     if (cost < most && cost * static_cast<double>(lanes) <= kMostOfVector) {
       best = cost;
       most = 0.7 * cost;
       plan.across = g;
       plan.laneGroup = last;
+      plan.joined = few && g + 1 < last;
     }
   }
 }
@@ -162,15 +166,22 @@ static void planLanes(const RegionBody &body, PointwisePlan &plan, int64_t lanes
     }
   }
   chooseTurned(body, plan, lanes, best, processor);
+  plan.inOrder = plan.across && (plan.joined || !hasFewLast(plan)) &&
+                 llvm::any_of(body.block->getArgumentTypes(), [](Type type) { return blockedOf(type) != nullptr; });
   SmallVector<Dim> dims;
+  Dim along = plan.groups[plan.laneGroup].size;
   for (auto [g, group] : llvm::enumerate(plan.groups))
-    if (g != plan.laneGroup && plan.across != g)
+    if (plan.joined && g + 1 == plan.laneGroup)
+      along *= group.size;
+    else if (g != plan.laneGroup && plan.across != g)
       dims.push_back(group.size);
-  dims.push_back(plan.across ? Dim::ceilDiv(plan.groups[plan.laneGroup].size, kTurned)
-                             : plan.groups[plan.laneGroup].size);
   if (plan.across) {
-    dims.push_back(plan.groups[*plan.across].size);
+    Dim across = plan.groups[*plan.across].size;
+    dims.push_back(Dim::ceilDiv(plan.inOrder ? across : along, kTurned));
+    dims.push_back(plan.inOrder ? along : across);
     best *= kTurned;
+  } else {
+    dims.push_back(along);
   }
   plan.work = processor.planWork(body.block, dims, best / 3);
 }

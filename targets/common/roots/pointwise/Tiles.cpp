@@ -4,11 +4,13 @@
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include <tuple>
+
 using namespace dmxc;
 using namespace dmxc::kernels;
 using namespace mlir;
 
-bool dmxc::kernels::interleaves(const PointwisePlan &plan) {
+bool dmxc::kernels::hasFewLast(const PointwisePlan &plan) {
   constexpr int64_t most = 8;
   std::optional<int64_t> size = plan.groups.back().size.known();
   return size && *size > 1 && *size <= most && llvm::isPowerOf2_64(*size);
@@ -112,16 +114,28 @@ public:
     emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
       const Value *position = outer.begin();
       for (unsigned g = 0; g < plan.groups.size(); ++g)
-        if (g != plan.laneGroup && g != *plan.across)
+        if (g != plan.laneGroup && g != *plan.across && !(plan.joined && g + 1 == plan.laneGroup))
           at[g] = e.at(*position++);
-      Value first = b.mulC(outer.back(), kTurned), size = b.idx(plan.groups[plan.laneGroup].size);
-      item(first, b.minS(b.addC(first, kTurned), size), lo, hi);
+      Dim along = plan.groups[plan.laneGroup].size;
+      if (plan.joined)
+        along *= plan.groups[plan.laneGroup - 1].size;
+      Value first = b.mulC(outer.back(), kTurned),
+            last = b.minS(b.addC(first, kTurned), b.idx(plan.inOrder ? plan.groups[*plan.across].size : along));
+      if (plan.inOrder)
+        item(lo, hi, first, last);
+      else
+        item(first, last, lo, hi);
     });
   }
 
 private:
   Indices index(Index along, Index across) {
     at[plan.laneGroup] = along;
+    if (plan.joined) { // further on in the last group is the next one of the group before it
+      std::tie(at[plan.laneGroup - 1], at[plan.laneGroup]) =
+          e.divRem(e.at(along.base), plan.groups[plan.laneGroup].size);
+      at[plan.laneGroup].stride = along.stride;
+    }
     at[*plan.across] = across;
     return spread(e, plan.groups, at, body.resultType().getRank());
   }
@@ -131,7 +145,7 @@ private:
       return b.add(from, b.mulC(b.floorDiv(b.sub(to, from), b.idx(lanes)), lanes));
     };
     Value hiWhole = whole(lo, hi), one = b.idx(1), step = b.idx(lanes);
-    if (interleaves(plan)) {
+    if (hasFewLast(plan) && !plan.joined) {
       b.forLoop(lo, hiWhole, step, [&](Value q) { interleave(q); });
       return b.forLoop(hiWhole, hi, one, [&](Value q) {
         b.forLoop(first, last, one, [&](Value p) { writer.write(index(e.at(p), e.at(q))); });
@@ -140,6 +154,8 @@ private:
     Value lastWhole = whole(first, last);
     b.forLoop(first, lastWhole, step, [&](Value p) { b.forLoop(lo, hiWhole, step, [&](Value q) { tile(p, q); }); });
     b.forLoop(hiWhole, hi, one, [&](Value q) {
+      if (plan.joined)
+        return b.forLoop(first, last, one, [&](Value p) { writer.write(index(e.at(p), e.at(q))); });
       laneLoop(e, first, last, lanes, narrowest, kTurned, [&](Index p) { writer.write(index(p, e.at(q))); });
     });
     b.forLoop(lastWhole, last, one,

@@ -401,13 +401,14 @@ void PoolEmitter::emit() {
 } // namespace
 
 /// Whether the columns of a row are folded before its windows: a processor with lanes, and so many taps that two folds
-/// and the way through scratch are fewer.
-static bool paysByRows(Operation *root, ArrayRef<WindowAxis> axes, const Processor &processor) {
+/// and the way through scratch are fewer. Lanes that lie strides apart are two vectors' work.
+static bool paysByRows(Operation *root, ArrayRef<WindowAxis> axes, bool isBlocked, const Processor &processor) {
   if (!mlir::isa<dmir::PoolOp>(root) || axes.size() != 2 || processor.vectorBytes == 1)
     return false;
   const int64_t rows = *axes[0].taps.known(), columns = *axes[1].taps.known();
   constexpr int64_t wayThroughScratch = 2;
-  return 2 * rows * columns >= 3 * (rows * axes[1].stride + columns + wayThroughScratch);
+  const int64_t own = columns * (isBlocked || axes[1].stride == 1 ? 1 : 2);
+  return 2 * rows * own >= 3 * (rows * axes[1].stride + own + wayThroughScratch);
 }
 
 static PoolPlan planOf(const RegionBody &body, const Processor &processor) {
@@ -423,7 +424,7 @@ static PoolPlan planOf(const RegionBody &body, const Processor &processor) {
     plan.block = blocked.getBlock();
     dims[1] = Dim::ceilDiv(dims[1], plan.block);
   }
-  plan.rows = paysByRows(body.root, axes, processor);
+  plan.rows = paysByRows(body.root, axes, plan.block, processor);
   double cost = plan.block ? 2.0 * taps + 2 : 0.4 * taps + 0.5;
   if (plan.rows) {
     const WindowAxis &axis = axes[1];
