@@ -61,13 +61,20 @@ bool movesPixels(Operation *op) {
       .Default([](Operation *) { return false; });
 }
 
+/// Whether an op, behind a change of shape, turns its operand: from blocks of channels to channels that are adjacent is
+/// no longer a way than from rows.
+bool turns(Operation *op) {
+  return isa<dmir::TransposeOp>(op) ||
+         (isa<dmir::ReshapeOp>(op) && llvm::any_of(op->getUsers(), [](Operation *user) { return turns(user); }));
+}
+
 /// Whether a value is only read row by row, behind elementwise ops on it alone.
 bool isReadInRows(Value value) {
   llvm::SmallSetVector<Value, 8> values;
   values.insert(value);
   for (size_t at = 0; at < values.size(); ++at)
     for (Operation *user : values[at].getUsers()) {
-      if (isa<dmir::ConvOp, dmir::PoolOp, dmir::ConcatOp, dmir::ReduceOp>(user) || movesPixels(user))
+      if (isa<dmir::ConvOp, dmir::PoolOp, dmir::ConcatOp, dmir::ReduceOp>(user) || movesPixels(user) || turns(user))
         return false;
       if (user->hasTrait<dmir::Elementwise>() && dmir::dimsOf(user->getResult(0)) == dmir::dimsOf(value))
         values.insert(user->getResult(0));
@@ -90,9 +97,9 @@ Attribute cpu::preferredResultLayout(Operation *op) {
         bool known = type.hasStaticShape() && typeOf(conv.getInput()).hasStaticShape();
         bool tiled = known ? type.getElementType().isF32() || cpu::isByteConv(conv)
                            : cpu::isShortConvOfImages(conv) || cpu::mayBlockOpenConv(conv);
-        const bool turns = known && tiled && cpu::writesRows(conv, isBlockedChannels(layoutOf(conv.getInput()))) &&
-                           !cpu::paysFiltered(conv) && isReadInRows(conv.getResult());
-        return tiled && worthBlocking(type.getDimSize(1)) && !turns ? blocked : Attribute();
+        const bool inRows = known && tiled && cpu::writesRows(conv, isBlockedChannels(layoutOf(conv.getInput()))) &&
+                            !cpu::paysFiltered(conv) && isReadInRows(conv.getResult());
+        return tiled && worthBlocking(type.getDimSize(1)) && !inRows ? blocked : Attribute();
       })
       .Case([&](dmir::PoolOp pool) { return isBlockedChannels(layoutOf(pool.getInput())) ? blocked : Attribute(); })
       .Case([&](dmir::ConcatOp concat) -> Attribute {

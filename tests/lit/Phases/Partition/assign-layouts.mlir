@@ -120,3 +120,18 @@ func.func @alone(%x: tensor<1x32x8x8xf32>, %y: tensor<1x32x8x8xf32>) -> tensor<1
   %1 = dmir.add %0, %y : (tensor<1x32x8x8xf32>, tensor<1x32x8x8xf32>) -> tensor<1x32x8x8xf32>
   return %1 : tensor<1x32x8x8xf32>
 }
+
+// -----
+
+// What is turned behind it leaves blocks as well as rows.
+// CHECK-LABEL: func @turned
+// CHECK: dmir.conv {{.*}} -> tensor<1x32x8x8xf32, #dmir.blocked<1, 16>>
+// CHECK: dmir.relayout
+// CHECK: dmir.transpose
+func.func @turned(%x: tensor<1x32x8x8xf32>) -> tensor<1x64x32xf32> {
+  %w = dmir.constant dense<1.0> : tensor<32x32x1x1xf32>
+  %0 = dmir.conv %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x32x8x8xf32>, tensor<32x32x1x1xf32>) -> tensor<1x32x8x8xf32>
+  %1 = dmir.reshape %0 : (tensor<1x32x8x8xf32>) -> tensor<1x32x64xf32>
+  %2 = dmir.transpose %1 {permutation = array<i64: 0, 2, 1>} : (tensor<1x32x64xf32>) -> tensor<1x64x32xf32>
+  return %2 : tensor<1x64x32xf32>
+}
