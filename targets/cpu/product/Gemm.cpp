@@ -133,8 +133,7 @@ void GemmEmitter::emitItem(Item item) {
   if (spec.runs) {
     findRuns(item);
   } else if (spec.packedB) {
-    // Panel of the first column, and the column's place in it when groups are
-    // narrower.
+    // Panel of the first column, and the column's place in it when groups are narrower.
     Value panel = b.floorDiv(item.column, b.idx(16)), inPanel = b.rem(item.column, b.idx(16));
     Value offset = b.add(b.mulC(b.mul(panel, item.panelRows), 16), inPanel);
     item.bBase = b.elementPtr(spec.bType, item.bBase, offset);
@@ -341,8 +340,7 @@ SmallVector<Value> GemmEmitter::rowPointers(const Item &item, const RowTile &til
     Value offset = b.add(b.mul(tile.inBlock, k), b.mulC(k0, tile.rows));
     return {b.elementPtr(spec.accType, packedLeft, offset)};
   }
-  // With a constant stride one pointer serves all rows (the rest is
-  // displacement).
+  // With a constant stride one pointer serves all rows (the rest is displacement).
   Value depth = leftDepth(k0);
   bool shared = CpuBuilder::constantOf(a.rowStride).has_value() && !tile.guarded;
   for (int64_t r = 0; r < (shared ? 1 : tile.rows); ++r) {
@@ -437,15 +435,17 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
       return sumOfRuns(next, k0, low, high, unroll, init, [&](Value shift, Value kk, ValueRange sums) {
         return steps(unroll, prefetch, shift, kk, sums);
       });
-    return b.forLoop(low, high, b.idx(unroll), init,
-                     [&](Value kk, ValueRange sums) { return steps(unroll, prefetch, {}, kk, sums); });
+    auto loop = [&](Value from, Value to, ValueRange sums) {
+      auto body = [&](Value kk, ValueRange carried) { return steps(unroll, prefetch, {}, kk, carried); };
+      return b.forLoop(from, to, b.idx(unroll), sums, body);
+    };
+    return unpacksByTile() ? sumUnpacking(item, tile, k0, low, high, init, loop) : loop(low, high, init);
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
-  int64_t stretch = stepsOfStretch(productStretch(spec.depth(), spec.skinny()) * regs.chains, 1, t.unroll);
   // Whole stretches that nothing needs would add zeros.
-  Value low = depths ? b.mulC(b.floorDiv(depths->first, b.idx(stretch)), stretch) : b.idx(0);
+  Value low = depths ? b.mulC(b.floorDiv(depths->first, b.idx(stretch())), stretch()) : b.idx(0);
   Value high = depths ? b.minS(main, depths->second) : main;
-  acc = sumInStretches(b, regs, low, high, stretch, beginChains(b, regs, acc),
+  acc = sumInStretches(b, regs, low, high, stretch(), beginChains(b, regs, acc),
                        [&](Value from, Value to, ValueRange init) { return sum(from, to, t.unroll, prefetch, init); });
   bool whole = spec.depth() >= 0 && spec.depth() % t.unroll == 0 && t.kBlock % t.unroll == 0;
   Value even = main;
