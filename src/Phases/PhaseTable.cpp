@@ -27,6 +27,7 @@ std::unique_ptr<Pass> createFoldScalingPass(const PhaseContext &);
 std::unique_ptr<Pass> createGroupHeadsPass(const PhaseContext &);
 std::unique_ptr<Pass> createJoinProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRepeatNormsPass(const PhaseContext &);
+std::unique_ptr<Pass> createOwnWeightsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRoundProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRoundWeightsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRoundRowsPass(const PhaseContext &);
@@ -77,6 +78,7 @@ static constexpr PassRow partition[] = {{createPlaceKernelsPass},
                                         {createSimplifyPass, optimising},
                                         {createPropagateSparsityPass, optimising}, // of what is left
                                         {createRepeatNormsPass, optimising},
+                                        {createOwnWeightsPass, optimising},
                                         {createRoundRowsPass},
                                         {createCutConcatsPass},
                                         {createFormRegionsPass},

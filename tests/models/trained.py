@@ -38,6 +38,7 @@ MODES = {
     "default": Mode("f32"),
     "bf16": Mode("bf16", ("--numerics", "bf16")),
     "bf16-weights": Mode("bf16-weights", ("--numerics", "bf16-weights")),
+    "int8": Mode("int8", ("--numerics", "int8")),
     "int8-weights": Mode("int8-weights", ("--numerics", "int8-weights")),
     "int4-weights": Mode("int4-weights", ("--numerics", "int4-weights")),
     "corsair": Mode("corsair BFP16_64", ("-t", "corsair"), fixed=True, seconds=120),

@@ -19,8 +19,8 @@ there are where the simulator is slow; **same**: how many task results equal the
 **grade**: the mean of a measure of the task, 100 % for equal results; **error**: the largest of an output against the package's own session on
 the same feed, as a share of the largest element; **SQNR**: of the worst output over all calls. *control* has noise instead of a bundle: what
 passes there, the comparison would not find. bf16 rounds both operands of products that units are faster at; bf16-weights changes products of
-few rows alone: a model without any has the errors of f32. So does int8-weights in rows judged before 2026-11-30, which had a scale a column (now the mode
-int8-columns); since then it has one for 32 of all products.
+few rows alone: a model without any has the errors of f32. int8-weights and int4-weights round the weights of all products, with a scale for 32; int8
+what products read of a run, too. What a model multiplies by in convolutions alone stays.
 Corsair has one mode of numbers, `basic`: products of BFP16_64, all else f16. A row keeps what it says until it is judged again.
 
 """

@@ -437,15 +437,17 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
       return sumOfRuns(next, k0, low, high, unroll, init, [&](Value shift, Value kk, ValueRange sums) {
         return steps(unroll, prefetch, shift, kk, sums);
       });
-    return b.forLoop(low, high, b.idx(unroll), init,
-                     [&](Value kk, ValueRange sums) { return steps(unroll, prefetch, {}, kk, sums); });
+    auto loop = [&](Value from, Value to, ValueRange sums) {
+      auto body = [&](Value kk, ValueRange carried) { return steps(unroll, prefetch, {}, kk, carried); };
+      return b.forLoop(from, to, b.idx(unroll), sums, body);
+    };
+    return unpacksByTile() ? sumUnpacking(item, tile, k0, low, high, init, loop) : loop(low, high, init);
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
-  int64_t stretch = stepsOfStretch(productStretch(spec.depth(), spec.skinny()) * regs.chains, 1, t.unroll);
   // Whole stretches that nothing needs would add zeros.
-  Value low = depths ? b.mulC(b.floorDiv(depths->first, b.idx(stretch)), stretch) : b.idx(0);
+  Value low = depths ? b.mulC(b.floorDiv(depths->first, b.idx(stretch())), stretch()) : b.idx(0);
   Value high = depths ? b.minS(main, depths->second) : main;
-  acc = sumInStretches(b, regs, low, high, stretch, beginChains(b, regs, acc),
+  acc = sumInStretches(b, regs, low, high, stretch(), beginChains(b, regs, acc),
                        [&](Value from, Value to, ValueRange init) { return sum(from, to, t.unroll, prefetch, init); });
   bool whole = spec.depth() >= 0 && spec.depth() % t.unroll == 0 && t.kBlock % t.unroll == 0;
   Value even = main;

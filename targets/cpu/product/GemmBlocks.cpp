@@ -11,6 +11,12 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cstdlib>
+#include <numeric>
+
 using namespace dmxc::cpu;
 using namespace mlir;
 
@@ -53,6 +59,28 @@ SmallVector<Value> GemmEmitter::wordsAt(const Item &item, Value word) {
   return words;
 }
 
+static constexpr int64_t kMantissa = 23; // bits of a float
+
+static int64_t halfOf(const GemmBlocks &format) { return format.isSigned ? int64_t(1) << (format.bits - 1) : 0; }
+
+/// What floatsAt gives besides an element, and what is subtracted from all elements.
+static int64_t besides(const GemmBlocks &format, int64_t at) {
+  return (int64_t(1) << (kMantissa - at)) + halfOf(format) + format.zero;
+}
+
+/// The elements that begin at a bit of words, as the mantissas of floats beneath an exponent that makes the lowest of
+/// their bits count one.
+Value GemmEmitter::floatsAt(Value words, int64_t at) {
+  constexpr int64_t bias = 127;
+  const GemmBlocks &format = *spec.blocks;
+  Type vector = words.getType();
+  auto number = [&](int64_t value) { return b.constantInt(vector, value); };
+  const int64_t exponent = (bias + kMantissa - at) << kMantissa;
+  Value bits = arith::AndIOp::create(b, words, number(((int64_t(1) << format.bits) - 1) << at));
+  bits = arith::XOrIOp::create(b, bits, number(exponent | halfOf(format) << at)); // signed ones plus half
+  return arith::BitcastOp::create(b, b.laneType(spec.accType, t.lanes), bits);
+}
+
 /// Element i of words as floats, less what is subtracted from all of them, which is exact.
 Value GemmEmitter::ofWord(Value words, int64_t i) {
   const GemmBlocks &format = *spec.blocks;
@@ -73,48 +101,131 @@ Value GemmEmitter::ofWord(Value words, int64_t i) {
                                          ValueRange{values, index})
         .getResult(0);
   }
-  // Beneath an exponent that makes the lowest of them count one its bits are a float's mantissa. One shift brings as
-  // many elements there as fit; processors have more units for the rest than for shifts and conversions.
-  constexpr int64_t mantissa = 23, bias = 127;
-  const int64_t together = mantissa / format.bits, first = i / together * together, at = (i - first) * format.bits;
-  const int64_t power = mantissa - at, range = int64_t(1) << format.bits, half = format.isSigned ? range / 2 : 0;
+  // One shift brings as many elements under an exponent as fit; processors have more units for the rest than for shifts
+  // and conversions.
+  const int64_t together = kMantissa / format.bits, first = i / together * together, at = (i - first) * format.bits;
   if (first)
     words = arith::ShRUIOp::create(b, words, number(first * format.bits));
-  Value bits = arith::AndIOp::create(b, words, number((range - 1) << at));
-  bits = arith::XOrIOp::create(b, bits, number((bias + power) << mantissa | half << at)); // signed ones plus half
-  Type floats = b.laneType(spec.accType, t.lanes);
-  return arith::SubFOp::create(b, Value(arith::BitcastOp::create(b, floats, bits)),
-                               b.constant(floats, static_cast<double>((int64_t(1) << power) + half + format.zero)));
+  Value above = b.constant(b.laneType(spec.accType, t.lanes), static_cast<double>(besides(format, at)));
+  return arith::SubFOp::create(b, floatsAt(words, at), above);
 }
 
 //===----------------------------------------------------------------------===//
 // Many rows
 //===----------------------------------------------------------------------===//
 
-/// Writes elements [k0, k0 + depth) of the item's columns to scratch; k0 and scratch's depth are whole words.
-void GemmEmitter::unpackBlocks(const Item &item, Value k0, Value depth) {
-  const int64_t perWord = spec.blocks->perWord();
+/// The bits of a number above zero from its first to its last one.
+static int64_t spanOf(uint64_t number) { return number ? llvm::Log2_64(number) + 1 - llvm::countr_zero(number) : 0; }
+
+/// Where elements of words are brought, to be scaled by one multiplication that subtracts what they have besides,
+/// scaled: with a scale of f16, which is finite, both products are exact, and the result is that of a subtraction and a
+/// multiplication. Nothing where they are not.
+SmallVector<GemmEmitter::WordPlace> GemmEmitter::wordPlaces() const {
+  const GemmBlocks &format = *spec.blocks;
+  constexpr int64_t digits = 11; // of f16
+  if (!format.scaleType.isF16() || !b.isa().hasFma || (format.zeroType && !format.zeroType.isInteger(8)))
+    return {};
+  auto isExact = [&](int64_t at) {
+    const int64_t most = std::abs(besides(format, at));
+    return digits + spanOf(format.zeroType ? (most + 256) | 1 : most) <= kMantissa + 1;
+  };
+  int64_t low = 0;
+  const int64_t high = kMantissa - format.bits;
+  while (low <= high && !isExact(low))
+    ++low;
+  if (low > high)
+    return {};
+  SmallVector<WordPlace> places;
+  for (int64_t i = 0, shift = 0; i < format.perWord(); ++i) {
+    const int64_t first = i * format.bits;
+    auto fits = [&](int64_t by) { return first - by >= low && first - by <= high; };
+    if (!fits(shift) && !fits(0))
+      shift = first - low;
+    const int64_t by = fits(shift) ? shift : 0;
+    places.push_back({by, first - by});
+  }
+  return places;
+}
+
+/// Words moved to the right by so many bits, or to the left by less than none.
+Value GemmEmitter::shifted(Value words, int64_t by) {
+  if (by == 0)
+    return words;
+  Value bits = b.constantInt(words.getType(), std::abs(by));
+  return by > 0 ? Value(arith::ShRUIOp::create(b, words, bits)) : Value(arith::ShLIOp::create(b, words, bits));
+}
+
+/// A block's scales of a vector of columns, and what a multiplication by them leaves of what elements have besides.
+GemmEmitter::UnpackedScale GemmEmitter::unpackedScale(const Item &item, int64_t v, Value block, WordPlaces places) {
+  UnpackedScale scale;
+  static_cast<BlockScale &>(scale) = scaleOfBlock(item, v, block);
+  for (const WordPlace &place : places) {
+    Value &rest = scale.rest[place.at];
+    if (rest)
+      continue;
+    rest = b.constant(b.laneType(spec.accType, t.lanes), -static_cast<double>(besides(*spec.blocks, place.at)));
+    if (scale.zeros)
+      rest = arith::SubFOp::create(b, rest, scale.zeros);
+    rest = arith::MulFOp::create(b, rest, scale.scale);
+  }
+  return scale;
+}
+
+/// The elements of words, scaled.
+SmallVector<Value> GemmEmitter::scaledElements(Value words, const UnpackedScale &scale, WordPlaces places) {
+  SmallVector<Value> elements;
+  for (int64_t i = 0; places.empty() && i < spec.blocks->perWord(); ++i) {
+    Value x = ofWord(words, i);
+    if (scale.zeros)
+      x = arith::SubFOp::create(b, x, scale.zeros);
+    elements.push_back(arith::MulFOp::create(b, x, scale.scale));
+  }
+  llvm::SmallDenseMap<int64_t, Value> moved; // by so many bits
+  for (auto [by, at] : places) {
+    Value &from = moved[by];
+    from = from ? from : shifted(words, by);
+    elements.push_back(b.fma(floatsAt(from, at), scale.scale, scale.rest.lookup(at)));
+  }
+  return elements;
+}
+
+/// Writes elements [k0 + from, k0 + to) of the item's columns to scratch, where k0 lies first. k0, `from` and scratch's
+/// depth are whole words; blocks that are read in parts are cut where stretches are.
+void GemmEmitter::unpackBlocks(const Item &item, Value k0, Value from, Value to) {
+  const int64_t perWord = spec.blocks->perWord(), size = spec.blocks->block;
   // Scales are read once a block where passes have whole ones, or one is all there is.
-  const int64_t size = spec.blocks->block, run = size >= spec.depth()   ? t.kBlock
-                                                 : t.kBlock % size == 0 ? size
-                                                                        : perWord;
-  b.forLoop(b.idx(0), depth, b.idx(run), [&](Value first) {
-    Value block = b.floorDiv(b.add(k0, first), b.idx(spec.blocks->block));
-    SmallVector<BlockScale> scales;
+  const int64_t run = size >= spec.depth() ? stretch() : t.kBlock % size == 0 ? std::gcd(size, stretch()) : perWord;
+  const SmallVector<WordPlace> places = wordPlaces();
+  b.forLoop(from, to, b.idx(run), [&](Value first) {
+    Value block = b.floorDiv(b.add(k0, first), b.idx(size));
+    SmallVector<UnpackedScale> scales;
     for (int64_t v = 0; v < item.vectors; ++v)
-      scales.push_back(scaleOfBlock(item, v, block));
-    b.forLoop(first, b.minS(b.addC(first, run), depth), b.idx(perWord), [&](Value kk) {
+      scales.push_back(unpackedScale(item, v, block, places));
+    b.forLoop(first, b.minS(b.addC(first, run), to), b.idx(perWord), [&](Value kk) {
       SmallVector<Value> words = wordsAt(item, b.floorDiv(b.add(k0, kk), b.idx(perWord)));
       for (int64_t v = 0; v < item.vectors; ++v)
-        for (int64_t i = 0; i < perWord; ++i) {
-          Value x = ofWord(words[v], i);
-          if (scales[v].zeros)
-            x = arith::SubFOp::create(b, x, scales[v].zeros);
-          x = arith::MulFOp::create(b, x, scales[v].scale);
+        for (auto [i, x] : llvm::enumerate(scaledElements(words[v], scales[v], places)))
           b.store(x, packed, b.addC(b.mulC(b.addC(kk, i), t.columns()), v * t.lanes));
-        }
     });
   });
+}
+
+/// `init` plus what `loop` adds for [low, high). The first tile of a block of rows unpacks what it multiplies next
+/// while its sums before are still computed: that waits for memory, and processors look ahead a few hundred
+/// instructions.
+GemmEmitter::Values GemmEmitter::sumUnpacking(const Item &item, const RowTile &tile, Value k0, Value low, Value high,
+                                              ValueRange init, RangeSum loop) {
+  constexpr int64_t steps = 32;
+  const int64_t perWord = spec.blocks->perWord();
+  Value isFirst = b.cmp(arith::CmpIPredicate::eq, tile.inBlock, b.idx(0));
+  Value end = arith::SelectOp::create(b, isFirst, high, low);
+  Values sums = b.forLoop(low, end, b.idx(steps), init, [&](Value from, ValueRange carried) {
+    Value word = b.mulC(b.ceilDiv(from, b.idx(perWord)), perWord); // what begins in one before is there
+    Value to = b.minS(b.addC(from, steps), end);
+    unpackBlocks(item, k0, word, to);
+    return loop(from, to, carried);
+  });
+  return loop(end, high, sums);
 }
 
 //===----------------------------------------------------------------------===//

@@ -106,7 +106,25 @@ private:
   BlockScale scaleOfBlock(const Item &item, int64_t v, Value block);
   Values wordsAt(const Item &item, Value word);
   Value ofWord(Value word, int64_t i);
-  void unpackBlocks(const Item &item, Value k0, Value depth);
+  /// Where an element of a word is read: from this bit on, once the word is moved to the right by so many.
+  struct WordPlace {
+    int64_t by, at;
+  };
+  using WordPlaces = llvm::ArrayRef<WordPlace>;
+  struct UnpackedScale : BlockScale {
+    llvm::SmallDenseMap<int64_t, Value> rest; ///< by the bit that elements begin at
+  };
+  Value floatsAt(Value words, int64_t at);
+  llvm::SmallVector<WordPlace> wordPlaces() const;
+  Value shifted(Value words, int64_t by);
+  UnpackedScale unpackedScale(const Item &item, int64_t v, Value block, WordPlaces places);
+  Values scaledElements(Value words, const UnpackedScale &scale, WordPlaces places);
+  void unpackBlocks(const Item &item, Value k0, Value from, Value to);
+  using RangeSum = llvm::function_ref<Values(Value from, Value to, mlir::ValueRange sums)>;
+  Values sumUnpacking(const Item &item, const RowTile &tile, Value k0, Value low, Value high, mlir::ValueRange init,
+                      RangeSum loop);
+  /// Whether a panel is unpacked as tiles come to it: all of it is read by the first one.
+  bool unpacksByTile() const { return spec.blocks && spec.copiesB() && !callbacks.depths && !spec.micro; }
   int64_t chainsOfBlock(int64_t rows) const;
   Values sumOfBlocks(const Item &item, const RowTile &tile);
   void sumOfBlock(const Item &item, const RowTile &tile, Value block, int64_t depth, ValueList rows,
@@ -165,6 +183,10 @@ private:
   /// The same in every tile, so that equal rows and columns have equal results wherever they are.
   int64_t chains() const {
     return std::min(t.unroll, chainsThatFit(b.isa(), {t.rows, t.vectors, t.lanes, spec.accType, spec.fours}));
+  }
+  /// Steps of a stretch of a tile's sums.
+  int64_t stretch() const {
+    return stepsOfStretch(productStretch(spec.depth(), spec.skinny()) * chains(), 1, t.unroll);
   }
   /// Rows of a known number as tiles: `high` of `tall` rows come first, then those of `low` rows.
   struct RowCut {

@@ -130,7 +130,7 @@ Value GemmEmitter::rightElements(Value raw) {
 
 void GemmEmitter::packRight(const Item &item, Value k0, Value depth) {
   if (spec.blocks)
-    return unpackBlocks(item, k0, depth);
+    return unpacksByTile() ? void() : unpackBlocks(item, k0, b.idx(0), depth);
   for (int64_t v = 0; v < item.vectors; ++v) {
     if (spec.copiesPairs())
       packPairs(item, k0, depth, v);

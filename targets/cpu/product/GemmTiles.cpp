@@ -238,7 +238,9 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmKernel &given, const IsaLevel &is
   if (skinny && !spec.copiesB() && spec.depth() >= 0) {
     t.kBlock = depth; // B is read once: nothing to keep in a cache
   } else {
-    int64_t panelBytes = t.rows >= 10 ? isa.caches.tallPanel : isa.caches.flatPanel;
+    // What is unpacked is written anyway: passes over it cost more than a place further off.
+    int64_t tall = isa.caches.tallPanel * (spec.blocks ? 2 : 1),
+            panelBytes = t.rows >= 10 ? tall : isa.caches.flatPanel;
     int64_t most = std::max<int64_t>(64, panelBytes / (t.columns() * bytes));
     int64_t multiple = spec.blocks ? depthOfBlocks(*spec.blocks, depth, t.unroll) : t.unroll;
     t.kBlock = ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), multiple) * multiple;

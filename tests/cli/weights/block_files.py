@@ -3,10 +3,12 @@
 block_files.py BIN [unittest arguments]. Exit 77 where numpy is not installed."""
 import itertools
 import pathlib
+import re
 import sys
 import unittest
+import zipfile
 
-from block_weights import BlockTest, LEVELS, half, normal, np, onnx, rounded
+from block_weights import BlockTest, LEVELS, bound, half, normal, np, onnx, rounded, rounded_rows
 from sampling import sample
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "conformance/contrib"))
@@ -79,6 +81,55 @@ class Batches(BlockTest):
         self.write([onnx.node("MatMul", "x w", "y")], {"x": [3, 4, 200]}, {"y": [3, 4, 100]}, {"w": w})
         self.assertIn("numerics-unused", self.compile("int8-weights"))
         self.expect_close(self.outputs({"x": x})["y"], x, w.astype(np.float64))
+
+
+class Shared(BlockTest):
+    """Weights that several products read: each kernel unpacks them itself, and they are in the bundle once."""
+
+    def check(self, mode, wanted, most, *arguments):
+        """wanted: of each output the rows and the matrix, as k x n."""
+        text = self.partition(mode, *arguments)
+        name = "matmul-blocks8-quads" if mode == "int8" else "matmul-blocks" + re.search(r"bits = (\d)", text)[1]
+        self.assertEqual(text.count("dmir.region"), len(wanted), "what is dequantized alone is written in each run")
+        self.assertEqual(text.count(f'"{name}"'), len(wanted))
+        inputs = {f"x{i}": x for i, (x, _) in enumerate(wanted)}
+        for level in LEVELS:
+            with self.subTest(mode=mode, level=level):
+                self.compile(mode, "-t", level, *arguments)
+                got = self.outputs(inputs)
+                for i, (x, w) in enumerate(wanted):
+                    self.expect_close(got[f"y{i}"], rounded_rows(mode, x), w, bound(mode, len(w)))
+                with zipfile.ZipFile(self.dir / "m.bundle") as bundle:
+                    self.assertLess(bundle.getinfo("weights/model.safetensors").file_size, most)
+
+    def test_rounded_weights(self):
+        """Of one row and of many, as they lie and, of a matrix, turned round."""
+        w = normal(1, 256, 160)
+        self.write([onnx.node("MatMul", "x0 w", "y0"), onnx.node("Gemm", "x1 w", "y1")], {"x0": [1, 256], "x1": [20, 256]},
+                   {"y0": [1, 160], "y1": [20, 160]}, {"w": w})
+        for mode in ("int8-weights", "int8"):
+            self.check(mode, [(normal(m, m, 256), rounded(mode, w)) for m in (1, 20)], 256 * 160 * 1.2)
+        self.write([onnx.node("Transpose", "w", "t", perm=[1, 0]), onnx.node("MatMul", "x0 t", "y0"), onnx.node("MatMul", "x1 t", "y1"),
+                    onnx.node("MatMul", "x2 t", "y2")], {f"x{i}": [2 + i, 160] for i in range(3)}, {f"y{i}": [2 + i, 256] for i in range(3)}, {"w": w})
+        self.check("int4-weights", [(normal(m, m, 160), rounded("int4-weights", w.T)) for m in (2, 3, 4)], 256 * 160 * 0.7)
+
+    def test_weights_of_the_file(self):
+        """Nodes MatMulNBits of one matrix: its codes, scales and zero points."""
+        k, n, block = 256, 160, 32
+        random = np.random.default_rng(3)
+        codes, zeros = (random.integers(0, 16, (n, size)).astype(np.uint8) for size in (k, k // block))
+        scales = random.uniform(0.1, 1, (n, k // block)).astype(np.float32)
+        packed = lambda x: np.ascontiguousarray(x[:, ::2] | x[:, 1::2] << 4)
+        tensors = {"w": packed(codes).reshape(n, k // block, -1), "zeros": packed(zeros), "scales": scales}
+        nodes = [onnx.node("MatMulNBits", f"x{i} w scales zeros", f"y{i}", "com.microsoft", K=k, N=n, bits=4, block_size=block) for i in range(2)]
+        port = lambda name, *shape: onnx.info(name, onnx.FLOAT, shape)
+        (self.dir / "m.onnx").write_bytes(onnx.model(
+            nodes, [port("x0", 1, k), port("x1", 9, k)], [port("y0", 1, n), port("y1", 9, n)],
+            weights=[onnx.tensor(name, onnx.FLOAT if name == "scales" else onnx.UINT8, x.shape, raw=x.tobytes()) for name, x in tensors.items()],
+            extra=onnx.field(8, onnx.message((1, "com.microsoft"), (2, 1)))))
+        parts = codes.reshape(n, -1, block).astype(np.float64) - zeros[:, :, None]
+        matrix = (parts * scales[:, :, None]).reshape(n, k).T
+        self.check("strict", [(normal(m, m, k), matrix) for m in (1, 9)], k * n * 0.8)
 
 
 class Mixtures(BlockTest):

@@ -130,7 +130,7 @@ class BlockTest(BundleTest):
 class Blocks(BlockTest):
     def test_products(self):
         modes = ("int8-weights", "int4-weights", "int8-weights-zeros:64", "int4-weights-zeros", "int4-weights:128", "int8-weights:16")
-        shapes = [(1, 512, 300, False), (1, 3000, 35, True), (3, 260, 130, True), (33, 130, 144, False), (1, 129, 150, False)]
+        shapes = [(1, 512, 300, False), (1, 3000, 35, True), (17, 2500, 36, False), (3, 260, 130, True), (33, 130, 144, False), (1, 129, 150, False)]
         for mode, (m, k, n, transposed) in sample(itertools.product(modes, shapes), 7):
             w = self.product(m, k, n, transposed=transposed)
             self.assertIn(f"matmul-blocks{mode[3]}", self.partition(mode))

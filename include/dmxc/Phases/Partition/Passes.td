@@ -61,6 +61,16 @@ def RepeatNorms : Pass<"dmir-repeat-norms", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def OwnWeights : Pass<"dmir-own-weights", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createOwnWeightsPass(context)";
+  let summary = "Give each product that reads weights of few bits a dmir.dequantize of its own";
+  let description = [{
+    Where the product's target reads the bits (`fusesProducer` of the `dmir.dequantize` of constants and of the views behind it). Simplifying makes equal ones
+    one, and a kernel would write what several products read to memory in each run. The constants stay one.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def RoundProducts : Pass<"dmir-round-products", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createRoundProductsPass(context)";
   let summary = "Round the operands of f32 products to the shorter floats that a mode of --numerics multiplies";
