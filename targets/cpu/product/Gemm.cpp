@@ -41,11 +41,9 @@ void GemmEmitter::emit() {
     return emitStreams();
   if (spec.tiles())
     configureTiles();
-  Value columns = b.idx(t.columns());
-  Value groups = b.ceilDiv(n, columns);
+  Value columns = b.idx(t.columns()), groups = b.ceilDiv(n, columns), fullGroups = b.floorDiv(n, columns);
   Value rowTiles = staticM() ? b.idx(numTiles()) : b.ceilDiv(m, b.idx(t.rows));
   Value blocks = b.ceilDiv(rowTiles, b.idx(t.tilesPerBlock));
-  Value fullGroups = b.floorDiv(n, columns);
   // Carried along: which block's copy of A is in scratch.
   auto body = [&](Value index, ValueRange carried) -> SmallVector<Value> {
     Item item;
