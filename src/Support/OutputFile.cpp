@@ -120,8 +120,9 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string &given)
     return cannotWrite(path, errno);
   if (name.empty() || (exists && S_ISDIR(info.st_mode)))
     return cannotWrite(path, EISDIR);
-  // Devices and pipes cannot be renamed over, nor what stands in for an open file (/dev/stdout).
-  if (exists && (!S_ISREG(info.st_mode) || path.starts_with("/dev/") || path.starts_with("/proc/"))) {
+  // Devices and pipes cannot be renamed over, nor what stands in for an open file (/dev/stdout). Shared memory can.
+  const bool standsIn = path.starts_with("/proc/") || (path.starts_with("/dev/") && !path.starts_with("/dev/shm/"));
+  if (exists && (!S_ISREG(info.st_mode) || standsIn)) {
     Descriptor file(openat(folder->get(), name.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
     if (!file)
       return cannotWrite(path, errno);

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import unittest
 
 try:
@@ -247,6 +248,17 @@ class Misuse(Base):
                                 env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "TMPDIR": str(self.dir)})
         self.assertEqual(result.returncode, code, result.stderr)
         return result.stderr.decode()
+
+    @unittest.skipUnless(os.access("/dev/shm", os.W_OK), "/dev/shm is not there")
+    def test_output_in_shared_memory(self):
+        """A file there is one like others: what is there already is replaced."""
+        with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="dmxc-misuse-") as shared:
+            written = []
+            for _ in range(2):
+                self.run_tool(self.small, "-o", f"{shared}/m.bundle")
+                self.run_tool(f"{shared}/m.bundle", "--check", tool="dmx-inspect")
+                written.append((pathlib.Path(shared) / "m.bundle").read_bytes())
+            self.assertEqual(*written)
 
     def test_streams(self):
         self.run_tool(self.write(chain(["Relu", "Exp"])), "-o", "file.bundle")
