@@ -187,18 +187,10 @@ Value ConvEmitter::mask(const Item &item, int64_t v) {
 }
 
 void ConvEmitter::storeTile(const Item &item, const Tile &tile, const Values &acc) {
-  if (t.passes) {
+  if (t.passes || turns()) {
     for (int64_t r = 0; r < tile.span->pixels; ++r)
       for (int64_t v = 0; v < item.vectors; ++v)
         b.store(acc[r * item.vectors + v], scratch, partialOffset(item, tile, r, v));
-    return;
-  }
-  if (turns()) {
-    Value inItem = b.sub(tile.pixel, item.firstPixel);
-    for (int64_t r = 0; r < tile.span->pixels; ++r)
-      for (int64_t v = 0; v < item.vectors; ++v)
-        b.store(acc[r * item.vectors + v], scratch,
-                b.addC(b.mulC(b.addC(inItem, r), t.columns()), (item.firstVector + v) * t.lanes));
     return;
   }
   Value position = b.add(b.mulC(item.row, spec.out[2]), tile.pixel);
@@ -254,8 +246,9 @@ void ConvEmitter::storeTurned(const Item &item, Value first, Value last) {
   });
 }
 
+/// Where sums wait in scratch: those of all pixels of an image, or those of an item that are turned.
 Value ConvEmitter::partialOffset(const Item &item, const Tile &tile, int64_t r, int64_t v) {
-  Value position = b.add(b.mulC(item.row, spec.out[2]), tile.pixel);
+  Value position = turns() ? b.sub(tile.pixel, item.firstPixel) : b.add(b.mulC(item.row, spec.out[2]), tile.pixel);
   return b.addC(b.mulC(b.addC(position, r), t.columns()), (item.firstVector + v) * t.lanes);
 }
 

@@ -29,7 +29,7 @@ static Value wordsOf(CpuBuilder &b, Value fours, bool odd, bool isSigned) {
 /// Widens the weights of an item's channels from `oc` on to scratch, where the last item's are not there.
 void ConvEmitter::widenWeights(Value oc) {
   Value panel = b.floorDiv(oc, b.idx(kPanelColumns));
-  const int64_t panels = (spec.oc + kPanelColumns - 1) / kPanelColumns;
+  const int64_t panels = ceilDivInt(spec.oc, kPanelColumns);
   b.ifThen(b.cmp(arith::CmpIPredicate::ne, b.kept(), panel), [&] {
     Value count = b.minS(b.idx(convWordPanels(t)), b.sub(b.idx(panels), panel));
     Value source = b.elementPtr(spec.bType, weights, b.mulC(panel, panelElements()));
